@@ -17,10 +17,10 @@ func (r *queryResolver) MyAttempts(ctx context.Context, saleID string) (*model.R
 	if err != nil {
 		return r.toAttempts(ctx, nil), nil // an unknown sale has no refusals
 	}
-	if known, err := r.Store.Sale(ctx, sale); known == nil || err != nil {
+	if known, err := r.Shop.Sale(ctx, sale); known == nil || err != nil {
 		return r.toAttempts(ctx, nil), err
 	}
-	list, err := r.Attempts.List(ctx, auth.PrincipalFrom(ctx).UserID, sale)
+	list, err := r.Refusals.List(ctx, auth.PrincipalFrom(ctx).UserID, sale)
 	if err != nil {
 		return nil, err
 	}

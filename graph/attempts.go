@@ -4,13 +4,13 @@ import (
 	"context"
 
 	"seckill/graph/model"
-	"seckill/internal/buy/attempt"
+	"seckill/internal/buy/refusal"
 	"seckill/internal/buy/salestats"
 	"seckill/internal/platform/fault"
 )
 
 // toAttempts returns what was refused to a user, without the units that a sale hides.
-func (r *Resolver) toAttempts(ctx context.Context, list []attempt.Refusal) *model.RefusedAttempts {
+func (r *Resolver) toAttempts(ctx context.Context, list []refusal.Refusal) *model.RefusedAttempts {
 	out := &model.RefusedAttempts{Attempts: make([]*model.RefusedAttempt, len(list))}
 	for i, a := range list {
 		out.Total += a.Times
@@ -31,7 +31,7 @@ func (r *Resolver) toAttempts(ctx context.Context, list []attempt.Refusal) *mode
 
 // refusedAs returns the message of a refusal that is over. No call is refused at the stage
 // of the waiting room for its path token: there, an admission expired unused.
-func refusedAs(ctx context.Context, a attempt.Refusal) string {
+func refusedAs(ctx context.Context, a refusal.Refusal) string {
 	if a.Stage == string(salestats.StageQueue) && a.Code == fault.PathInvalid {
 		return turnPassed.in(ctx)
 	}

@@ -35,14 +35,14 @@ func (r *queryResolver) Nodes(ctx context.Context, ids []string) ([]model.Node, 
 
 func (r *queryResolver) ServerInfo(ctx context.Context) (*model.ServerInfo, error) {
 	return &model.ServerInfo{
-		Version: r.Server.Version, Commit: r.Server.Commit, Ready: !r.Server.Process.Draining(), ServerTime: r.Store.Now(),
+		Version: r.Server.Version, Commit: r.Server.Commit, Ready: !r.Server.Process.Draining(), ServerTime: r.Shop.Now(),
 		Mail: r.Accounts.SendsLinks(), PhoneCountry: unlessZero(r.Accounts.PhoneCountry()), ErrorReference: r.Server.ErrorReference,
 		PushKey: unlessZero(r.Notices.PushKey()),
 	}, nil
 }
 
 func (r *queryResolver) RateLimit(ctx context.Context) (*model.RateLimit, error) {
-	return toRateLimit(guard.CostOf(graphql.GetOperationContext(ctx)), r.Store.Now()), nil
+	return toRateLimit(guard.CostOf(graphql.GetOperationContext(ctx)), r.Shop.Now()), nil
 }
 
 func (r *Resolver) Query() generated.QueryResolver { return &queryResolver{r} }

@@ -181,6 +181,7 @@ func (c *Constraints) wholeInput(ctx context.Context, fc *graphql.FieldContext, 
 		all = slices.Clone(fault.Each(refusal))
 	}
 	for _, b := range bad {
+		b.At = b.At[1:] // below "input"
 		if !slices.ContainsFunc(all, func(r fault.Refusal) bool { return slices.Equal(r.Path(), b.At) }) {
 			all = append(all, b)
 		}

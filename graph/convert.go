@@ -34,11 +34,11 @@ func (r *Resolver) toSale(v *sale.Sale) *model.Sale {
 	if v == nil {
 		return nil
 	}
-	now := r.Store.Now()
+	now := r.Shop.Now()
 	return &model.Sale{
 		ID: v.ID, Slug: v.Slug, Title: v.Title, Rules: v.Rules,
 		StartsAt: v.StartsAt, EndsAt: v.EndsAt, ServerTime: now, NextTransitionAt: v.NextTransition(now),
-		Phase: r.Store.Phase(v, now), Status: v.StatusAt(now),
+		Phase: r.Shop.Phase(v, now), Status: v.StatusAt(now),
 		PaymentWindowSeconds: int(v.PaymentWindow / time.Second), PurchaseLimit: unlessZero(v.PurchaseLimit),
 		Revision: int(v.Revision), Notice: unlessZero(v.Notice), PreheatAt: &v.PreheatAt, HideExactStock: &v.HideExactStock, Switches: toSwitches(v.Switches), Source: v,
 		ExternalReference: unlessZero(v.ExternalReference), RequiresAddress: v.RequiresAddress,
@@ -115,7 +115,7 @@ func (r *Resolver) toOrder(o *order.Order) *model.Order {
 		Quantity: o.Quantity, UnitPrice: toMoney(unit), Total: toMoney(unit.Times(o.Quantity)),
 		RefundedQuantity: o.RefundedUnits(), RefundedAmount: toMoney(unit.Times(o.RefundedUnits())),
 		Revision: int(o.Version), CreatedAt: o.CreatedAt, PaidAt: o.PaidAt, PaymentDeadline: o.PaymentDeadline,
-		ServerTime: r.Store.Now(), AvailableActions: o.Actions(r.Store.Now()), Source: o,
+		ServerTime: r.Shop.Now(), AvailableActions: o.Actions(r.Shop.Now()), Source: o,
 	}
 }
 

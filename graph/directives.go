@@ -114,7 +114,7 @@ func (r *Resolver) saleAsked(ctx context.Context) *sale.Sale {
 	if itemID.IsZero() {
 		return nil
 	}
-	snap, err := r.Store.Catalog(ctx)
+	snap, err := r.Shop.Catalog(ctx)
 	if err != nil {
 		return nil // the operation itself reports the error
 	}

@@ -30,7 +30,7 @@ import (
 
 // userError converts a refusal. Refusals of the domains are converted nowhere else.
 func (r *Resolver) userError(ctx context.Context, refusal fault.Refusal) model.UserError {
-	code, msg, path := refusal.Reason(), message(ctx, refusal.Reason()), refusal.Path()
+	code, msg, path := refusal.Reason(), message(ctx, refusal.Reason()), inputPath(refusal)
 	switch v := refusal.(type) {
 	case fault.BadField:
 		return model.InputError{Code: code, Message: brokenRule(ctx, v), Path: path, Rule: v.Rule.String()}
@@ -73,13 +73,23 @@ func (r *Resolver) userError(ctx context.Context, refusal fault.Refusal) model.U
 	return basicError(ctx, refusal.Reason(), path)
 }
 
+// inputPath returns the path of the refused value in the arguments of a mutation: each has
+// one argument, "input", of which the domains know the fields.
+func inputPath(refusal fault.Refusal) []string {
+	path := refusal.Path()
+	if path == nil {
+		return nil
+	}
+	return append([]string{"input"}, path...)
+}
+
 func basicError(ctx context.Context, why fault.Reason, path []string) model.BasicError {
 	return model.BasicError{Code: why, Message: message(ctx, why), Path: path}
 }
 
 // overLimit names the limit and what it leaves to the buyer.
 func overLimit(ctx context.Context, v reservation.LimitReached) model.PurchaseLimitError {
-	out := model.PurchaseLimitError{Code: v.Reason(), Path: v.Path(), Limit: v.Limit, Remaining: v.Remaining, WholeSale: v.WholeSale}
+	out := model.PurchaseLimitError{Code: v.Reason(), Path: inputPath(v), Limit: v.Limit, Remaining: v.Remaining, WholeSale: v.WholeSale}
 	switch {
 	case v.WholeSale && v.Remaining == 0:
 		out.Message = saleLimitUsed.with(ctx, v.Limit)
@@ -93,7 +103,7 @@ func overLimit(ctx context.Context, v reservation.LimitReached) model.PurchaseLi
 
 // item returns an item of the catalogue, or nil.
 func (r *Resolver) item(ctx context.Context, itemID id.Item) *sale.Item {
-	item, _, err := r.Store.Item(ctx, itemID)
+	item, _, err := r.Shop.Item(ctx, itemID)
 	if err != nil {
 		return nil
 	}

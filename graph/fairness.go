@@ -15,7 +15,7 @@ func (r *Resolver) draw(ctx context.Context, item *sale.Item) (*model.Draw, erro
 		return nil, nil
 	}
 	out := &model.Draw{Commitment: item.DrawSeed.Commitment()}
-	seed, err := r.Store.PublicSeed(ctx, item.ID)
+	seed, err := r.Shop.PublicSeed(ctx, item.ID)
 	if len(seed) > 0 {
 		text := seed.Hex()
 		out.Seed = &text
@@ -28,7 +28,7 @@ func (r *Resolver) ticketDraw(ctx context.Context, t *queue.Ticket) (*model.Tick
 		return nil, nil
 	}
 	out := &model.TicketDraw{Nonce: t.Nonce}
-	seed, err := r.Store.PublicSeed(ctx, t.Item)
+	seed, err := r.Shop.PublicSeed(ctx, t.Item)
 	if len(seed) > 0 {
 		number := strconv.FormatUint(seed.Number(t.Nonce), 10)
 		out.Number = &number

@@ -129,7 +129,7 @@ func written(write func(out *strings.Builder) error) (string, error) {
 }
 
 func (r *Resolver) toFeedEvent(ctx context.Context, e salestats.FeedEvent) *model.SaleFeedEvent {
-	out := &model.SaleFeedEvent{Kind: model.StreamEventKind(e.Kind), Cursor: e.Cursor, ServerTime: r.Store.Now()}
+	out := &model.SaleFeedEvent{Kind: model.StreamEventKind(e.Kind), Cursor: e.Cursor, ServerTime: r.Shop.Now()}
 	if e.Line != nil {
 		message := r.lineMessage(ctx, e.Line)
 		out.Message, out.Source = &message, e.Line.Order

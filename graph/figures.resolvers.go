@@ -66,7 +66,7 @@ func (r *subscriptionResolver) SaleStats(ctx context.Context, saleID string) (<-
 		return nil, err
 	}
 	return push.Events(ctx, notifier.FromChannel(ctx, states), func(s *salestats.Stats, snapshot bool) *model.SaleStatsEvent {
-		return &model.SaleStatsEvent{Kind: kindOf(snapshot), SaleStats: toStats(s), ServerTime: r.Store.Now()}
+		return &model.SaleStatsEvent{Kind: kindOf(snapshot), SaleStats: toStats(s), ServerTime: r.Shop.Now()}
 	}), nil
 }
 

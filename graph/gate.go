@@ -26,7 +26,7 @@ func (r *Resolver) counted(ctx context.Context, fc *graphql.FieldContext, payloa
 	v := r.saleAsked(ctx)
 	if input, ok := fc.Args["input"].(model.CreateCaptchaInput); ok && input.SaleID != nil {
 		saleID, _ := id.ParseSale(*input.SaleID) // none has the zero id
-		if snap, err := r.Store.Catalog(ctx); err == nil {
+		if snap, err := r.Shop.Catalog(ctx); err == nil {
 			v = snap.Sale(saleID)
 		}
 	}

@@ -36,7 +36,7 @@ func toInboxCounts(counts []inbox.Count) []*model.InboxKindCount {
 
 func (r *Resolver) toInboxEvent(list inbox.List, snapshot bool) *model.InboxCountEvent {
 	return &model.InboxCountEvent{
-		Kind: kindOf(snapshot), ServerTime: r.Store.Now(), TotalCount: list.Total, DecidableCount: list.Decidable,
+		Kind: kindOf(snapshot), ServerTime: r.Shop.Now(), TotalCount: list.Total, DecidableCount: list.Decidable,
 		Counts: toInboxCounts(list.Counts),
 	}
 }

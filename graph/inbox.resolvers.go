@@ -25,7 +25,7 @@ func (r *inboxEntryResolver) Sale(ctx context.Context, obj *model.InboxEntry) (*
 	if obj.Source.Sale.IsZero() {
 		return nil, nil
 	}
-	v, err := r.Store.Sale(ctx, obj.Source.Sale)
+	v, err := r.Shop.Sale(ctx, obj.Source.Sale)
 	return r.toSale(v), err
 }
 

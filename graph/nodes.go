@@ -90,19 +90,19 @@ func (r *Resolver) moneyNode(ctx context.Context, kind id.Kind, u uuid.UUID) (mo
 func (r *Resolver) catalogueNode(ctx context.Context, kind id.Kind, u uuid.UUID) (model.Node, error) {
 	switch kind {
 	case id.KindGoods:
-		goods, public, err := r.Store.Product(ctx, id.Goods(u))
+		goods, public, err := r.Shop.Product(ctx, id.Goods(u))
 		if err != nil || !public && !reads(ctx, auth.CatalogueRead) {
 			return nil, err
 		}
 		return orNil(toGoods(goods)), nil
 	case id.KindItem:
-		item, v, err := r.Store.Item(ctx, id.Item(u))
+		item, v, err := r.Shop.Item(ctx, id.Item(u))
 		if err != nil || visible(ctx, v) == nil {
 			return nil, err
 		}
 		return orNil(toItem(item)), nil
 	default:
-		v, err := r.Store.Sale(ctx, id.Sale(u))
+		v, err := r.Shop.Sale(ctx, id.Sale(u))
 		return orNil(r.toSale(visible(ctx, v))), err
 	}
 }

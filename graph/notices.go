@@ -67,7 +67,7 @@ func (r *Resolver) upcoming(ctx context.Context, text string) (*sale.Sale, error
 	if err != nil {
 		return nil, unknown("saleId")
 	}
-	v, err := r.Store.Sale(ctx, saleID)
+	v, err := r.Shop.Sale(ctx, saleID)
 	if v = visible(ctx, v); err == nil && v == nil {
 		err = unknown("saleId")
 	}

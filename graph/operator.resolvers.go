@@ -47,7 +47,7 @@ func (r *interventionResolver) RequestedBy(ctx context.Context, obj *model.Inter
 }
 
 func (r *interventionResolver) Sale(ctx context.Context, obj *model.Intervention) (*model.Sale, error) {
-	v, err := r.Store.Sale(ctx, obj.Source.Sale)
+	v, err := r.Shop.Sale(ctx, obj.Source.Sale)
 	return r.toSale(visible(ctx, v)), err
 }
 
@@ -244,7 +244,7 @@ func (r *queryResolver) InterventionsConnection(ctx context.Context, first int, 
 }
 
 func (r *saleResolver) LogSeal(ctx context.Context, obj *model.Sale) (*model.LogSeal, error) {
-	seal, err := r.Seals.Last(ctx, obj.Source.ID)
+	seal, err := r.SealedLog.Last(ctx, obj.Source.ID)
 	return toSeal(seal), err
 }
 

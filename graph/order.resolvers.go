@@ -18,7 +18,7 @@ import (
 )
 
 func (r *orderResolver) Sale(ctx context.Context, obj *model.Order) (*model.Sale, error) {
-	v, err := r.Store.Sale(ctx, obj.Source.Sale)
+	v, err := r.Shop.Sale(ctx, obj.Source.Sale)
 	return r.toSale(v), err
 }
 
@@ -97,12 +97,12 @@ func (r *queryResolver) Order(ctx context.Context, id string) (*model.Order, err
 }
 
 func (r *subscriptionResolver) MyOrderUpdates(ctx context.Context) (<-chan *model.OrderEvent, error) {
-	changes, err := r.Store.WatchOrders(ctx, auth.PrincipalFrom(ctx).UserID)
+	changes, err := r.Shop.WatchOrders(ctx, auth.PrincipalFrom(ctx).UserID)
 	if err != nil {
 		return nil, err
 	}
 	return push.Events(ctx, changes, func(o *order.Order, snapshot bool) *model.OrderEvent {
-		return &model.OrderEvent{Kind: kindOf(snapshot), Order: r.toOrder(o), ServerTime: r.Store.Now()}
+		return &model.OrderEvent{Kind: kindOf(snapshot), Order: r.toOrder(o), ServerTime: r.Shop.Now()}
 	}), nil
 }
 
@@ -111,12 +111,12 @@ func (r *subscriptionResolver) OrderStatus(ctx context.Context, orderID string) 
 	if err != nil {
 		return nil, err
 	}
-	states, err := r.Store.WatchOrder(ctx, o.ID)
+	states, err := r.Shop.WatchOrder(ctx, o.ID)
 	if err != nil {
 		return nil, err
 	}
 	return push.Events(ctx, states, func(o *order.Order, snapshot bool) *model.OrderEvent {
-		return &model.OrderEvent{Kind: kindOf(snapshot), Order: r.toOrder(o), ServerTime: r.Store.Now()}
+		return &model.OrderEvent{Kind: kindOf(snapshot), Order: r.toOrder(o), ServerTime: r.Shop.Now()}
 	}), nil
 }
 

@@ -19,7 +19,7 @@ import (
 
 // unknown refuses an id in the input that names no object visible to the caller.
 func unknown(field string) error {
-	return fault.Refused{Why: fault.Unknown, At: []string{"input", field}}
+	return fault.Refused{Why: fault.Unknown, At: []string{field}}
 }
 
 // ownOrder returns an order that the caller may see; others are NOT_FOUND.

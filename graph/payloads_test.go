@@ -49,7 +49,7 @@ func TestARefusedMutationAnswersUserErrorsBesideItsPayload(t *testing.T) {
 	order := func() *model.CancelOrderPayload {
 		return &model.CancelOrderPayload{Order: &model.Order{ID: orderID}}
 	}
-	refusal := fault.Refused{Why: fault.Conflict, At: []string{"input", "orderId"}}
+	refusal := fault.Refused{Why: fault.Conflict, At: []string{"orderId"}}
 	const refused = `"userErrors":[{"code":"CONFLICT","path":["input","orderId"]}]`
 	for name, c := range map[string]struct {
 		payload *model.CancelOrderPayload

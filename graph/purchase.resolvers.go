@@ -39,7 +39,7 @@ func (r *mutationResolver) PlaceOrder(ctx context.Context, input model.PlaceOrde
 	if err != nil {
 		return nil, unknown("itemId")
 	}
-	placed, err := r.Checkout.Place(ctx, checkout.PlaceInput{
+	placed, err := r.Checkout.Place(ctx, checkout.Attempt{
 		User: auth.PrincipalFrom(ctx).UserID, Item: item, Quantity: input.Quantity,
 		PathToken: input.PathToken, IdempotencyKey: input.IdempotencyKey,
 	})
@@ -68,7 +68,7 @@ func (r *orderTaskResolver) Queue(ctx context.Context, obj *model.OrderTask) (*m
 }
 
 func (r *orderTaskResolver) SignedReceipt(ctx context.Context, obj *model.OrderTask) (string, error) {
-	return r.Receipts.Sign(obj.Source)
+	return r.Acceptances.Sign(obj.Source)
 }
 
 func (r *queryResolver) OrderTask(ctx context.Context, id string) (*model.OrderTask, error) {
@@ -87,17 +87,17 @@ func (r *subscriptionResolver) OrderTaskStatus(ctx context.Context, orderTaskID 
 	if t == nil {
 		return nil, fault.New(fault.NotFound, "There is no such attempt.")
 	}
-	states, err := r.Store.WatchTask(ctx, t.ID, t.User)
+	states, err := r.Shop.WatchTask(ctx, t.ID, t.User)
 	if err != nil {
 		return nil, err
 	}
 	if asked(ctx, "orderTask", "queue") {
 		return push.Events(ctx, notifier.FromChannel(ctx, r.Positions.Follow(ctx, states.States())), func(p orderintake.PositionedTask, snapshot bool) *model.OrderTaskEvent {
-			return &model.OrderTaskEvent{Kind: kindOf(snapshot), OrderTask: toPositionedTask(ctx, p), ServerTime: r.Store.Now()}
+			return &model.OrderTaskEvent{Kind: kindOf(snapshot), OrderTask: toPositionedTask(ctx, p), ServerTime: r.Shop.Now()}
 		}), nil
 	}
 	return push.Events(ctx, states, func(t *order.Task, snapshot bool) *model.OrderTaskEvent {
-		return &model.OrderTaskEvent{Kind: kindOf(snapshot), OrderTask: toTask(ctx, t), ServerTime: r.Store.Now()}
+		return &model.OrderTaskEvent{Kind: kindOf(snapshot), OrderTask: toTask(ctx, t), ServerTime: r.Shop.Now()}
 	}), nil
 }
 

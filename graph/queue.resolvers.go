@@ -73,7 +73,7 @@ func (r *subscriptionResolver) QueuePosition(ctx context.Context, ticketID strin
 		return nil, err
 	}
 	return push.Events(ctx, notifier.FromChannel(ctx, *states), func(t *queue.Ticket, snapshot bool) *model.QueuePositionEvent {
-		return &model.QueuePositionEvent{Kind: kindOf(snapshot), Ticket: toTicket(t), ServerTime: r.Store.Now()}
+		return &model.QueuePositionEvent{Kind: kindOf(snapshot), Ticket: toTicket(t), ServerTime: r.Shop.Now()}
 	}), nil
 }
 

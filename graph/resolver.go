@@ -7,10 +7,10 @@ package graph
 import (
 	"seckill/internal/buy/acceptance"
 	"seckill/internal/buy/admission/queue"
-	"seckill/internal/buy/attempt"
 	"seckill/internal/buy/checkout"
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/orderintake"
+	"seckill/internal/buy/refusal"
 	"seckill/internal/buy/salestats"
 	"seckill/internal/buy/storefront"
 	"seckill/internal/buy/waitlist"
@@ -34,7 +34,7 @@ import (
 type Resolver struct {
 	Accounts    *account.Service
 	Captchas    *captcha.Service
-	Store       *storefront.Storefront
+	Shop        *storefront.Storefront
 	Checkout    *checkout.Checkout
 	Queue       *queue.Service
 	Waitlist    *waitlist.Service
@@ -43,8 +43,8 @@ type Resolver struct {
 	Fulfilments order.Fulfilments
 	Corrections order.Corrections
 	Seller      receipt.Seller // whom receipts name
-	Receipts    *acceptance.Signer
-	Seals       audit.Seals
+	Acceptances *acceptance.Signer
+	SealedLog   audit.Seals
 	Metadata    order.MetadataStore
 	Payments    *payment.Service
 	Operator    *operator.Service
@@ -52,7 +52,7 @@ type Resolver struct {
 	Positions   *orderintake.QueuePositions
 	Figures     *salestats.Reader
 	Counts      *salestats.Recorder
-	Attempts    *attempt.Log
+	Refusals    *refusal.Log
 	Feed        *salestats.Feed
 	Reports     report.Source
 	Webhooks    *webhook.Service

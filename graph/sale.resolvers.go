@@ -21,7 +21,7 @@ func (r *queryResolver) Sales(ctx context.Context, first *int, after *string, la
 		return nil, err
 	}
 	in := storefront.PageInput{First: first, After: after, Last: last, Before: before}
-	page, err := r.Store.Sales(ctx, f, saleOrder(orderBy), in)
+	page, err := r.Shop.Sales(ctx, f, saleOrder(orderBy), in)
 	if err != nil {
 		return nil, err
 	}
@@ -34,14 +34,14 @@ func (r *queryResolver) Sales(ctx context.Context, first *int, after *string, la
 
 func (r *queryResolver) Sale(ctx context.Context, by model.SaleLookup) (*model.Sale, error) {
 	if by.Slug != nil {
-		v, err := r.Store.SaleBySlug(ctx, *by.Slug)
+		v, err := r.Shop.SaleBySlug(ctx, *by.Slug)
 		return r.toSale(visible(ctx, v)), err
 	}
 	saleID, err := id.ParseSale(deref(by.ID))
 	if err != nil {
 		return nil, nil
 	}
-	v, err := r.Store.Sale(ctx, saleID)
+	v, err := r.Shop.Sale(ctx, saleID)
 	return r.toSale(visible(ctx, v)), err
 }
 
@@ -54,7 +54,7 @@ func (r *saleResolver) Viewer(ctx context.Context, obj *model.Sale) (*model.Sale
 	if p == nil {
 		return nil, nil
 	}
-	v, err := r.Store.Viewer(ctx, obj.Source, p.UserID)
+	v, err := r.Shop.Viewer(ctx, obj.Source, p.UserID)
 	if err != nil {
 		return nil, err
 	}
@@ -74,16 +74,16 @@ func (r *saleItemResolver) Stock(ctx context.Context, obj *model.SaleItem) (*mod
 	if err != nil {
 		return nil, err
 	}
-	return toStock(r.Store.Stock(obj.Source), hidden), nil
+	return toStock(r.Shop.Stock(obj.Source), hidden), nil
 }
 
 func (r *saleItemViewerResolver) Order(ctx context.Context, obj *model.SaleItemViewer) (*model.Order, error) {
-	o, err := r.Store.ItemOrder(ctx, obj.Source)
+	o, err := r.Shop.ItemOrder(ctx, obj.Source)
 	return r.toOrder(o), err
 }
 
 func (r *saleItemViewerResolver) OrderTask(ctx context.Context, obj *model.SaleItemViewer) (*model.OrderTask, error) {
-	t, err := r.Store.ItemTask(ctx, obj.Source)
+	t, err := r.Shop.ItemTask(ctx, obj.Source)
 	return toTask(ctx, t), err
 }
 
@@ -92,12 +92,12 @@ func (r *subscriptionResolver) SaleStatus(ctx context.Context, saleID string) (<
 	if err != nil {
 		return nil, err
 	}
-	states, err := r.Store.WatchStatus(ctx, saleUUID, callerID(ctx))
+	states, err := r.Shop.WatchStatus(ctx, saleUUID, callerID(ctx))
 	if err != nil {
 		return nil, err
 	}
 	return push.Events(ctx, states, func(v *sale.Sale, snapshot bool) *model.SaleEvent {
-		return &model.SaleEvent{Kind: kindOf(snapshot), Sale: r.toSale(v), ServerTime: r.Store.Now()}
+		return &model.SaleEvent{Kind: kindOf(snapshot), Sale: r.toSale(v), ServerTime: r.Shop.Now()}
 	}), nil
 }
 
@@ -110,12 +110,12 @@ func (r *subscriptionResolver) SaleStock(ctx context.Context, saleID string) (<-
 	if err != nil {
 		return nil, err
 	}
-	states, err := r.Store.WatchStock(ctx, saleUUID, levels)
+	states, err := r.Shop.WatchStock(ctx, saleUUID, levels)
 	if err != nil {
 		return nil, err
 	}
 	return push.Events(ctx, states, func(items []*sale.Item, snapshot bool) *model.StockEvent {
-		return &model.StockEvent{Kind: kindOf(snapshot), Items: toItems(items), ServerTime: r.Store.Now()}
+		return &model.StockEvent{Kind: kindOf(snapshot), Items: toItems(items), ServerTime: r.Shop.Now()}
 	}), nil
 }
 

@@ -47,7 +47,7 @@ func (r *Resolver) visibleSale(ctx context.Context, saleID string) (id.Sale, err
 	if err != nil {
 		return id.Sale{}, fault.New(fault.NotFound, "There is no such sale.")
 	}
-	v, err := r.Store.Sale(ctx, u)
+	v, err := r.Shop.Sale(ctx, u)
 	if err != nil {
 		return id.Sale{}, err
 	}
@@ -88,7 +88,7 @@ func (r *Resolver) stockHidden(ctx context.Context, item *sale.Item) (bool, erro
 
 // seesLevels reports whether the caller sees the stock of a sale in words only.
 func (r *Resolver) seesLevels(ctx context.Context, saleID id.Sale) (bool, error) {
-	v, err := r.Store.Sale(ctx, saleID)
+	v, err := r.Shop.Sale(ctx, saleID)
 	if err != nil {
 		return false, err
 	}

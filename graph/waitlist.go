@@ -43,11 +43,11 @@ func (r *Resolver) numbersHidden(ctx context.Context, item *sale.Item) bool {
 // stock, and when.
 func (r *Resolver) soldOut(ctx context.Context, v reservation.NoneLeft) model.SoldOutError {
 	item := r.item(ctx, v.Item)
-	out := model.SoldOutError{Code: v.Reason(), Message: message(ctx, v.Reason()), Path: v.Path(), Source: item}
+	out := model.SoldOutError{Code: v.Reason(), Message: message(ctx, v.Reason()), Path: inputPath(v), Source: item}
 	if item == nil {
 		return out
 	}
-	restock := r.Store.RestockOutlook(item)
+	restock := r.Shop.RestockOutlook(item)
 	out.WaitlistOpen = restock.Open
 	hidden := r.numbersHidden(ctx, item)
 	if !hidden {

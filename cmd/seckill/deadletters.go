@@ -3,7 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
 	"seckill/internal/app"
 	"seckill/internal/buy/orderintake"
@@ -69,7 +69,7 @@ func (r replayCmd) replay(c *call, letters *orderintake.DeadLetters) (done order
 
 // inWords names the flag of an unusable note.
 func (replayCmd) inWords(err error) error {
-	if bad, ok := errors.AsType[fault.BadField](err); ok && strings.Join(bad.At, ".") == "input.note" {
+	if bad, ok := errors.AsType[fault.BadField](err); ok && slices.Equal(bad.At, []string{"note"}) {
 		return fmt.Errorf("--note: give %s", bad.Rule)
 	}
 	return err

@@ -36,7 +36,7 @@ func TestDeadLettersAreReplayedFromTheCommandLine(t *testing.T) {
 		}
 	}
 	for range 3 {
-		msg, err := order.Requested{
+		msg, err := order.Request{
 			V: 1, Task: id.NewTask(id.ShardOf(sale)), User: id.New[id.User](), Sale: sale, Item: id.New[id.Item](), Quantity: 1,
 			UnitPriceMinor: 1999, Currency: "EUR", PaymentWindowSeconds: 900, Epoch: 1, SubmittedAtMs: time.Now().UnixMilli(),
 		}.Message()

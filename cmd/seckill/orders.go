@@ -3,7 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
 	"seckill/internal/app"
 	"seckill/internal/buy/order"
@@ -50,7 +50,7 @@ func (e orderExpireCmd) Run(c *call) error {
 
 // inWords explains a refusal on the command line.
 func (e orderExpireCmd) inWords(o *order.Order, err error) error {
-	if bad, ok := errors.AsType[fault.BadField](err); ok && strings.Join(bad.At, ".") == "input.note" {
+	if bad, ok := errors.AsType[fault.BadField](err); ok && slices.Equal(bad.At, []string{"note"}) {
 		return errors.New("--note: give 1 to 200 characters")
 	}
 	switch {

@@ -42,7 +42,7 @@ func TestUnpaidOrdersAreExpiredFromTheCommandLine(t *testing.T) {
 		DB: db, Publisher: order.NewPublisher(order.PublisherConfig{Log: slog.New(slog.DiscardHandler)}), Timeout: testenv.Wait,
 	})
 	task := id.NewTask(id.ShardOf(sale))
-	end := writer.Write(t.Context(), order.Requested{
+	end := writer.Write(t.Context(), order.Request{
 		V: 1, Task: task, User: id.New[id.User](), Sale: sale, Item: item, Quantity: 1,
 		UnitPriceMinor: 1999, Currency: "EUR", PaymentWindowSeconds: 900, Epoch: 1, SubmittedAtMs: time.Now().UnixMilli(),
 	})[0]

@@ -7,42 +7,30 @@ import (
 	"net"
 	"time"
 
-	"entgo.io/ent/dialect"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/app/server"
 	"seckill/internal/buy/acceptance"
-	"seckill/internal/buy/attempt"
 	"seckill/internal/buy/order"
-	"seckill/internal/buy/orderintake"
+	"seckill/internal/buy/refusal"
 	"seckill/internal/buy/reservation"
-	"seckill/internal/buy/sale"
 	"seckill/internal/buy/salestats"
-	"seckill/internal/buy/storefront"
 	"seckill/internal/identity/servicetoken"
 	"seckill/internal/outbox/notice"
 	"seckill/internal/outbox/webhook"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/config"
-	"seckill/internal/platform/deadletter"
-	"seckill/internal/platform/id"
-	"seckill/internal/platform/notifier"
-	"seckill/internal/platform/periodic"
 	"seckill/internal/platform/ratelimit"
 	"seckill/internal/platform/stream"
 	"seckill/internal/platform/telemetry"
 	"seckill/internal/platform/tracing"
-	"seckill/internal/staff/inbox"
 )
-
-// ordersGroup is the consumer group of the order streams.
-const ordersGroup = "orders"
 
 // build wires a process on its services and opens its listeners. Nothing runs yet. The
 // services are closed with the process.
 func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, log *slog.Logger) (*App, error) { //nolint:funlen // the dependencies are read in one place
+
 	b := newBase(cfg, roles, svc, log)
 	if err := b.trace(); err != nil {
 		return nil, err
@@ -183,134 +171,16 @@ func (b base) scaled(d time.Duration) time.Duration {
 	return max(d, time.Duration(float64(d)*grown))
 }
 
-// gates holds the catalogue and the gates in Redis.
-type gates struct {
-	sales    *sale.Store
-	versions *sale.Versions
-	catalog  *sale.Catalog
-	reserve  redis.UniversalClient // of Gate.Reserve alone, so that no other command delays its batches
-	gate     *reservation.Gate
-	stock    *reservation.StockCache
-	items    catalogItems
-	clock    *clock.Shared // of Redis, Postgres and this host together: when sales end and orders and offers expire
-}
-
-// sharedClock returns the clock that the processes of an installation share. SQLite has
-// no clock of its own.
-func sharedClock(b base) *clock.Shared {
-	postgres := func(ctx context.Context) ([]time.Time, error) {
-		var now time.Time
-		err := b.svc.db.SQL.QueryRowContext(ctx, "SELECT clock_timestamp()").Scan(&now)
-		return []time.Time{now}, err
-	}
-	if b.svc.db.Dialect != dialect.Postgres {
-		postgres = nil
-	}
-	return clock.NewShared(b.clock, b.svc.redis.Times, postgres, b.log)
-}
-
-func newGates(ctx context.Context, b base) (gates, error) {
-	if err := reservation.LoadScripts(ctx, b.svc.redis.Script); err != nil {
-		return gates{}, err
-	}
-	sales := sale.NewStore(b.svc.db.Ent)
-	versions := sale.NewVersions(b.svc.redis.Cmd, b.keys.Prefix, b.log)
-	catalog := sale.NewCatalog(sales, b.clock, b.log).Following(versions).Bounded(b.absences)
-	reserve := b.svc.redis.NewClient()
-	b.svc.onClose(reserve.Close)
-	gate := reservation.NewGate(reservation.GateConfig{
-		Client: b.svc.redis.Script, ReserveClient: reserve, ReadClient: b.svc.redis.Cmd,
-		Keys: b.keys, Tracer: b.tracer, Timeout: b.scaled(reservation.DefaultTimeout), Registerer: b.registry, Log: b.log,
-	})
-	items := catalogItems{catalog}
-	shared := sharedClock(b)
-	stock := reservation.NewStockCache(reservation.StockCacheConfig{
-		Client: b.svc.redis.Cmd, Keys: b.keys, Clock: b.clock, Shared: shared, Log: b.log, Items: items,
-	})
-	err := shared.Measure(ctx) // the stages below read the clock
-	return gates{
-		sales: sales, versions: versions, catalog: catalog, reserve: reserve, gate: gate, stock: stock, items: items,
-		clock: shared,
-	}, err
-}
-
-// catalogItems is the catalogue as packages below it see it: reservation.Items.
-type catalogItems struct{ catalog *sale.Catalog }
-
-// Loaded implements reservation.Items.
-func (i catalogItems) Loaded(ctx context.Context) ([]reservation.ItemRef, error) {
-	sales, err := i.catalog.Loaded(ctx)
-	return refsOf(sales), err
-}
-
-// All implements reservation.Items.
-func (i catalogItems) All(ctx context.Context) ([]reservation.ItemRef, error) {
-	snap, err := i.catalog.Snapshot(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return refsOf(snap.Sales), nil
-}
-
-func refsOf(sales []*sale.Sale) (refs []reservation.ItemRef) {
-	for _, v := range sales {
-		for _, item := range v.Items {
-			refs = append(refs, reservation.ItemRef{Sale: v.ID, Item: item.ID})
-		}
-	}
-	return refs
-}
-
-// messages holds the streams and the hub that connects this process with the others.
-type messages struct {
-	hub         *notifier.Hub
-	bus         *notifier.Bus
-	publisher   stream.Publisher
-	letters     *deadletter.Store
-	deadLetters *stream.DeadLetters
-	inspector   stream.Inspector
-	inbox       *inbox.Reporter
-}
-
-func newMessages(b base) (messages, error) {
-	hub := notifier.NewHub(notifier.Options{Registerer: b.registry, Log: b.log})
-	broadcast, err := stream.NewBroadcast(stream.BroadcastConfig{
-		Publish: b.svc.redis.NewClient(), Read: b.svc.redis.NewBlocking(), Key: b.keys.Status(), Log: b.log, Metrics: b.streamMetrics,
-	})
-	if err != nil {
-		return messages{}, err
-	}
-	b.svc.onClose(broadcast.Close)
-	publisher, err := stream.NewPublisher(b.svc.redis.NewClient(), b.log)
-	if err != nil {
-		return messages{}, fmt.Errorf("publisher: %w", err)
-	}
-	b.svc.onClose(publisher.Close)
-	bus := notifier.NewBus(hub, broadcast, b.log)
-	reporter := inbox.NewReporter(bus, b.clock, b.log)
-	letters := deadletter.NewStore(deadletter.Config{DB: b.svc.db, Clock: b.clock, Inbox: reporter})
-	return messages{
-		hub: hub, bus: bus, publisher: publisher, letters: letters, deadLetters: newDeadLetters(b, letters), inbox: reporter,
-		inspector: stream.Inspector{Client: b.svc.redis.Cmd, Clock: b.clock},
-	}, nil
-}
-
-func newDeadLetters(b base, letters *deadletter.Store) *stream.DeadLetters {
-	return stream.NewDeadLetters(stream.DeadLettersConfig{
-		Client: b.svc.redis.Cmd, Record: letters, Key: b.keys.DeadLetters(), Log: b.log, Metrics: b.streamMetrics,
-	})
-}
-
 // stats holds the counters of a sale and the services that read them.
 type stats struct {
 	feed    *salestats.Feed
 	counts  *salestats.Recorder
 	figures *salestats.Reader
-	refused *attempt.Log
+	refused *refusal.Log
 }
 
 func newStats(b base, g gates, m messages) stats {
-	refused := attempt.NewLog(attempt.Config{DB: b.svc.db, Clock: g.clock, Registerer: b.registry, Log: b.log})
+	refused := refusal.NewLog(refusal.Config{DB: b.svc.db, Clock: g.clock, Registerer: b.registry, Log: b.log})
 	return stats{
 		refused: refused,
 		feed:    salestats.NewFeed(salestats.FeedConfig{Client: b.svc.redis.Cmd, Keys: b.keys, Timeout: b.scaled(salestats.FeedTimeout), Log: b.log}),
@@ -331,47 +201,6 @@ func newFigures(b base, inspector stream.Inspector) *salestats.Reader {
 	})
 }
 
-func orderQueue(b base, inspector stream.Inspector) orderintake.Queue {
-	return orderintake.Queue{Inspector: inspector, Keys: b.keys, Group: ordersGroup}
-}
-
-// orders holds the order tables, their copies in Redis, and the intake.
-type orders struct {
-	status    *storefront.Publisher
-	publisher *order.Publisher
-	cache     *order.Cache
-	store     *order.Store
-	writer    *order.Writer
-	letters   *orderintake.DeadLetters
-	backlog   *orderintake.Backlog
-	positions *orderintake.QueuePositions // of orders that wait for a worker
-}
-
-func newOrders(b base, g gates, m messages, s stats) orders {
-	cache := order.NewCache(b.svc.redis, b.keys.Tasks, g.clock)
-	store := order.NewStore(order.StoreConfig{
-		DB: b.svc.db, Cache: cache, Clock: g.clock, Log: b.log,
-		Submitted: orderintake.Submitted{Gate: g.gate, Items: g.items},
-		Vanished:  orderintake.Vanished{Items: g.items, Clock: g.clock},
-	})
-	status := storefront.NewPublisher(m.bus, s.feed)
-	publisher := order.NewPublisher(order.PublisherConfig{
-		Cache: cache, Tasks: status.Tasks, Orders: status.Orders, Metrics: b.orderMetrics, Timeout: b.scaled(order.PublishTimeout), Log: b.log,
-	})
-	writer := order.NewWriter(order.WriterConfig{
-		DB: b.svc.db, Publisher: publisher, Outbox: b.outbox, Notices: b.notices, Clock: g.clock, Tracer: b.tracer,
-		Metrics: b.orderMetrics, Timeout: b.scaled(order.BatchTimeout),
-	})
-	letters := orderintake.NewDeadLetters(orderintake.DeadLettersConfig{
-		DB: b.svc.db, Store: m.letters, Letters: m.deadLetters, Orders: store, Writer: writer, Clock: g.clock, Log: b.log,
-	})
-	return orders{
-		status: status, publisher: publisher, cache: cache, store: store, writer: writer, letters: letters,
-		backlog:   orderintake.NewBacklog(b.svc.redis, b.keys, letters),
-		positions: orderintake.NewQueuePositions(orderintake.QueuePositionsConfig{Clock: b.clock, Queue: orderQueue(b, m.inspector)}),
-	}
-}
-
 // listenPublic opens the public listener. It returns nil without the API role. It runs
 // before the payments stage, which needs the listener's address.
 func listenPublic(ctx context.Context, b base) (net.Listener, error) {
@@ -388,21 +217,4 @@ func listenPublic(ctx context.Context, b base) (net.Listener, error) {
 		return nil
 	})
 	return l, nil
-}
-
-// orderTopics returns the order streams of all shards.
-func orderTopics(b base) []string {
-	topics := make([]string, id.Shards)
-	for shard := range topics {
-		topics[shard] = b.keys.Orders(shard)
-	}
-	return topics
-}
-
-// measureStreams returns the loop that measures the order streams. Schedulers run it
-// too: without any worker, they show that orders are delayed.
-func measureStreams(b base, m messages) periodic.Loop {
-	return periodic.Loop{Name: "measure streams", Every: measureEvery, Log: b.log, Step: func(ctx context.Context) (map[string]int, error) {
-		return nil, m.inspector.Measure(ctx, b.streamMetrics, ordersGroup, orderTopics(b))
-	}}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -174,44 +173,6 @@ func (p *payments) addSandbox(b base, g gates, in paymentSetup) (payment.Provide
 	return sandbox.NewProvider(bank, base+"/sandbox", signer, g.clock), nil
 }
 
-// consumer configures how a router reads a stream. Zero selects the default of package
-// stream.
-type consumer struct {
-	group   string
-	batch   int
-	timeout time.Duration // of one call of the handler
-}
-
-func newRouter(b base, m messages, h stream.Handler, c consumer) (*stream.Router, error) {
-	router, err := stream.NewRouter(stream.RouterConfig{
-		NewSubscriber: func() (*stream.Subscriber, error) {
-			return stream.NewSubscriber(stream.SubscriberConfig{
-				Client: b.svc.redis.NewBlocking(), Group: c.group, Consumer: consumerName(b.cfg.AdminAddr),
-				Batch: c.batch, ClaimIdle: b.cfg.ClaimIdle, Drain: b.scaled(stream.DefaultDrain), Log: b.log, Metrics: b.streamMetrics,
-			})
-		},
-		Handlers: []stream.Handler{h}, DeadLetters: m.deadLetters,
-		HandlerTimeout: c.timeout, Log: b.log, Metrics: b.streamMetrics,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("router of %s: %w", h.Name, err)
-	}
-	return router, nil
-}
-
-// consumerName returns a name that is the same each time this process starts, so that it
-// finds its own pending messages, and that differs between processes on one host.
-func consumerName(adminAddr string) string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "host"
-	}
-	if _, port, err := net.SplitHostPort(adminAddr); err == nil {
-		host += "-" + port
-	}
-	return strings.ReplaceAll(host, " ", "")
-}
-
 // baseURL returns the URL under which browsers and payment providers reach this
 // installation, without a trailing slash.
 func baseURL(cfg *config.Config, l net.Listener) string {
@@ -268,40 +229,6 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 		Users: in.users, Clock: g.clock, Registerer: b.registry, Log: b.log,
 	})
 	return scheduler{preloader, reconciler.Loop(), lost.Loop(), sealer.Loop(), record.Loop()}
-}
-
-// worker holds the router that turns messages into orders.
-type worker struct {
-	router *stream.Router // nil without the worker role
-	loops  []periodic.Loop
-}
-
-func newWorker(b base, g gates, m messages, o orders) (worker, error) {
-	if !b.roles.Worker {
-		return worker{}, nil
-	}
-	topics := orderTopics(b)
-	inFlight := orderintake.NewInFlight(orderintake.InFlightConfig{
-		Gate: g.gate, Keys: b.keys, Log: b.log,
-		Streams: stream.Appender{Client: b.svc.redis.Script},
-	})
-	handler := orderintake.NewHandler(o.writer, g.gate, inFlight)
-	router, err := newRouter(b, m, stream.Handler{Name: "orders", Topics: topics, Handle: handler.Handle, Split: order.Split},
-		consumer{group: ordersGroup, batch: b.cfg.OrderBatch, timeout: b.scaled(orderintake.HandleTimeout)})
-	if err != nil {
-		return worker{}, err
-	}
-	b.streamMetrics.ShowSilence(router, b.clock)
-	gate := payment.NewRedisGate(g.gate, func(r order.Reservation, epoch, revision int64, remaining int) {
-		b.orderMetrics.Released()
-		g.stock.Update(r.Item, epoch, revision, remaining)
-	})
-	return worker{router: router, loops: []periodic.Loop{
-		order.TaskReturns(b.svc.db, gate.ReturnAll, b.log),
-		o.letters.Loop(),
-		inFlight.Loop(),
-		{Name: "trim streams", Every: trimEvery, Idle: idleTrim, Step: stream.NewTrimmer(b.svc.redis.Cmd, topics, b.streamMetrics).Step, Log: b.log},
-	}}, nil
 }
 
 // admin holds the use cases of operators.

@@ -156,16 +156,16 @@ func https(cfg *config.Config) bool {
 func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *server.Readiness) (http.Handler, *periodic.Loop, error) {
 	build := telemetry.ReadBuild()
 	resolver := &graph.Resolver{
-		Store: in.shop.store, Checkout: in.shop.checkout, Addresses: in.shop.book, Captchas: in.admission.captchas, Queue: in.admission.queue,
+		Shop: in.shop.store, Checkout: in.shop.checkout, Addresses: in.shop.book, Captchas: in.admission.captchas, Queue: in.admission.queue,
 		Limits: in.admission.limits, Absences: b.absences, RateLimits: b.rateLimits(), Waitlist: in.waiting.service,
 		Orders: in.orders.store, Letters: in.orders.letters, Positions: in.orders.positions,
 		Metadata:    order.MetadataStore{DB: b.svc.db, Clock: b.clock},
 		Corrections: order.Corrections{DB: b.svc.db, Publisher: in.orders.publisher, Outbox: b.outbox, Clock: b.clock},
 		Fulfilments: order.Fulfilments{DB: b.svc.db, Publisher: in.orders.publisher, Outbox: b.outbox, Clock: b.clock},
-		Payments:    in.payments.service, Receipts: in.receipts, Seller: seller(b.cfg),
-		Counts: in.stats.counts, Attempts: in.stats.refused, Figures: in.stats.figures, Feed: in.stats.feed, Reports: in.admin.reports,
+		Payments:    in.payments.service, Acceptances: in.receipts, Seller: seller(b.cfg),
+		Counts: in.stats.counts, Refusals: in.stats.refused, Figures: in.stats.figures, Feed: in.stats.feed, Reports: in.admin.reports,
 		Accounts: in.accounts.service, Tokens: in.accounts.serviceTokens, Providers: in.providers, Notices: in.notices,
-		Operator: in.admin.operator, Waiting: in.inbox, Webhooks: in.webhooks, Seals: audit.Seals{DB: b.svc.db},
+		Operator: in.admin.operator, Waiting: in.inbox, Webhooks: in.webhooks, SealedLog: audit.Seals{DB: b.svc.db},
 		Server: graph.ServerInfo{
 			Version: build.Version, Commit: build.Commit, Process: ready, ErrorReference: errorReference(b.cfg),
 		},

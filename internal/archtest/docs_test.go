@@ -9,32 +9,43 @@ import (
 )
 
 // pathRow is a row of the table "The path of an order": step, packages, files with their
-// functions.
-var pathRow = regexp.MustCompile("(?m)^\\| [^|]+ \\| (`[^|]+) \\| (`[^|]+) \\|")
+// functions, the text in package app that connects the step.
+var pathRow = regexp.MustCompile("(?m)^\\| [^|]+ \\| (`[^|]+) \\| (`[^|]+) \\| `([^`]+)`: `([^`]+)` \\|")
 
 var (
 	quoted   = regexp.MustCompile("`([^`]+)`")
-	function = regexp.MustCompile("`([\\w./]+\\.go)`(?:: `(\\w+)`)?")
+	function = regexp.MustCompile("`([\\w./]+\\.(?:go|lua))`(?:: `(\\w+)`(?:, `(\\w+)`)?)?")
 )
 
 func TestThePathOfAnOrderNamesFunctionsThatExist(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/architecture.md")
+	named := 0
+	for _, row := range pathRow.FindAllStringSubmatch(read(t, "docs/architecture.md"), -1) {
+		packages := quoted.FindAllStringSubmatch(row[1], -1)
+		for _, found := range function.FindAllStringSubmatch(row[2], -1) {
+			for _, name := range found[2:] {
+				named++
+				if !declared(t, packages, found[1], name) {
+					t.Errorf("docs/architecture.md: no %s with %q in %s", found[1], name, row[1])
+				}
+			}
+		}
+		if !strings.Contains(read(t, "internal/app/"+row[3]), row[4]) {
+			t.Errorf("docs/architecture.md: no %q in internal/app/%s", row[4], row[3])
+		}
+	}
+	if named < 30 {
+		t.Errorf("%d functions found: has the table another form?", named)
+	}
+}
+
+func read(t *testing.T, rel string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../..", rel))
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := 0
-	for _, row := range pathRow.FindAllStringSubmatch(string(text), -1) {
-		for _, found := range function.FindAllStringSubmatch(row[2], -1) {
-			named++
-			if !declared(t, quoted.FindAllStringSubmatch(row[1], -1), found[1], found[2]) {
-				t.Errorf("docs/architecture.md: no %s with %q in %s", found[1], found[2], row[1])
-			}
-		}
-	}
-	if named < 10 {
-		t.Errorf("%d functions found: has the table another form?", named)
-	}
+	return string(text)
 }
 
 // address is an address of Postgres with a user or an ellipsis.
@@ -46,9 +57,9 @@ func TestEveryAddressOfPostgresSaysItsEncryption(t *testing.T) {
 	t.Parallel()
 	seen := 0
 	walk(t, func(rel, abs string) {
-		read := within(rel, "docs") || within(rel, "deploy") || within(rel, "examples") || within(rel, "cmd") || within(rel, "internal/platform/config") ||
+		covered := within(rel, "docs") || within(rel, "deploy") || within(rel, "examples") || within(rel, "cmd") || within(rel, "internal/platform/config") ||
 			within(rel, "internal/platform/postgres") || within(rel, "internal/ops/doctor") || rel == "README.md" || rel == "CONTRIBUTING.md"
-		if !read || strings.HasSuffix(rel, "_test.go") {
+		if !covered || strings.HasSuffix(rel, "_test.go") {
 			return
 		}
 		text, err := os.ReadFile(abs)

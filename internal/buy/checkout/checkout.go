@@ -66,8 +66,8 @@ func New(cfg Config) *Checkout {
 	}
 }
 
-// PlaceInput is one attempt to buy.
-type PlaceInput struct {
+// Attempt is one attempt to buy.
+type Attempt struct {
 	User           id.User
 	Item           id.Item
 	Quantity       int
@@ -75,19 +75,19 @@ type PlaceInput struct {
 	IdempotencyKey string
 }
 
-// Placed is the result of Place. Beside a refusal, Task is the task of the buyer's
+// Result is the result of Place. Beside a refusal, Task is the task of the buyer's
 // existing reservation of the item, or nil.
-type Placed struct {
+type Result struct {
 	Task     *order.Task
 	Replayed bool // an earlier call with the same idempotency key was accepted
 }
 
 // Place takes stock and queues the order. It returns once Redis has taken the stock and
 // stored the message, in one step; a worker writes the order row later.
-func (c *Checkout) Place(ctx context.Context, in PlaceInput) (Placed, error) {
+func (c *Checkout) Place(ctx context.Context, in Attempt) (Result, error) {
 	item, parent, err := c.find(ctx, in.Item)
 	if err != nil {
-		return Placed{}, err
+		return Result{}, err
 	}
 	began := time.Now()
 	placed, err := c.take(ctx, parent, item, in)
@@ -99,13 +99,13 @@ func (c *Checkout) Place(ctx context.Context, in PlaceInput) (Placed, error) {
 
 // take checks the StockCache, then the gate in Redis. An offer of the waitlist skips
 // both the cache and the path token.
-func (c *Checkout) take(ctx context.Context, parent *sale.Sale, item *sale.Item, in PlaceInput) (Placed, error) {
+func (c *Checkout) take(ctx context.Context, parent *sale.Sale, item *sale.Item, in Attempt) (Result, error) {
 	if parent.PreparedBy(in.User) {
-		return Placed{}, sale.OwnSale()
+		return Result{}, sale.OwnSale()
 	}
 	tries, err := c.tries.take(parent, in.User)
 	if err != nil {
-		return Placed{}, err
+		return Result{}, err
 	}
 	if _, ok := offerOf(in.PathToken); ok {
 		return c.redeem(ctx, parent, item, in)
@@ -115,18 +115,18 @@ func (c *Checkout) take(ctx context.Context, parent *sale.Sale, item *sale.Item,
 	}
 	attempt, err := c.newAttempt(in, parent, item)
 	if err != nil {
-		return Placed{}, err
+		return Result{}, err
 	}
 	attempt.Tries = tries
 	o, err := c.gate.Reserve(ctx, attempt)
 	if err != nil {
-		return Placed{}, err
+		return Result{}, err
 	}
 	return c.answer(ctx, parent, in, attempt, o)
 }
 
 // answer maps an outcome of the gate in Redis to a result.
-func (c *Checkout) answer(ctx context.Context, parent *sale.Sale, in PlaceInput, attempt reservation.Attempt, o reservation.Outcome) (Placed, error) {
+func (c *Checkout) answer(ctx context.Context, parent *sale.Sale, in Attempt, attempt reservation.Attempt, o reservation.Outcome) (Result, error) {
 	if o.Epoch > 0 {
 		c.stock.Update(in.Item, o.Epoch, o.Revision, o.Remaining)
 	}
@@ -134,9 +134,9 @@ func (c *Checkout) answer(ctx context.Context, parent *sale.Sale, in PlaceInput,
 	case reservation.Accepted:
 		task := submitted(attempt, o)
 		c.orders.NoteAccepted(*task, o.Epoch)
-		return Placed{Task: task}, nil
+		return Result{Task: task}, nil
 	case reservation.Replayed:
-		return Placed{Task: c.task(ctx, parent, in, o), Replayed: true}, nil
+		return Result{Task: c.task(ctx, parent, in, o), Replayed: true}, nil
 	default:
 		return c.refuse(ctx, parent, in, o)
 	}
@@ -150,19 +150,19 @@ func (c *Checkout) find(ctx context.Context, itemID id.Item) (*sale.Item, *sale.
 	}
 	item := catalog.Item(itemID)
 	if item == nil {
-		return nil, nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "itemId"}}
+		return nil, nil, fault.Refused{Why: fault.Unknown, At: []string{"itemId"}}
 	}
 	parent := catalog.Sale(item.SaleID)
 	if !parent.Public() {
-		return nil, nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "itemId"}}
+		return nil, nil, fault.Refused{Why: fault.Unknown, At: []string{"itemId"}}
 	}
 	return item, parent, nil
 }
 
 // newAttempt builds the input of the reserve script; it generates the task id.
-func (c *Checkout) newAttempt(in PlaceInput, parent *sale.Sale, item *sale.Item) (reservation.Attempt, error) {
+func (c *Checkout) newAttempt(in Attempt, parent *sale.Sale, item *sale.Item) (reservation.Attempt, error) {
 	task := id.NewTaskOf(parent.ID, item.ID, in.User)
-	terms, err := order.Requested{
+	terms, err := order.Request{
 		V: 1, Task: task, User: in.User, Sale: parent.ID, Item: item.ID, Quantity: in.Quantity,
 		UnitPriceMinor: item.Price.Minor, Currency: item.Price.Currency,
 		PaymentWindowSeconds: int(parent.PaymentWindow / time.Second), IdempotencyKey: in.IdempotencyKey,
@@ -182,33 +182,33 @@ func submitted(a reservation.Attempt, o reservation.Outcome) *order.Task {
 }
 
 // refuse maps an outcome without stock to a refusal.
-func (c *Checkout) refuse(ctx context.Context, parent *sale.Sale, in PlaceInput, o reservation.Outcome) (Placed, error) {
+func (c *Checkout) refuse(ctx context.Context, parent *sale.Sale, in Attempt, o reservation.Outcome) (Result, error) {
 	switch o.Code {
 	case reservation.NotStarted:
-		return Placed{}, notOpen(sale.PhaseUpcoming, parent, o)
+		return Result{}, notOpen(sale.PhaseUpcoming, parent, o)
 	case reservation.Ended:
-		return Placed{}, notOpen(sale.PhaseEnded, parent, o)
+		return Result{}, notOpen(sale.PhaseEnded, parent, o)
 	case reservation.Paused, reservation.NotLoaded:
-		return Placed{}, notOpen(closedPhase(parent, o.At), parent, o)
+		return Result{}, notOpen(closedPhase(parent, o.At), parent, o)
 	case reservation.SoldOut: // what remains is for the waitlist
-		return Placed{}, reservation.NoneLeft{Item: in.Item}
+		return Result{}, reservation.NoneLeft{Item: in.Item}
 	case reservation.TooFewLeft:
-		return Placed{}, reservation.NoneLeft{Item: in.Item, Left: max(0, o.Remaining)}
+		return Result{}, reservation.NoneLeft{Item: in.Item, Left: max(0, o.Remaining)}
 	case reservation.IdempotencyMismatch:
-		return Placed{}, fault.Refused{Why: fault.IdempotencyMismatch, At: []string{"input", "idempotencyKey"}}
+		return Result{}, fault.Refused{Why: fault.IdempotencyMismatch, At: []string{"idempotencyKey"}}
 	case reservation.TooManyTries:
-		return Placed{}, fault.Throttled{RetryAfter: o.RetryAfter}
+		return Result{}, fault.Throttled{RetryAfter: o.RetryAfter}
 	case reservation.OverLimit:
-		return Placed{}, reservation.LimitReached{Limit: limitOf(parent, in.Item), Remaining: o.LimitLeft, At: []string{"input", "quantity"}}
+		return Result{}, reservation.LimitReached{Limit: limitOf(parent, in.Item), Remaining: o.LimitLeft, At: []string{"quantity"}}
 	case reservation.OverSaleLimit:
-		return Placed{}, reservation.LimitReached{Limit: parent.PurchaseLimit, Remaining: o.LimitLeft, WholeSale: true, At: []string{"input", "quantity"}}
+		return Result{}, reservation.LimitReached{Limit: parent.PurchaseLimit, Remaining: o.LimitLeft, WholeSale: true, At: []string{"quantity"}}
 	case reservation.PathInvalid:
-		return Placed{Task: c.task(ctx, parent, in, o)}, fault.Refused{Why: fault.PathInvalid, At: []string{"input", "pathToken"}}
+		return Result{Task: c.task(ctx, parent, in, o)}, fault.Refused{Why: fault.PathInvalid, At: []string{"pathToken"}}
 	case reservation.AlreadyHolding:
-		return Placed{Task: c.task(ctx, parent, in, o)}, reservation.AlreadyOrdered{Task: o.Task, At: []string{"input", "itemId"}}
+		return Result{Task: c.task(ctx, parent, in, o)}, reservation.AlreadyOrdered{Task: o.Task, At: []string{"itemId"}}
 	case reservation.Accepted, reservation.Replayed:
 	}
-	return Placed{}, fmt.Errorf("reserve answered %d", o.Code)
+	return Result{}, fmt.Errorf("reserve answered %d", o.Code)
 }
 
 // limitOf returns the purchase limit of an item of a sale.
@@ -244,7 +244,7 @@ func notOpen(phase sale.Phase, parent *sale.Sale, o reservation.Outcome) sale.No
 // reservations of offers and of orders that were paid late have none. The gate proves that
 // the task of a replayed call was accepted: if its record cannot be read, it is returned
 // as SUBMITTED, and its status follows later.
-func (c *Checkout) task(ctx context.Context, parent *sale.Sale, in PlaceInput, o reservation.Outcome) *order.Task {
+func (c *Checkout) task(ctx context.Context, parent *sale.Sale, in Attempt, o reservation.Outcome) *order.Task {
 	if o.Task.IsZero() {
 		return nil
 	}

@@ -21,9 +21,9 @@ func (c *Checkout) eligible(ctx context.Context, parent *sale.Sale, user id.User
 		case err != nil:
 			return err
 		case parent.TooNew(buyer.CreatedAt):
-			return fault.Refused{Why: fault.AccountTooNew, At: []string{"input", "itemId"}}
+			return fault.Refused{Why: fault.AccountTooNew, At: []string{"itemId"}}
 		case parent.Requires.VerifiedContact && !buyer.Verified:
-			return fault.Refused{Why: fault.ContactUnverified, At: []string{"input", "itemId"}}
+			return fault.Refused{Why: fault.ContactUnverified, At: []string{"itemId"}}
 		}
 	}
 	needs, err := c.NeedsAddress(ctx, parent, user)

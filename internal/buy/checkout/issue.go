@@ -44,7 +44,7 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 		return Issued{}, sale.OwnSale()
 	}
 	if o, refused := c.stock.RefuseUser(item.ID, in.User); refused {
-		_, err = c.refuse(ctx, parent, PlaceInput{User: in.User, Item: in.Item}, o)
+		_, err = c.refuse(ctx, parent, Attempt{User: in.User, Item: in.Item}, o)
 		return Issued{}, err
 	}
 	if err := c.eligible(ctx, parent, in.User); err != nil {

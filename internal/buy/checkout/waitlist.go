@@ -51,15 +51,15 @@ func offerOf(token string) (id.Waitlist, bool) {
 
 // redeem turns an offer into an order task, without captcha, permit or StockCache: the
 // unit is already reserved.
-func (c *Checkout) redeem(ctx context.Context, parent *sale.Sale, item *sale.Item, in PlaceInput) (Placed, error) {
+func (c *Checkout) redeem(ctx context.Context, parent *sale.Sale, item *sale.Item, in Attempt) (Result, error) {
 	place, _ := offerOf(in.PathToken)
 	attempt, err := c.newAttempt(in, parent, item)
 	if err != nil {
-		return Placed{}, err
+		return Result{}, err
 	}
 	o, err := c.waitlist.Redeem(ctx, place, attempt)
 	if err != nil {
-		return Placed{}, err
+		return Result{}, err
 	}
 	return c.answer(ctx, parent, in, attempt, o)
 }

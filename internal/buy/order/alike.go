@@ -20,10 +20,10 @@ const (
 // errAlike marks the error of requests that failed with the same SQLSTATE.
 var errAlike = errors.New("all orders of a batch fail with the same SQLSTATE")
 
-// blameServer marks the errors of a batch as transient if all of its requests failed
+// retryAlike marks the errors of a batch as transient if all of its requests failed
 // with the same SQLSTATE: a full disk, a trigger or a constraint that an operator has
 // added. Older requests are not marked, so that each becomes a dead letter in the end.
-func (w *Writer) blameServer(requests []Requested, faults map[id.Task]error) {
+func (w *Writer) retryAlike(requests []Request, faults map[id.Task]error) {
 	if len(requests) < minAlike || len(faults) < len(requests) {
 		return
 	}

@@ -27,7 +27,7 @@ func TestOrdersThatAllFailAlikeAreNotBlamed(t *testing.T) {
 			e.must(err)
 		}
 	}
-	failures := func(requests []order.Requested) (transient, own int) {
+	failures := func(requests []order.Request) (transient, own int) {
 		for _, r := range w.Write(t.Context(), requests...) {
 			switch {
 			case r.Err != nil && order.IsTransient(r.Err):

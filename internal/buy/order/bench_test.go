@@ -29,7 +29,7 @@ func BenchmarkWrite(b *testing.B) {
 				if way == "portable" {
 					order.Portable(w)
 				}
-				e.race(b, callers, func(r order.Requested) error {
+				e.race(b, callers, func(r order.Request) error {
 					return w.Write(b.Context(), r)[0].Err
 				})
 			})
@@ -37,14 +37,14 @@ func BenchmarkWrite(b *testing.B) {
 	}
 	b.Run("one by one/64 callers", func(b *testing.B) {
 		e := setup(b, stock{units: b.N, limit: 1})
-		e.race(b, 64, func(r order.Requested) error { return e.writeAlone(b.Context(), r) })
+		e.race(b, 64, func(r order.Request) error { return e.writeAlone(b.Context(), r) })
 	})
 }
 
 func BenchmarkWriteSQLite(b *testing.B) {
 	e := setupSQLite(b, stock{units: b.N, limit: 1})
 	w := e.writer(nil)
-	e.race(b, 256, func(r order.Requested) error {
+	e.race(b, 256, func(r order.Request) error {
 		return w.Write(b.Context(), r)[0].Err
 	})
 }
@@ -58,7 +58,7 @@ func BenchmarkBatch(b *testing.B) {
 			e := setup(b, stock{units: n*size + size, limit: 1})
 			w := e.writer(nil)
 			e.must(order.Persist(b.Context(), w, e.requests(size)))
-			batches := make([][]order.Requested, n)
+			batches := make([][]order.Request, n)
 			for i := range batches {
 				batches[i] = e.requests(size)
 			}
@@ -97,7 +97,7 @@ func (e *env) backends(b *testing.B) float64 {
 }
 
 // race writes b.N requests from this many concurrent callers.
-func (e *env) race(b *testing.B, callers int, write func(order.Requested) error) {
+func (e *env) race(b *testing.B, callers int, write func(order.Request) error) {
 	b.Helper()
 	requests := e.requests(b.N)
 	b.ResetTimer()
@@ -117,7 +117,7 @@ func (e *env) race(b *testing.B, callers int, write func(order.Requested) error)
 
 // writeAlone writes one order, one ledger line and one update of the hot row, and
 // commits.
-func (e *env) writeAlone(ctx context.Context, r order.Requested) error {
+func (e *env) writeAlone(ctx context.Context, r order.Request) error {
 	return e.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		now := e.clock.Now()
 		err := tx.Order.Create().SetID(id.Order(r.Task)).SetNumber(order.Number(id.Order(r.Task), now, 3)).SetSaleID(r.Sale).SetItemID(r.Item).

@@ -259,8 +259,8 @@ func (s *Store) Raise(ctx context.Context, newer []*Order) (raised []*Order, err
 
 // Request returns the message from which an order was written, with its own gate's epoch.
 // It has no idempotency key: the gate records that of a reservation that ends.
-func (o *Order) Request() Requested {
-	return Requested{
+func (o *Order) Request() Request {
+	return Request{
 		V: requestVersion, Task: id.Task(o.ID), User: o.User, Sale: o.Sale, Item: o.Item, Quantity: o.Quantity,
 		UnitPriceMinor: o.UnitPriceMinor, Currency: o.Currency, PaymentWindowSeconds: max(1, o.windowSeconds()),
 		Epoch: o.Epoch, SubmittedAtMs: o.ReservedAt.UnixMilli(),

@@ -79,13 +79,13 @@ func (in Correction) reasonFault() error {
 		least = 1
 	}
 	if rule := fault.Lines(in.Reason, least, maxCorrectionReason); rule != (fault.Rule{}) {
-		return fault.BadField{At: []string{"input", "reason"}, Rule: rule}
+		return fault.BadField{At: []string{"reason"}, Rule: rule}
 	}
 	return nil
 }
 
 func (s Corrections) set(ctx context.Context, tx *ent.Tx, in Correction) (*Order, bool, error) {
-	at := []string{"input", "orderId"}
+	at := []string{"orderId"}
 	row, err := tx.Order.Get(ctx, in.Order)
 	if ent.IsNotFound(err) || err == nil && in.By.Kind == Buyer && row.UserID != in.By.User {
 		return nil, false, fault.Refused{Why: fault.Unknown, At: at}

@@ -27,7 +27,7 @@ func RecordOf(t Task) ([]byte, error) {
 }
 
 // Persist writes requests in one transaction.
-func Persist(ctx context.Context, w *Writer, requests []Requested) error {
+func Persist(ctx context.Context, w *Writer, requests []Request) error {
 	_, err := w.persist(ctx, requests, nil)
 	return err
 }

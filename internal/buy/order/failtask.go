@@ -24,9 +24,9 @@ const (
 func (w *Writer) FailLostTasks(ctx context.Context, tasks []Task, reason string) []Result {
 	results := make([]Result, 0, len(tasks))
 	for part := range slices.Chunk(tasks, w.maxBatch) {
-		requests := make([]Requested, len(part))
+		requests := make([]Request, len(part))
 		for i, t := range part {
-			requests[i] = Requested{
+			requests[i] = Request{
 				V: requestVersion, Task: t.ID, User: t.User, Sale: t.Sale, Item: t.Item, Quantity: t.Quantity,
 				SubmittedAtMs: t.CreatedAt.UnixMilli(),
 				Currency:      money.NoCurrency, PaymentWindowSeconds: 1, // there is nothing to pay
@@ -41,12 +41,12 @@ func (w *Writer) FailLostTasks(ctx context.Context, tasks []Task, reason string)
 // an operator. If the task has already ended, it returns that end. The units are
 // returned like those of any failed task. A message that arrives later finds the task
 // ended. The reason is for operators. Like Write, it may be repeated after an error.
-func (w *Writer) FailTask(ctx context.Context, r Requested, reason string) (Outcome, error) {
-	result := w.fail(ctx, []Requested{r}, reason)[0]
-	return result.Outcome, result.Err
+func (w *Writer) FailTask(ctx context.Context, r Request, reason string) (Result, error) {
+	result := w.fail(ctx, []Request{r}, reason)[0]
+	return result, result.Err
 }
 
-func (w *Writer) fail(ctx context.Context, requests []Requested, reason string) []Result {
+func (w *Writer) fail(ctx context.Context, requests []Request, reason string) []Result {
 	results := make([]Result, len(requests))
 	var valid []int
 	for i := range requests {
@@ -63,7 +63,7 @@ func (w *Writer) fail(ctx context.Context, requests []Requested, reason string) 
 		}
 		valid = append(valid, i)
 	}
-	c := call{giveUp: reason}
+	c := submission{giveUp: reason}
 	for _, i := range valid {
 		c.requests = append(c.requests, requests[i])
 	}

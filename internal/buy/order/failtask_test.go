@@ -52,11 +52,11 @@ func TestATaskEndsOnceWhenItIsWrittenAndFailedAtOnce(t *testing.T) {
 			for i := range 4 {
 				wg.Go(func() {
 					for range 10 {
-						var out order.Outcome
+						var out order.Result
 						var err error
 						if i%2 == 0 {
 							end := writers[0].Write(t.Context(), r)[0]
-							out, err = end.Outcome, end.Err
+							out, err = end, end.Err
 						} else {
 							out, err = writers[1].FailTask(t.Context(), r, "lost")
 						}

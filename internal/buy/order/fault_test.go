@@ -171,7 +171,7 @@ func TestACutAroundTheCommitLosesAndDoublesNothing(t *testing.T) {
 	}
 }
 
-func message(t testing.TB, r order.Requested) *stream.Message {
+func message(t testing.TB, r order.Request) *stream.Message {
 	t.Helper()
 	msg, err := r.Message()
 	if err != nil {
@@ -248,7 +248,7 @@ func TestAServerThatRefusesStatementsIsWaitedFor(t *testing.T) {
 }
 
 // failedOf writes requests concurrently and returns the errors of those that failed.
-func (e *env) failedOf(requests []order.Requested) map[id.Task]error {
+func (e *env) failedOf(requests []order.Request) map[id.Task]error {
 	e.t.Helper()
 	w := e.writer(nil)
 	failed := map[id.Task]error{}

@@ -55,10 +55,10 @@ func (f Fulfilment) ready() (Fulfilment, error) {
 	f.Carrier, f.TrackingURL = typed.Line(f.Carrier), typed.Line(f.TrackingURL)
 	var carrier, tracking error
 	if rule := fault.Line(f.Carrier, 0, maxCarrier); rule != (fault.Rule{}) {
-		carrier = fault.BadField{At: []string{"input", "carrier"}, Rule: rule}
+		carrier = fault.BadField{At: []string{"carrier"}, Rule: rule}
 	}
 	if u, err := url.Parse(f.TrackingURL); f.TrackingURL != "" && (err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || len(f.TrackingURL) > maxTracking) {
-		tracking = fault.BadField{At: []string{"input", "trackingUrl"}, Rule: fault.HTTPSAddress}
+		tracking = fault.BadField{At: []string{"trackingUrl"}, Rule: fault.HTTPSAddress}
 	}
 	return f, fault.All(carrier, tracking)
 }
@@ -100,13 +100,13 @@ func (s Fulfilments) Set(ctx context.Context, by Actor, orderID id.Order, f Fulf
 func (s Fulfilments) set(ctx context.Context, tx *ent.Tx, entry Entry, orderID id.Order, f Fulfilment) (o *Order, changed bool, err error) {
 	row, err := tx.Order.Get(ctx, orderID)
 	if ent.IsNotFound(err) {
-		return nil, false, fault.Refused{Why: fault.Unknown, At: []string{"input", "orderId"}}
+		return nil, false, fault.Refused{Why: fault.Unknown, At: []string{"orderId"}}
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("read order %s: %w", orderID, err)
 	}
 	if o = FromRow(row); o.PaidAt == nil {
-		return nil, false, fault.Refused{Why: fault.Conflict, At: []string{"input", "orderId"}}
+		return nil, false, fault.Refused{Why: fault.Conflict, At: []string{"orderId"}}
 	}
 	before, err := tx.Fulfilment.Get(ctx, orderID)
 	if err != nil && !ent.IsNotFound(err) {

@@ -102,18 +102,18 @@ func (e *env) addItem(saleID id.Sale, units, position int) id.Item {
 }
 
 // request returns a request of a new buyer.
-func (e *env) request() order.Requested { return e.requestOf(id.New[id.User](), 1) }
+func (e *env) request() order.Request { return e.requestOf(id.New[id.User](), 1) }
 
-func (e *env) requestOf(user id.User, quantity int) order.Requested {
-	return order.Requested{
+func (e *env) requestOf(user id.User, quantity int) order.Request {
+	return order.Request{
 		V: 1, Task: id.NewTask(id.ShardOf(e.sale)), User: user, Sale: e.sale, Item: e.item, Quantity: quantity,
 		UnitPriceMinor: 1999, Currency: "EUR", PaymentWindowSeconds: 900, IdempotencyKey: "key-of-sixteen-bytes",
 		Epoch: 1, SubmittedAtMs: e.clock.Now().UnixMilli(),
 	}
 }
 
-func (e *env) requests(n int) []order.Requested {
-	rs := make([]order.Requested, n)
+func (e *env) requests(n int) []order.Request {
+	rs := make([]order.Request, n)
 	for i := range rs {
 		rs[i] = e.request()
 	}
@@ -138,11 +138,11 @@ func (e *env) store() *order.Store {
 	return order.NewStore(order.StoreConfig{DB: e.db, Cache: e.cache, Clock: e.clock, Log: slog.New(slog.DiscardHandler)})
 }
 
-func (e *env) write(w *order.Writer, r order.Requested) order.Outcome {
+func (e *env) write(w *order.Writer, r order.Request) order.Result {
 	e.t.Helper()
 	end := w.Write(e.t.Context(), r)[0]
 	e.must(end.Err)
-	return end.Outcome
+	return end
 }
 
 func (e *env) must(err error) {

@@ -2,6 +2,7 @@ package order
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -15,7 +16,7 @@ import (
 	"seckill/internal/platform/tracing"
 )
 
-// requestVersion is the only version of Requested that this code accepts.
+// requestVersion is the only version of Request that this code accepts.
 const requestVersion = 1
 
 // Bounds of a request. They are far above what the gate accepts, and keep invalid
@@ -30,11 +31,11 @@ const (
 // ErrMalformed marks a message that can never be handled. It becomes a dead letter.
 var ErrMalformed = errors.New("malformed order message")
 
-// Requested is one order in a message of the order stream: stock is reserved for a
+// Request is one order in a message of the order stream: stock is reserved for a
 // user, and an order must be written. It is a versioned fact, keyed by the task id. The
 // writer takes price, currency and payment window from the item's row in Postgres; those
 // of the message say what the buyer saw.
-type Requested struct {
+type Request struct {
 	V                    int     `json:"v"`
 	Task                 id.Task `json:"task"`
 	User                 id.User `json:"user"`
@@ -67,27 +68,27 @@ const (
 
 // ItemTerms returns the last fields of an item's line, which the reserve script appends
 // for an attempt to take stock. It rejects what can never become an order.
-func (r Requested) ItemTerms() (string, error) {
+func (r Request) ItemTerms() (string, error) {
 	if err := r.validateFields(); err != nil {
 		return "", err
 	}
 	return r.terms(), nil
 }
 
-func (r Requested) terms() string {
+func (r Request) terms() string {
 	dst := strconv.AppendInt(make([]byte, 0, 32), r.UnitPriceMinor, 10)
 	dst = append(append(append(dst, separator), r.Currency...), separator)
 	return string(strconv.AppendInt(dst, int64(r.PaymentWindowSeconds), 10))
 }
 
 // itemLine returns the line of the order's item.
-func (r Requested) itemLine() string {
+func (r Request) itemLine() string {
 	return fmt.Sprintf("%c%s|%s|%d|%s", itemMark, r.Sale, r.Item, r.Epoch, r.terms())
 }
 
 // NewMessage returns the message of some orders. Its id is the task of the first. It
 // rejects what Decode would reject.
-func NewMessage(requests ...Requested) (*stream.Message, error) {
+func NewMessage(requests ...Request) (*stream.Message, error) {
 	if len(requests) == 0 {
 		return nil, fmt.Errorf("%w: no orders", ErrMalformed)
 	}
@@ -115,15 +116,15 @@ func newMessage(messageID string, payload []byte, orders int) *stream.Message {
 }
 
 // Message returns the message of one order.
-func (r Requested) Message() (*stream.Message, error) { return NewMessage(r) }
+func (r Request) Message() (*stream.Message, error) { return NewMessage(r) }
 
 // Decode decodes a message of the order stream, in either form. With an error, which
 // wraps ErrMalformed, it also returns the orders that are valid.
-func Decode(msg *stream.Message) ([]Requested, error) {
+func Decode(msg *stream.Message) ([]Request, error) {
 	if len(msg.Payload) > 0 && msg.Payload[0] == '{' {
 		return decodeSingle(msg)
 	}
-	var requests []Requested
+	var requests []Request
 	var failed error
 	err := eachLine(msg.Payload, func(item, line []byte) {
 		r, err := parseOrder(item, line)
@@ -213,12 +214,12 @@ func (f *fieldReader) number() int64 {
 }
 
 // parseOrder reads an order from the line of its item and its own.
-func parseOrder(item, line []byte) (Requested, error) {
+func parseOrder(item, line []byte) (Request, error) {
 	if bytes.Count(item, []byte{separator}) != itemFields-1 || bytes.Count(line, []byte{separator}) != orderFields-1 {
-		return Requested{}, fmt.Errorf("%w: wrong number of fields", ErrMalformed)
+		return Request{}, fmt.Errorf("%w: wrong number of fields", ErrMalformed)
 	}
 	terms, fields := fieldReader{rest: item[1:]}, fieldReader{rest: line}
-	r := Requested{
+	r := Request{
 		V: requestVersion, Sale: readID[id.Sale](&terms), Item: readID[id.Item](&terms), Epoch: terms.number(), UnitPriceMinor: terms.number(),
 		Currency: string(terms.next()), PaymentWindowSeconds: int(terms.number()),
 		User: readID[id.User](&fields), Task: readID[id.Task](&fields), Quantity: int(fields.number()), SubmittedAtMs: fields.number(),
@@ -232,7 +233,7 @@ func parseOrder(item, line []byte) (Requested, error) {
 
 // validate reports why a request can never become an order. Its errors wrap
 // ErrMalformed.
-func (r Requested) validate() error {
+func (r Request) validate() error {
 	if err := r.validateFields(); err != nil {
 		return err
 	}
@@ -243,7 +244,7 @@ func (r Requested) validate() error {
 }
 
 // validateFields is validate without the epoch and the time of the reservation.
-func (r Requested) validateFields() error {
+func (r Request) validateFields() error {
 	if r.V != requestVersion {
 		return fmt.Errorf("%w: version %d, not %d", ErrMalformed, r.V, requestVersion)
 	}
@@ -272,4 +273,41 @@ func (r Requested) validateFields() error {
 }
 
 // submittedAt is when stock was reserved.
-func (r Requested) submittedAt() time.Time { return time.UnixMilli(r.SubmittedAtMs).UTC() }
+func (r Request) submittedAt() time.Time { return time.UnixMilli(r.SubmittedAtMs).UTC() }
+
+// In release 0.1, each order had a message of its own: Request as JSON, with the epoch
+// of the gate and the time of the reservation in these fields of the entry. Messages of
+// that form are read for one minor release.
+const (
+	MetaEpoch = "epoch"
+	MetaAt    = "at" // Unix milliseconds
+)
+
+// decodeSingle decodes a message of the former form.
+func decodeSingle(msg *stream.Message) ([]Request, error) {
+	var r Request
+	if err := json.Unmarshal(msg.Payload, &r); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	for _, field := range []struct {
+		name string
+		into *int64
+	}{{MetaEpoch, &r.Epoch}, {MetaAt, &r.SubmittedAtMs}} {
+		text := msg.Metadata.Get(field.name)
+		if text == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%w: metadata %s is no number", ErrMalformed, field.name)
+		}
+		*field.into = n
+	}
+	if err := r.validate(); err != nil {
+		return nil, err
+	}
+	if msg.UUID != "" && msg.UUID != r.Task.String() {
+		return nil, fmt.Errorf("%w: message id is not the task's", ErrMalformed)
+	}
+	return []Request{r}, nil
+}

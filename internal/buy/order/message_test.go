@@ -20,8 +20,8 @@ import (
 
 func u(text string) uuid.UUID { return uuid.MustParse(text) }
 
-func golden() order.Requested {
-	return order.Requested{
+func golden() order.Request {
+	return order.Request{
 		V:    1,
 		Task: id.Task(u("01937b3c-8f00-7abc-9def-000000000007")), User: id.User(u("01937b3c-0001-7abc-9def-0123456789ab")),
 		Sale: id.Sale(u("01937b3c-0002-7abc-9def-012345678917")), Item: id.Item(u("01937b3c-0003-7abc-9def-0123456789ab")),
@@ -31,11 +31,11 @@ func golden() order.Requested {
 }
 
 // goldenOrders are three orders of two items in one message.
-func goldenOrders() []order.Requested {
+func goldenOrders() []order.Request {
 	first, second, third := golden(), golden(), golden()
 	second.Task, second.User, second.IdempotencyKey = id.Task(u("01937b3c-8f01-7abc-9def-000000000007")), id.User(u("01937b3c-0009-7abc-9def-0123456789ab")), ""
 	third.Task, third.Item, third.Quantity = id.Task(u("01937b3c-8f02-7abc-9def-000000000007")), id.Item(u("01937b3c-0004-7abc-9def-0123456789ab")), 1
-	return []order.Requested{first, second, third}
+	return []order.Request{first, second, third}
 }
 
 const goldenPayload = "v2\n" +
@@ -80,7 +80,7 @@ func TestMessagesOfTheFormerReleaseAreRead(t *testing.T) {
 		got, err := order.Decode(msg)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
-		} else if d := cmp.Diff([]order.Requested{golden()}, got); d != "" {
+		} else if d := cmp.Diff([]order.Request{golden()}, got); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
 	}
@@ -92,7 +92,7 @@ func TestAMessageSplitsIntoItsOrders(t *testing.T) {
 	msg := stream.NewMessage(golden().Task.String(), []byte(spoilt))
 	orders := goldenOrders()
 	got, err := order.Decode(msg)
-	if d := cmp.Diff([]order.Requested{orders[0], orders[2]}, got); d != "" || !errors.Is(err, order.ErrMalformed) {
+	if d := cmp.Diff([]order.Request{orders[0], orders[2]}, got); d != "" || !errors.Is(err, order.ErrMalformed) {
 		t.Errorf("the valid orders: %v %s", err, d)
 	}
 	parts := order.Split(msg)
@@ -116,31 +116,31 @@ func TestAMessageSplitsIntoItsOrders(t *testing.T) {
 
 func TestMalformedMessagesAreRefusedForGood(t *testing.T) {
 	t.Parallel()
-	with := func(change func(*order.Requested)) order.Requested {
+	with := func(change func(*order.Request)) order.Request {
 		r := golden()
 		change(&r)
 		return r
 	}
-	for name, r := range map[string]order.Requested{
-		"another version":       with(func(r *order.Requested) { r.V = 2 }),
-		"no version":            with(func(r *order.Requested) { r.V = 0 }),
-		"no task":               with(func(r *order.Requested) { r.Task = id.Task{} }),
-		"no user":               with(func(r *order.Requested) { r.User = id.User{} }),
-		"no sale":               with(func(r *order.Requested) { r.Sale = id.Sale{} }),
-		"no item":               with(func(r *order.Requested) { r.Item = id.Item{} }),
-		"task of no shard":      with(func(r *order.Requested) { r.Task[15] = 200 }),
-		"task of another shard": with(func(r *order.Requested) { r.Task[15] = 8 }),
-		"quantity 0":            with(func(r *order.Requested) { r.Quantity = 0 }),
-		"quantity negative":     with(func(r *order.Requested) { r.Quantity = -1 }),
-		"quantity absurd":       with(func(r *order.Requested) { r.Quantity = 1 << 40 }),
-		"price negative":        with(func(r *order.Requested) { r.UnitPriceMinor = -1 }),
-		"no currency":           with(func(r *order.Requested) { r.Currency = "" }),
-		"no window":             with(func(r *order.Requested) { r.PaymentWindowSeconds = 0 }),
-		"window absurd":         with(func(r *order.Requested) { r.PaymentWindowSeconds = 1 << 40 }),
-		"long key":              with(func(r *order.Requested) { r.IdempotencyKey = strings.Repeat("k", 65) }),
-		"no epoch":              with(func(r *order.Requested) { r.Epoch = 0 }),
-		"no time":               with(func(r *order.Requested) { r.SubmittedAtMs = 0 }),
-		"time of no calendar":   with(func(r *order.Requested) { r.SubmittedAtMs = 1 << 62 }),
+	for name, r := range map[string]order.Request{
+		"another version":       with(func(r *order.Request) { r.V = 2 }),
+		"no version":            with(func(r *order.Request) { r.V = 0 }),
+		"no task":               with(func(r *order.Request) { r.Task = id.Task{} }),
+		"no user":               with(func(r *order.Request) { r.User = id.User{} }),
+		"no sale":               with(func(r *order.Request) { r.Sale = id.Sale{} }),
+		"no item":               with(func(r *order.Request) { r.Item = id.Item{} }),
+		"task of no shard":      with(func(r *order.Request) { r.Task[15] = 200 }),
+		"task of another shard": with(func(r *order.Request) { r.Task[15] = 8 }),
+		"quantity 0":            with(func(r *order.Request) { r.Quantity = 0 }),
+		"quantity negative":     with(func(r *order.Request) { r.Quantity = -1 }),
+		"quantity absurd":       with(func(r *order.Request) { r.Quantity = 1 << 40 }),
+		"price negative":        with(func(r *order.Request) { r.UnitPriceMinor = -1 }),
+		"no currency":           with(func(r *order.Request) { r.Currency = "" }),
+		"no window":             with(func(r *order.Request) { r.PaymentWindowSeconds = 0 }),
+		"window absurd":         with(func(r *order.Request) { r.PaymentWindowSeconds = 1 << 40 }),
+		"long key":              with(func(r *order.Request) { r.IdempotencyKey = strings.Repeat("k", 65) }),
+		"no epoch":              with(func(r *order.Request) { r.Epoch = 0 }),
+		"no time":               with(func(r *order.Request) { r.SubmittedAtMs = 0 }),
+		"time of no calendar":   with(func(r *order.Request) { r.SubmittedAtMs = 1 << 62 }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -190,11 +190,11 @@ func metadata(key, value string) *stream.Message {
 
 func TestNoMessageIsMadeThatDecodeWouldRefuse(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*order.Requested){
-		"quantity 0":            func(r *order.Requested) { r.Quantity = 0 },
-		"a line in a key":       func(r *order.Requested) { r.IdempotencyKey = "key\n@another|item" },
-		"a field in a key":      func(r *order.Requested) { r.IdempotencyKey = "key|1" },
-		"a field in a currency": func(r *order.Requested) { r.Currency = "E|R" },
+	for name, change := range map[string]func(*order.Request){
+		"quantity 0":            func(r *order.Request) { r.Quantity = 0 },
+		"a line in a key":       func(r *order.Request) { r.IdempotencyKey = "key\n@another|item" },
+		"a field in a key":      func(r *order.Request) { r.IdempotencyKey = "key|1" },
+		"a field in a currency": func(r *order.Request) { r.Currency = "E|R" },
 	} {
 		r := golden()
 		change(&r)
@@ -213,7 +213,7 @@ func TestTheHandlerAcknowledgesWhatIsCommitted(t *testing.T) {
 	w := e.writer(nil)
 	h := orderintake.NewHandler(w, nil, nil)
 	won, lost := e.request(), e.request()
-	for _, r := range []order.Requested{won, won, lost, lost} {
+	for _, r := range []order.Request{won, won, lost, lost} {
 		msg, err := r.Message()
 		e.must(err)
 		e.must(h.Handle(msg))

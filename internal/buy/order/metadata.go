@@ -39,10 +39,10 @@ func (m Metadata) with(change Metadata) (Metadata, error) {
 	var badKey, badValue error
 	for key, value := range change {
 		if !metadataKey.MatchString(key) {
-			badKey = fault.BadField{At: []string{"input", "entries", "key"}, Rule: fault.Rule{Code: "1 to 40 characters of a-z, A-Z, 0-9, ., :, _ and -"}}
+			badKey = fault.BadField{At: []string{"entries", "key"}, Rule: fault.Rule{Code: "1 to 40 characters of a-z, A-Z, 0-9, ., :, _ and -"}}
 		}
 		if utf8.RuneCountInString(value) > maxMetadataValue || !utf8.ValidString(value) || strings.IndexByte(value, 0) >= 0 {
-			badValue = fault.BadField{At: []string{"input", "entries", "value"}, Rule: fault.MaxLength(maxMetadataValue)}
+			badValue = fault.BadField{At: []string{"entries", "value"}, Rule: fault.MaxLength(maxMetadataValue)}
 		}
 		if out[key] = value; value == "" {
 			delete(out, key)
@@ -52,7 +52,7 @@ func (m Metadata) with(change Metadata) (Metadata, error) {
 		return nil, err
 	}
 	if len(out) > maxMetadata {
-		return nil, fault.BadField{At: []string{"input", "entries"}, Rule: fault.Rule{Code: fmt.Sprintf("at most %d entries", maxMetadata)}}
+		return nil, fault.BadField{At: []string{"entries"}, Rule: fault.Rule{Code: fmt.Sprintf("at most %d entries", maxMetadata)}}
 	}
 	return out, nil
 }
@@ -69,7 +69,7 @@ type MetadataStore struct {
 // entries. Refusals: INVALID_INPUT; NOT_FOUND.
 func (s MetadataStore) Set(ctx context.Context, orderID id.Order, change Metadata) (o *Order, err error) {
 	if len(change) == 0 {
-		return nil, fault.BadField{At: []string{"input", "entries"}, Rule: fault.Rule{Code: "1 to 20 entries, each key once"}}
+		return nil, fault.BadField{At: []string{"entries"}, Rule: fault.Rule{Code: "1 to 20 entries, each key once"}}
 	}
 	for range maxMetadataTries {
 		err = s.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
@@ -86,7 +86,7 @@ func (s MetadataStore) Set(ctx context.Context, orderID id.Order, change Metadat
 func (s MetadataStore) set(ctx context.Context, tx *ent.Tx, orderID id.Order, change Metadata) (*Order, error) {
 	row, err := tx.Order.Query().Where(entorder.ID(orderID)).Only(ctx)
 	if ent.IsNotFound(err) {
-		return nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "orderId"}}
+		return nil, fault.Refused{Why: fault.Unknown, At: []string{"orderId"}}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read order %s: %w", orderID, err)

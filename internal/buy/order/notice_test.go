@@ -45,7 +45,7 @@ func TestOrdersWriteTheFactsForTheirNoticesInTheirTransaction(t *testing.T) {
 		written := map[id.Task]bool{}
 		for task, r := range w.Write(t.Context(), requests...) {
 			e.must(r.Err)
-			if r.Outcome.Order != nil {
+			if r.Order != nil {
 				written[requests[task].Task] = true
 			}
 		}

@@ -28,7 +28,7 @@ type buyer struct {
 // oneByOne decides the requests of a batch one by one. It locks the items first, so that
 // what it reads stays valid: until it commits, no other transaction can end a task of
 // these items or move their stock. It is slower than fast, and rarely needed.
-func (b *orderBatch) oneByOne(ctx context.Context, tx *ent.Tx, requests []Requested) error {
+func (b *orderBatch) oneByOne(ctx context.Context, tx *ent.Tx, requests []Request) error {
 	stock, err := b.lockItems(ctx, tx, itemsOf(requests))
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (b *orderBatch) oneByOne(ctx context.Context, tx *ent.Tx, requests []Reques
 	if err := b.recogniseEnds(ctx, tx, requests); err != nil {
 		return err
 	}
-	left := slices.DeleteFunc(slices.Clone(requests), func(r Requested) bool {
+	left := slices.DeleteFunc(slices.Clone(requests), func(r Request) bool {
 		_, ended := b.ends[r.Task]
 		return ended
 	})
@@ -44,7 +44,7 @@ func (b *orderBatch) oneByOne(ctx context.Context, tx *ent.Tx, requests []Reques
 	if err != nil {
 		return err
 	}
-	left, nowhere, err := b.refuseWithoutAddress(ctx, tx, left)
+	left, withoutAddress, err := b.refuseWithoutAddress(ctx, tx, left)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (b *orderBatch) oneByOne(ctx context.Context, tx *ent.Tx, requests []Reques
 	if err := b.insertOrders(ctx, tx, chosen); err != nil {
 		return err
 	}
-	return b.insertFailures(ctx, tx, append(failed, nowhere...))
+	return b.insertFailures(ctx, tx, append(failed, withoutAddress...))
 }
 
 // itemStock is what a batch reads of a locked item.
@@ -91,7 +91,7 @@ func (b *orderBatch) lockItems(ctx context.Context, tx *ent.Tx, items []id.Item)
 }
 
 // recogniseEnds records the requests whose task has already ended.
-func (b *orderBatch) recogniseEnds(ctx context.Context, tx *ent.Tx, requests []Requested) error {
+func (b *orderBatch) recogniseEnds(ctx context.Context, tx *ent.Tx, requests []Request) error {
 	ids := taskIDs(requests)
 	orders, err := tx.Order.Query().Where(entorder.IDIn(id.As[id.Order](ids)...)).All(ctx)
 	if err != nil {
@@ -99,7 +99,7 @@ func (b *orderBatch) recogniseEnds(ctx context.Context, tx *ent.Tx, requests []R
 	}
 	for _, row := range orders {
 		o := FromRow(row)
-		b.ends[id.Task(o.ID)] = Outcome{Task: o.Task(), Order: o, Replayed: true}
+		b.ends[id.Task(o.ID)] = Result{Task: o.Task(), Order: o, Replayed: true}
 	}
 	rows, err := tx.OrderFailure.Query().Where(orderfailure.IDIn(ids...)).All(ctx)
 	if err != nil {
@@ -107,7 +107,7 @@ func (b *orderBatch) recogniseEnds(ctx context.Context, tx *ent.Tx, requests []R
 	}
 	var found []id.Task
 	for _, row := range rows {
-		b.ends[row.ID] = Outcome{Task: failureFromRow(row).Task(), Replayed: true}
+		b.ends[row.ID] = Result{Task: failureFromRow(row).Task(), Replayed: true}
 		if row.Released && b.giveUp[row.ID] == "" {
 			found = append(found, row.ID)
 		}
@@ -124,7 +124,7 @@ func (b *orderBatch) recogniseEnds(ctx context.Context, tx *ent.Tx, requests []R
 }
 
 // liveOrders returns the buyers that have a live order of the item.
-func (b *orderBatch) liveOrders(ctx context.Context, tx *ent.Tx, requests []Requested) (map[buyer]id.Order, error) {
+func (b *orderBatch) liveOrders(ctx context.Context, tx *ent.Tx, requests []Request) (map[buyer]id.Order, error) {
 	live := map[buyer]id.Order{}
 	if len(requests) == 0 {
 		return live, nil
@@ -148,12 +148,12 @@ func (b *orderBatch) liveOrders(ctx context.Context, tx *ent.Tx, requests []Requ
 // choose divides the requests into those that become orders, those that fail, and those
 // that are superseded: the oldest reservation first, as many as fit. A large request that
 // does not fit does not block a later, smaller one.
-func (b *orderBatch) choose(requests []Requested, live map[buyer]id.Order, stock map[id.Item]*itemStock) ([]Requested, []Failure) {
+func (b *orderBatch) choose(requests []Request, live map[buyer]id.Order, stock map[id.Item]*itemStock) ([]Request, []Failure) {
 	byAge := slices.Clone(requests)
-	slices.SortStableFunc(byAge, func(a, b Requested) int {
+	slices.SortStableFunc(byAge, func(a, b Request) int {
 		return cmp.Or(cmp.Compare(a.SubmittedAtMs, b.SubmittedAtMs), bytes.Compare(a.Task[:], b.Task[:]))
 	})
-	var chosen []Requested
+	var chosen []Request
 	var failed []Failure
 	for _, r := range byAge {
 		who := buyer{r.Item, r.User}
@@ -180,12 +180,12 @@ func (b *orderBatch) choose(requests []Requested, live map[buyer]id.Order, stock
 			chosen = append(chosen, r)
 		}
 	}
-	slices.SortFunc(chosen, func(a, b Requested) int { return bytes.Compare(a.Task[:], b.Task[:]) })
+	slices.SortFunc(chosen, func(a, b Request) int { return bytes.Compare(a.Task[:], b.Task[:]) })
 	return chosen, failed
 }
 
 // rejectCode is reject with the code for the buyer.
-func (b *orderBatch) rejectCode(r Requested) (fault.Reason, string) {
+func (b *orderBatch) rejectCode(r Request) (fault.Reason, string) {
 	if reason := b.giveUp[r.Task]; reason != "" {
 		return fault.Conflict, reason
 	}
@@ -196,7 +196,7 @@ func (b *orderBatch) rejectCode(r Requested) (fault.Reason, string) {
 	return fault.Unknown, reason
 }
 
-func (b *orderBatch) failure(r Requested, code fault.Reason, reason string) Failure {
+func (b *orderBatch) failure(r Request, code fault.Reason, reason string) Failure {
 	return Failure{
 		ID: r.Task, Sale: r.Sale, Item: r.Item, User: r.User, Quantity: r.Quantity,
 		Code: code, Reason: reason, ReservedAt: r.submittedAt(), CreatedAt: b.now,
@@ -212,7 +212,7 @@ func (b *orderBatch) insertFailures(ctx context.Context, tx *ent.Tx, failed []Fa
 	rows := sql.Insert(orderfailure.Table).Columns(orderfailure.Columns...)
 	for _, f := range failed {
 		rows.Values(f.ID, f.Sale, f.Item, f.User, f.Quantity, string(f.Code), f.Reason, false, f.ReservedAt, f.CreatedAt)
-		b.ends[f.ID] = Outcome{Task: f.Task()}
+		b.ends[f.ID] = Result{Task: f.Task()}
 	}
 	// A task of an unknown item has no row to lock, so another writer may have failed
 	// it in the same way.

@@ -30,7 +30,7 @@ func (b *orderBatch) copyRecipients(ctx context.Context, tx *ent.Tx, orders []*O
 
 // refuseWithoutAddress divides requests into those that may become orders, and failures
 // of buyers who have no address where the sale requires one.
-func (b *orderBatch) refuseWithoutAddress(ctx context.Context, tx *ent.Tx, requests []Requested) (left []Requested, failed []Failure, err error) {
+func (b *orderBatch) refuseWithoutAddress(ctx context.Context, tx *ent.Tx, requests []Request) (left []Request, failed []Failure, err error) {
 	var users []id.User
 	for _, r := range requests {
 		if b.terms[r.Item].address && b.giveUp[r.Task] == "" {

@@ -47,7 +47,7 @@ func TestAnOrderKeepsTheAddressThatItsBuyerHad(t *testing.T) {
 				t.Fatalf("request %d: %v", i, r.Err)
 			}
 		}
-		if got := results[2].Outcome.Task; got.Status != order.Failed || got.Failure != fault.AddressRequired {
+		if got := results[2].Task; got.Status != order.Failed || got.Failure != fault.AddressRequired {
 			t.Errorf("without an address: %+v, want it failed with ADDRESS_REQUIRED", got)
 		}
 		moved.Street = "9 Ninth Road"

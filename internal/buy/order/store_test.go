@@ -22,7 +22,7 @@ import (
 )
 
 // submit writes the record that the reserve script writes.
-func (e *env) submit(r order.Requested) order.Task {
+func (e *env) submit(r order.Request) order.Task {
 	e.t.Helper()
 	at := time.UnixMilli(r.SubmittedAtMs).UTC()
 	task := order.Task{

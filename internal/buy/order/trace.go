@@ -11,7 +11,7 @@ import (
 
 // Trace begins a span for each order of a message that is traced, and returns the context
 // for Write, which continues their traces. The caller calls end with the outcome.
-func (w *Writer) Trace(msg *stream.Message, requests []Requested) (ctx context.Context, end func(error)) {
+func (w *Writer) Trace(msg *stream.Message, requests []Request) (ctx context.Context, end func(error)) {
 	field := msg.Metadata.Get(tracing.Field)
 	if field == "" || w.tracer == nil {
 		return msg.Context(), func(error) {}
@@ -37,9 +37,9 @@ func (w *Writer) Trace(msg *stream.Message, requests []Requested) (ctx context.C
 }
 
 // traceBatch begins the span of a batch, with a link to each of its traced orders.
-func (w *Writer) traceBatch(ctx context.Context, calls []call, size int) (context.Context, tracing.Span) {
+func (w *Writer) traceBatch(ctx context.Context, submissions []submission, size int) (context.Context, tracing.Span) {
 	var traced tracing.Orders
-	for _, c := range calls {
+	for _, c := range submissions {
 		if traced == nil && len(c.traced) > 0 {
 			traced = tracing.Orders{}
 		}

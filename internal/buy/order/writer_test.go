@@ -62,7 +62,7 @@ func TestARequestWrittenAgainIsRecognised(t *testing.T) {
 func TestRandomRedeliveriesMakeOneOrderEach(t *testing.T) {
 	onBoth(t, stock{units: 300, limit: 1}, func(t *testing.T, e *env) {
 		const buyers, times = 250, 5
-		var deliveries []order.Requested
+		var deliveries []order.Request
 		for _, r := range e.requests(buyers) {
 			for range times {
 				deliveries = append(deliveries, r)
@@ -84,7 +84,7 @@ func TestRandomRedeliveriesMakeOneOrderEach(t *testing.T) {
 
 // deliver writes all requests concurrently, repeating each until it succeeds, as
 // redelivery does. It returns how many ended as an order for the first time.
-func (e *env) deliver(writers []*order.Writer, requests []order.Requested) int {
+func (e *env) deliver(writers []*order.Writer, requests []order.Request) int {
 	e.t.Helper()
 	var g errgroup.Group
 	var mu sync.Mutex
@@ -96,7 +96,7 @@ func (e *env) deliver(writers []*order.Writer, requests []order.Requested) int {
 				if end.Err != nil {
 					continue
 				}
-				if !end.Outcome.Replayed && end.Outcome.Order != nil {
+				if !end.Replayed && end.Order != nil {
 					mu.Lock()
 					fresh[r.Task] = true
 					mu.Unlock()
@@ -113,7 +113,7 @@ func (e *env) deliver(writers []*order.Writer, requests []order.Requested) int {
 func TestOneUserGetsOneLiveOrder(t *testing.T) {
 	onBoth(t, stock{units: 100, limit: 1}, func(t *testing.T, e *env) {
 		user := id.New[id.User]()
-		requests := make([]order.Requested, 50)
+		requests := make([]order.Request, 50)
 		for i := range requests {
 			requests[i] = e.requestOf(user, 1)
 		}
@@ -159,7 +159,7 @@ func TestTheOldestReservationsWinWhenTooFewUnitsAreLeft(t *testing.T) {
 		// In one batch, newest first: 1, 1, 3, 3 units. Of 5 units the oldest request
 		// takes 3, the next 3 do not fit, and the two single units do.
 		quantities := []int{1, 1, 3, 3}
-		requests := make([]order.Requested, len(quantities))
+		requests := make([]order.Request, len(quantities))
 		for i, n := range quantities {
 			requests[i] = e.requestOf(id.New[id.User](), n)
 			requests[i].SubmittedAtMs += int64(len(quantities) - i)
@@ -179,12 +179,12 @@ func TestTheOldestReservationsWinWhenTooFewUnitsAreLeft(t *testing.T) {
 }
 
 // inOneBatch writes requests in one batch.
-func (e *env) inOneBatch(requests []order.Requested) map[id.Task]order.Outcome {
+func (e *env) inOneBatch(requests []order.Request) map[id.Task]order.Result {
 	e.t.Helper()
-	ends := map[id.Task]order.Outcome{}
+	ends := map[id.Task]order.Result{}
 	for i, end := range e.writer(nil).Write(e.t.Context(), requests...) {
 		e.must(end.Err)
-		ends[requests[i].Task] = end.Outcome
+		ends[requests[i].Task] = end
 	}
 	return ends
 }
@@ -199,7 +199,7 @@ func TestRequestsThatCanNeverFitAreRecordedAsFailed(t *testing.T) {
 		want := map[id.Task]fault.Reason{
 			unknownItem.Task: fault.Unknown, wrongSale.Task: fault.Unknown, tooMany.Task: fault.PurchaseLimitReached, good.Task: "",
 		}
-		requests := []order.Requested{unknownItem, wrongSale, tooMany, good}
+		requests := []order.Request{unknownItem, wrongSale, tooMany, good}
 		for task, end := range e.inOneBatch(requests) {
 			if end.Task.Failure != want[task] || end.Task.Revision != 3 {
 				t.Errorf("got %+v, want failure %q", end.Task, want[task])
@@ -282,7 +282,7 @@ func TestATakenNumberIsReplacedByALongerOne(t *testing.T) {
 func TestSeveralItemsInOneBatch(t *testing.T) {
 	onBoth(t, stock{units: 30, limit: 1}, func(t *testing.T, e *env) {
 		items := []id.Item{e.item, e.addItem(e.sale, 30, 1), e.addItem(e.sale, 30, 2)}
-		var requests []order.Requested
+		var requests []order.Request
 		for _, item := range items {
 			for range 30 {
 				r := e.request()

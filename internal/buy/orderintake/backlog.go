@@ -27,7 +27,7 @@ func NewBacklog(conn *redisconn.Conn, keys reservation.Keys, letters *DeadLetter
 // letters. The dead letters are read before and after the stream, so that a message
 // that moves between the two in the meantime is seen; it may be returned twice. Handled
 // messages that are not trimmed yet are included.
-func (b *Backlog) Requests(ctx context.Context, shard int) ([]order.Requested, error) {
+func (b *Backlog) Requests(ctx context.Context, shard int) ([]order.Request, error) {
 	key := b.keys.Orders(shard)
 	out, err := b.letters.waiting(ctx, key)
 	if err != nil {

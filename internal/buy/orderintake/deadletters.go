@@ -86,7 +86,7 @@ type Letter struct {
 	stream.Letter
 	Task *order.Task // current state; nil = none, or unknown
 
-	requests []order.Requested // its valid orders; usually one, because the router splits messages
+	requests []order.Request // its valid orders; usually one, because the router splits messages
 }
 
 // List returns up to limit letters after the one with id after, oldest first; ""
@@ -122,7 +122,7 @@ func (d *DeadLetters) Letter(ctx context.Context, letterID string) (*Letter, err
 }
 
 // requestsOf returns the valid orders of a letter with its fields.
-func requestsOf(l stream.Letter) (requests []order.Requested) {
+func requestsOf(l stream.Letter) (requests []order.Request) {
 	if msg, ok := l.Message(); ok && strings.HasSuffix(l.Stream, orderStreamSuffix) {
 		requests, _ = order.Decode(msg)
 	}
@@ -149,8 +149,8 @@ func (d *DeadLetters) taskOf(ctx context.Context, l *Letter) (*order.Task, error
 
 // waiting returns the valid orders among the dead letters of a stream: their
 // units are reserved like those of messages that are not handled yet.
-func (d *DeadLetters) waiting(ctx context.Context, key string) ([]order.Requested, error) {
-	var waiting []order.Requested
+func (d *DeadLetters) waiting(ctx context.Context, key string) ([]order.Request, error) {
+	var waiting []order.Request
 	err := d.each(ctx, deadletter.List{Stream: key, Fields: true}, func(l stream.Letter) {
 		waiting = append(waiting, requestsOf(l)...)
 	})
@@ -298,7 +298,7 @@ func (d *DeadLetters) failOverdue(ctx context.Context, l stream.Letter) (bool, e
 func (d *DeadLetters) failTask(ctx context.Context, l *Letter, reason string) (fresh bool, err error) {
 	if len(l.requests) == 0 && l.Task != nil && !l.Task.Ended() {
 		end := d.cfg.Writer.FailLostTasks(ctx, []order.Task{*l.Task}, reason)[0]
-		return end.Err == nil && !end.Outcome.Replayed, end.Err
+		return end.Err == nil && !end.Replayed, end.Err
 	}
 	for _, request := range l.requests {
 		end, err := d.cfg.Writer.FailTask(ctx, request, reason)

@@ -98,7 +98,7 @@ func (r *rig) must(err error) {
 // router does. It returns the task.
 func (r *rig) aside() id.Task {
 	r.t.Helper()
-	request := order.Requested{
+	request := order.Request{
 		V: 1, Task: id.NewTask(id.ShardOf(r.sale)), User: id.New[id.User](), Sale: r.sale, Item: r.item, Quantity: 1,
 		UnitPriceMinor: 1999, Currency: "EUR", PaymentWindowSeconds: 900, Epoch: 1, SubmittedAtMs: r.clock.Now().UnixMilli(),
 	}

@@ -133,7 +133,7 @@ func (d *DeadLetters) open(ctx context.Context, in *Decision) (*Letter, error) {
 		return nil, err
 	}
 	if l == nil {
-		return nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "letterId"}}
+		return nil, fault.Refused{Why: fault.Unknown, At: []string{"letterId"}}
 	}
 	return l, nil
 }
@@ -146,13 +146,13 @@ func (in *Decision) check() error {
 		rule = fault.Rule{Code: fmt.Sprintf("1 to %d characters", maxNote)} // which the command line shows as it is
 	}
 	if rule != (fault.Rule{}) {
-		return fault.BadField{At: []string{"input", "note"}, Rule: rule}
+		return fault.BadField{At: []string{"note"}, Rule: rule}
 	}
 	return nil
 }
 
 func conflict() error {
-	return fault.Refused{Why: fault.Conflict, At: []string{"input", "letterId"}}
+	return fault.Refused{Why: fault.Conflict, At: []string{"letterId"}}
 }
 
 // log records a decision, the first of its kind about a letter.

@@ -50,9 +50,9 @@ func (h *Handler) Handle(msg *stream.Message) error {
 	return err
 }
 
-func (h *Handler) handle(ctx context.Context, requests []order.Requested) error {
+func (h *Handler) handle(ctx context.Context, requests []order.Request) error {
 	var failed error
-	var superseded []order.Requested
+	var superseded []order.Request
 	for i, result := range h.writer.Write(ctx, requests...) {
 		switch {
 		case result.Err == nil:
@@ -79,8 +79,8 @@ func (h *Handler) handle(ctx context.Context, requests []order.Requested) error 
 // readmit handles orders whose gate was rebuilt: each needs a reservation in the present
 // gate. The build has counted the messages that it found in the stream; for others, which
 // Redis lost while a worker was handling them, units are reserved again if there are any.
-func (h *Handler) readmit(ctx context.Context, requests []order.Requested) error {
-	var again []order.Requested
+func (h *Handler) readmit(ctx context.Context, requests []order.Request) error {
+	var again []order.Request
 	for _, r := range requests {
 		o, err := h.gate.Reacquire(ctx, reservation.Reacquire{
 			Ref: reservation.Ref{Sale: r.Sale, Item: r.Item, User: r.User, Task: r.Task}, Before: id.Order{},

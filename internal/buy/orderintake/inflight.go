@@ -45,7 +45,7 @@ type InFlight struct {
 // inFlightMessage is a message that is being handled, or waits for its next attempt after
 // a retryable error.
 type inFlightMessage struct {
-	requests []order.Requested
+	requests []order.Request
 	appended map[reservation.ItemRef]int64 // epochs for which the orders were appended again; used by Step
 }
 
@@ -54,7 +54,7 @@ func NewInFlight(cfg InFlightConfig) *InFlight {
 	return &InFlight{cfg: cfg, messages: map[string]*inFlightMessage{}}
 }
 
-func (f *InFlight) take(messageID string, requests []order.Requested) {
+func (f *InFlight) take(messageID string, requests []order.Request) {
 	if f == nil {
 		return
 	}
@@ -86,7 +86,7 @@ func (f *InFlight) Step(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
 	var failed []error // of some shards: the server of the others may be another one
 	for _, m := range f.all() {
-		due := map[reservation.ItemRef][]order.Requested{}
+		due := map[reservation.ItemRef][]order.Request{}
 		for _, r := range m.requests {
 			ref := reservation.ItemRef{Sale: r.Sale, Item: r.Item}
 			epoch, known := gates[ref]
@@ -128,7 +128,7 @@ func (f *InFlight) all() []*inFlightMessage {
 	return all
 }
 
-func (f *InFlight) append(ctx context.Context, ref reservation.ItemRef, requests []order.Requested) error {
+func (f *InFlight) append(ctx context.Context, ref reservation.ItemRef, requests []order.Request) error {
 	msg, err := order.NewMessage(requests...)
 	if err != nil {
 		return fmt.Errorf("in-flight message: %w", err)

@@ -240,8 +240,8 @@ func (l *LostTasks) fail(ctx context.Context, lost []order.Task) (map[string]int
 		for _, result := range l.cfg.Writer.FailLostTasks(ctx, tasks, reason) {
 			if result.Err != nil {
 				failed = append(failed, result.Err)
-			} else if !result.Outcome.Replayed {
-				ended = append(ended, result.Outcome.Task.ID.Public())
+			} else if !result.Replayed {
+				ended = append(ended, result.Task.ID.Public())
 			}
 		}
 		if len(ended) > 0 {

@@ -162,7 +162,7 @@ func TestATaskThatWasWrittenIsNotLost(t *testing.T) {
 	search := r.lostTasks(r.orders, func() (bool, error) { return false, nil })
 	task := r.submit()
 	seen := r.task(r.orders, task)
-	end := r.writer.Write(t.Context(), order.Requested{
+	end := r.writer.Write(t.Context(), order.Request{
 		V: 1, Task: task, User: seen.User, Sale: r.sale, Item: r.item, Quantity: 1, UnitPriceMinor: 1999, Currency: "EUR",
 		PaymentWindowSeconds: 900, Epoch: 1, SubmittedAtMs: seen.CreatedAt.UnixMilli(),
 	})[0]

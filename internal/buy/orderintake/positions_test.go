@@ -22,9 +22,9 @@ func (r *rig) queued(sizes ...int) (tasks []*order.Task) {
 	for _, n := range sizes {
 		at, err := r.conn.Cmd.Time(r.t.Context()).Result()
 		r.must(err)
-		var requests []order.Requested
+		var requests []order.Request
 		for range n {
-			request := order.Requested{
+			request := order.Request{
 				V: 1, Task: id.NewTask(r.shard), User: id.New[id.User](), Sale: r.sale, Item: r.item, Quantity: 1,
 				UnitPriceMinor: 1999, Currency: "EUR", PaymentWindowSeconds: 900, Epoch: 1, SubmittedAtMs: at.UnixMilli(),
 			}

@@ -45,10 +45,10 @@ func (r *rig) exec(statement string) {
 	}))
 }
 
-func (r *rig) requests(n int) []order.Requested {
-	requests := make([]order.Requested, n)
+func (r *rig) requests(n int) []order.Request {
+	requests := make([]order.Request, n)
 	for i := range requests {
-		requests[i] = order.Requested{
+		requests[i] = order.Request{
 			V: 1, Task: id.NewTask(r.shard), User: id.New[id.User](), Sale: r.sale, Item: r.item, Quantity: 1,
 			UnitPriceMinor: 1999, Currency: "EUR", PaymentWindowSeconds: 900, Epoch: 1, SubmittedAtMs: r.clock.Now().UnixMilli(),
 		}
@@ -87,7 +87,7 @@ func TestThePoisonOrdersOfAMessageAreSetAsideAlone(t *testing.T) {
 		t.Errorf("%d orders of the backlog, %v", len(waiting), err)
 	}
 	r.exec(`ALTER TABLE orders DROP CONSTRAINT poison`)
-	decide := func(r order.Requested) orderintake.Decision {
+	decide := func(r order.Request) orderintake.Decision {
 		return orderintake.Decision{Letter: letters[r.Task.String()], Actor: id.New[id.User](), Note: "cured"}
 	}
 	if _, err := r.dead.Drop(t.Context(), decide(dropped)); err != nil {

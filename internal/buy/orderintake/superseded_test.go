@@ -48,16 +48,16 @@ func (r *rig) raise(epoch int64) {
 	}))
 }
 
-func (r *rig) request(epoch int64) order.Requested {
+func (r *rig) request(epoch int64) order.Request {
 	user := id.New[id.User]()
-	return order.Requested{
+	return order.Request{
 		V: 1, Task: id.NewTaskOf(r.sale, r.item, user), User: user, Sale: r.sale, Item: r.item, Quantity: 1,
 		UnitPriceMinor: 1999, Currency: "EUR", PaymentWindowSeconds: 900, Epoch: epoch, SubmittedAtMs: r.clock.Now().UnixMilli(),
 		IdempotencyKey: uuid.NewString(),
 	}
 }
 
-func (r *rig) message(requests ...order.Requested) *stream.Message {
+func (r *rig) message(requests ...order.Request) *stream.Message {
 	r.t.Helper()
 	msg, err := order.NewMessage(requests...)
 	r.must(err)

@@ -147,7 +147,7 @@ func (f *fixture) figures() figures {
 }
 
 // orders returns the orders in the stream of the shard.
-func (f *fixture) orders() (orders []order.Requested) {
+func (f *fixture) orders() (orders []order.Request) {
 	f.t.Helper()
 	f.must(stream.Backlog(context.Background(), f.client, f.keys.Orders(id.ShardOf(f.sale)), func(msg *stream.Message) {
 		requests, err := order.Decode(msg)

@@ -30,7 +30,7 @@ func TestOrdersThatAreTakenTogetherShareAMessage(t *testing.T) {
 		}
 		var wg sync.WaitGroup
 		var mu sync.Mutex
-		accepted := map[id.Task]order.Requested{}
+		accepted := map[id.Task]order.Request{}
 		for i, a := range attempts {
 			wg.Go(func() {
 				o, err := f.gate.Reserve(context.Background(), a)
@@ -42,7 +42,7 @@ func TestOrdersThatAreTakenTogetherShareAMessage(t *testing.T) {
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				accepted[a.Task] = order.Requested{
+				accepted[a.Task] = order.Request{
 					V: 1, Task: a.Task, User: a.User, Sale: a.Sale, Item: a.Item, Quantity: 1, Currency: "EUR",
 					UnitPriceMinor: []int64{1999, 2999}[i%2], PaymentWindowSeconds: []int{900, 600}[i%2],
 					IdempotencyKey: a.IdempotencyKey, Epoch: 1, SubmittedAtMs: o.At.UnixMilli(),

@@ -58,7 +58,7 @@ type Attempt struct {
 	Permit         Permit // that the buyer's path token proves
 	IdempotencyKey string // 16 to 64 of [A-Za-z0-9_-]
 	// Terms is the last fields of the item's line in the order message, see
-	// order.Requested.ItemTerms. It must not contain a line break.
+	// order.Request.ItemTerms. It must not contain a line break.
 	Terms string
 	Tries Tries
 	// OnlyItem says that the sale has no other item: the reservation is then the only
@@ -151,7 +151,7 @@ func SaleLimitReached(limit string) error {
 	if err != nil {
 		return fmt.Errorf("limit of a sale: %w", err)
 	}
-	return LimitReached{Limit: n, WholeSale: true, At: []string{"input", "itemId"}}
+	return LimitReached{Limit: n, WholeSale: true, At: []string{"itemId"}}
 }
 
 // NoneLeft refuses an attempt because the item has too few available units.

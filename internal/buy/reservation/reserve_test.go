@@ -32,7 +32,7 @@ func TestAcceptanceTakesStockRecordsTheReservationAndQueuesTheMessageTogether(t 
 		}
 		f.want(figures{stock: 4, reserved: 1, holders: 1, orders: 1})
 		shard := id.ShardOf(f.sale)
-		want := order.Requested{
+		want := order.Request{
 			V: 1, Task: a.Task, User: a.User, Sale: a.Sale, Item: a.Item, Quantity: 1, UnitPriceMinor: 1999, Currency: "EUR",
 			PaymentWindowSeconds: 900, IdempotencyKey: a.IdempotencyKey, Epoch: 1, SubmittedAtMs: o.At.UnixMilli(),
 		}

@@ -22,7 +22,7 @@ var preparing = []string{string(ActCreate), string(ActUpdate), string(ActSubmit)
 func (s *Sale) PreparedBy(user id.User) bool { return slices.Contains(s.Preparers, user) }
 
 // OwnSale refuses to sell an item to a user who prepared or approved its sale.
-func OwnSale() error { return fault.Refused{Why: fault.OwnSale, At: []string{"input", "itemId"}} }
+func OwnSale() error { return fault.Refused{Why: fault.OwnSale, At: []string{"itemId"}} }
 
 // addPreparers sets the preparers of sales in which buyers may buy. What a service token
 // did counts as done by the user who created it.

@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/buy/admission/queue"
-	"seckill/internal/buy/attempt"
+	"seckill/internal/buy/refusal"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/fault"
@@ -110,7 +110,7 @@ func NewRecorder(cfg Config) *Recorder {
 // Placed counts one call of placeOrder, and records a refusal for operators.
 func (r *Recorder) Placed(p Placement) {
 	now, why := r.cfg.Clock.Now().Unix(), fault.ReasonOf(p.Err)
-	r.refused(attempt.Refused{User: p.User, Sale: p.Sale, Item: p.Item, Stage: string(StageOrder), Code: why})
+	r.refused(refusal.Refused{User: p.User, Sale: p.Sale, Item: p.Item, Stage: string(StageOrder), Code: why})
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	b := r.batch(p.Sale)
@@ -161,7 +161,7 @@ func (r *Recorder) Stepped(sale id.Sale, step Step, n int) {
 }
 
 // refused passes on a refused call; one without a code was not refused.
-func (r *Recorder) refused(a attempt.Refused) {
+func (r *Recorder) refused(a refusal.Refused) {
 	if a.Code != "" && r.cfg.Refusals != nil {
 		r.cfg.Refusals.Note(a)
 	}
@@ -169,7 +169,7 @@ func (r *Recorder) refused(a attempt.Refused) {
 
 // Called counts one call of a stage before placeOrder.
 func (r *Recorder) Called(c Call) {
-	r.refused(attempt.Refused{User: c.User, Sale: c.Sale, Item: c.Item, Stage: string(c.Stage), Code: fault.ReasonOf(c.Err)})
+	r.refused(refusal.Refused{User: c.User, Sale: c.Sale, Item: c.Item, Stage: string(c.Stage), Code: fault.ReasonOf(c.Err)})
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if b := r.batch(c.Sale); b != nil {

@@ -22,7 +22,7 @@ import (
 const busyRetry = time.Second
 
 // atItem is the input path of the item.
-var atItem = []string{"input", "itemId"}
+var atItem = []string{"itemId"}
 
 // JoinInput is a request to join the waitlist of an item.
 type JoinInput struct {

@@ -102,7 +102,7 @@ func (h *hall) must(err error) {
 func (h *hall) attempt(user id.User) reservation.Attempt {
 	h.t.Helper()
 	task := id.NewTask(id.ShardOf(h.sale))
-	r := order.Requested{
+	r := order.Request{
 		V: 1, Task: task, User: user, Sale: h.sale, Item: h.item, Quantity: 1, UnitPriceMinor: 1, Currency: "EUR",
 		PaymentWindowSeconds: 900, IdempotencyKey: task.String(),
 	}
@@ -135,12 +135,12 @@ func (h *hall) buy() *order.Order {
 	if o.Code != reservation.Accepted {
 		h.t.Fatalf("reserve: %+v", o)
 	}
-	end := h.writer.Write(h.t.Context(), order.Requested{
+	end := h.writer.Write(h.t.Context(), order.Request{
 		V: 1, Task: o.Task, User: user, Sale: h.sale, Item: h.item, Quantity: 1, UnitPriceMinor: 1, Currency: "EUR",
 		PaymentWindowSeconds: 900, Epoch: 1, SubmittedAtMs: h.clock.Now().UnixMilli(),
 	})[0]
 	h.must(end.Err)
-	return end.Outcome.Order
+	return end.Order
 }
 
 // cancel cancels an order and releases its unit.

@@ -16,7 +16,7 @@ import (
 // means that the entry is not the user's, or has no offer yet; the outcome PathInvalid
 // means that nothing is reserved for it any more.
 func (s *Service) Redeem(ctx context.Context, entry id.Waitlist, a reservation.Attempt) (reservation.Outcome, error) {
-	invalid := fault.Refused{Why: fault.PathInvalid, At: []string{"input", "pathToken"}}
+	invalid := fault.Refused{Why: fault.PathInvalid, At: []string{"pathToken"}}
 	e, err := s.Entry(ctx, entry)
 	if err != nil {
 		return reservation.Outcome{}, err

@@ -196,7 +196,7 @@ func (s *Service) publish(ctx context.Context, entries ...*Entry) {
 
 // Leave ends an entry. Leaving again changes nothing.
 func (s *Service) Leave(ctx context.Context, entry id.Waitlist, user id.User) (*Entry, error) {
-	at := []string{"input", "waitlistEntryId"}
+	at := []string{"waitlistEntryId"}
 	for range maxRaces {
 		e, err := s.Entry(ctx, entry)
 		switch {

@@ -37,7 +37,7 @@ func (w *world) addCrowd() (one id.User) {
 	pipe.HSet(w.Context(), w.keys.Item(w.shard(), w.item), "total", 20+crowd+more, "stock", 20+more, "reserved", crowd)
 	for i := range crowd {
 		one = id.User(uuid.New())
-		r := order.Requested{
+		r := order.Request{
 			V: 1, Task: id.NewTask(w.shard()), User: one, Sale: w.sale, Item: w.item, Quantity: 1,
 			Currency: "CNY", PaymentWindowSeconds: 60, Epoch: 1, SubmittedAtMs: now.UnixMilli(),
 		}

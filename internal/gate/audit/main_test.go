@@ -104,7 +104,7 @@ func (w *world) Load(ctx context.Context, saleID id.Sale) error {
 }
 
 // Requests implements preload.Backlog.
-func (w *world) Requests(ctx context.Context, shard int) (requests []order.Requested, err error) {
+func (w *world) Requests(ctx context.Context, shard int) (requests []order.Request, err error) {
 	err = stream.Backlog(ctx, w.redis.Cmd, w.keys.Orders(shard), func(msg *stream.Message) {
 		orders, err := order.Decode(msg)
 		w.must(err)
@@ -128,7 +128,7 @@ func (w *world) buy(n int) {
 		permit := reservation.Permit{Epoch: 1, Until: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}
 		w.must(w.redis.Cmd.ZAdd(w.Context(), w.keys.Permits(w.shard(), w.item),
 			redis.Z{Score: float64(permit.Until.UnixMilli()), Member: user.String()}).Err())
-		r := order.Requested{
+		r := order.Request{
 			V: 1, Task: id.NewTask(w.shard()), User: user, Sale: w.sale, Item: w.item, Quantity: 1,
 			UnitPriceMinor: 69900, Currency: "CNY", PaymentWindowSeconds: 60, IdempotencyKey: "key-of-sixteen-bytes",
 		}
@@ -168,8 +168,8 @@ func (w *world) work(n int) {
 		requests, err := order.Decode(msg)
 		w.must(err)
 		for _, end := range w.writer.Write(w.Context(), requests...) {
-			if w.must(end.Err); end.Outcome.Task.Status != order.Succeeded {
-				w.Fatalf("task ended %s", end.Outcome.Task.Status)
+			if w.must(end.Err); end.Task.Status != order.Succeeded {
+				w.Fatalf("task ended %s", end.Task.Status)
 			}
 		}
 		w.must(w.redis.Cmd.XAck(w.Context(), w.keys.Orders(w.shard()), group, entry.ID).Err())

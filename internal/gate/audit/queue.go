@@ -72,7 +72,7 @@ func (a *Auditor) readDead(ctx context.Context, sale id.Sale, key string, s *sta
 }
 
 // ordersOf returns the valid orders of an entry.
-func ordersOf(entry redis.XMessage) []order.Requested {
+func ordersOf(entry redis.XMessage) []order.Request {
 	msg, ok := stream.FromEntry(entry)
 	if !ok {
 		return nil
@@ -81,7 +81,7 @@ func ordersOf(entry redis.XMessage) []order.Requested {
 	return requests
 }
 
-func ordersOfLetter(letter stream.Letter) []order.Requested {
+func ordersOfLetter(letter stream.Letter) []order.Request {
 	msg, ok := letter.Message()
 	if !ok {
 		return nil
@@ -91,7 +91,7 @@ func ordersOfLetter(letter stream.Letter) []order.Requested {
 }
 
 // enter records the orders of this sale and returns how many are new.
-func (s *state) enter(sale id.Sale, requests []order.Requested, set func(*itemState) map[id.Task]int) (fresh int) {
+func (s *state) enter(sale id.Sale, requests []order.Request, set func(*itemState) map[id.Task]int) (fresh int) {
 	for _, r := range requests {
 		it := s.item(r.Item)
 		if r.Sale != sale || it == nil {

@@ -31,7 +31,7 @@ const (
 // build reads every item of a sale and writes its reservations, and then opens all gates:
 // a gate of a sale with a limit needs the units per buyer of all items. It returns false
 // if another process has begun a newer build.
-func (p *Preloader) build(ctx context.Context, row *ent.Sale, items []id.Item, waiting []order.Requested) (bool, error) {
+func (p *Preloader) build(ctx context.Context, row *ent.Sale, items []id.Item, waiting []order.Request) (bool, error) {
 	gates := make([]reservation.Contents, len(items))
 	for i, item := range items {
 		gate, written, err := p.fill(ctx, row, item, waiting)
@@ -54,7 +54,7 @@ func (p *Preloader) build(ctx context.Context, row *ent.Sale, items []id.Item, w
 // has begun a newer build. The reservations of live orders are
 // written page by page inside the snapshot: the memory needed does not depend on their
 // number. Each page must be written within idle_in_transaction_session_timeout.
-func (p *Preloader) fill(ctx context.Context, of *ent.Sale, itemID id.Item, waiting []order.Requested) (gate reservation.Contents, written bool, err error) {
+func (p *Preloader) fill(ctx context.Context, of *ent.Sale, itemID id.Item, waiting []order.Request) (gate reservation.Contents, written bool, err error) {
 	if err := p.raiseEpoch(ctx, itemID, of.Epoch); err != nil {
 		return gate, false, err
 	}
@@ -165,7 +165,7 @@ func (p *Preloader) addOrders(ctx context.Context, tx *ent.Tx, gate *reservation
 
 // unwrittenReservations returns the reservations of messages that no worker has written
 // yet, and takes their units off the stock.
-func unwrittenReservations(gate *reservation.Contents, unwritten []order.Requested, offered map[id.User]bool) []reservation.Reservation {
+func unwrittenReservations(gate *reservation.Contents, unwritten []order.Request, offered map[id.User]bool) []reservation.Reservation {
 	list := make([]reservation.Reservation, len(unwritten))
 	for i, m := range unwritten {
 		gate.Stock -= m.Quantity
@@ -223,9 +223,9 @@ func recentActs(ctx context.Context, tx *ent.Tx, itemID id.Item) ([]uuid.UUID, e
 }
 
 // unwritten returns the messages of an item whose task has not ended in Postgres.
-func unwritten(ctx context.Context, tx *ent.Tx, itemID id.Item, waiting []order.Requested) ([]order.Requested, error) {
+func unwritten(ctx context.Context, tx *ent.Tx, itemID id.Item, waiting []order.Request) ([]order.Request, error) {
 	var tasks []id.Task
-	var mine []order.Requested
+	var mine []order.Request
 	for _, m := range waiting {
 		if m.Item == itemID {
 			mine, tasks = append(mine, m), append(tasks, m.Task)

@@ -175,8 +175,8 @@ func TestAnEndedSaleLeavesRedisOnceAllIsSettled(t *testing.T) {
 	f.clock.Advance(6 * time.Second)
 	f.step(t)
 	unpaid := f.sell(t)
-	waiting := order.Requested{V: 1, Task: id.NewTask(id.ShardOf(f.sale)), User: id.New[id.User](), Sale: f.sale, Item: f.item, Quantity: 1}
-	f.pending = []order.Requested{waiting}
+	waiting := order.Request{V: 1, Task: id.NewTask(id.ShardOf(f.sale)), User: id.New[id.User](), Sale: f.sale, Item: f.item, Quantity: 1}
+	f.pending = []order.Request{waiting}
 	f.clock.Advance(time.Hour)
 	f.step(t)
 	finished := &keeper{f, 0}
@@ -250,7 +250,7 @@ func TestALostGateOfASaleThatIsOverLeavesRedisWhateverElseIsUnsettled(t *testing
 			f.clock.Advance(time.Hour)
 			f.step(t)
 			lose(t, f)
-			f.pending = []order.Requested{{V: 1, Task: id.NewTask(id.ShardOf(f.sale)), User: id.New[id.User](), Sale: f.sale, Item: f.item, Quantity: 1}}
+			f.pending = []order.Request{{V: 1, Task: id.NewTask(id.ShardOf(f.sale)), User: id.New[id.User](), Sale: f.sale, Item: f.item, Quantity: 1}}
 			f.step(t)
 			if len(f.gate(t)) == 0 {
 				t.Error("its gate left before an order that it let in was written: its unit is free")
@@ -275,7 +275,7 @@ func TestALostGateOfASaleThatIsOverWaitsForAMessageForTenMinutesAtMost(t *testin
 	f.clock.Advance(time.Hour)
 	f.step(t)
 	f.must(t, f.redis.Cmd.HSet(t.Context(), f.keys.Item(id.ShardOf(f.sale), f.item), "run", "0123456789abcdef").Err())
-	f.pending = []order.Requested{{V: 1, Task: id.NewTask(id.ShardOf(f.sale)), User: id.New[id.User](), Sale: f.sale, Item: f.item, Quantity: 1}}
+	f.pending = []order.Request{{V: 1, Task: id.NewTask(id.ShardOf(f.sale)), User: id.New[id.User](), Sale: f.sale, Item: f.item, Quantity: 1}}
 	f.clock.Advance(10 * time.Minute)
 	f.step(t)
 	if g := f.gate(t); len(g) != 0 {

@@ -29,12 +29,12 @@ func loaded(t *testing.T) *fixture {
 
 // reserve writes the reservations of n users and the remaining stock, as the reserve
 // script does, and returns the messages.
-func (f *fixture) reserve(t *testing.T, n, stock int) []order.Requested {
+func (f *fixture) reserve(t *testing.T, n, stock int) []order.Request {
 	t.Helper()
 	shard := id.ShardOf(f.sale)
-	messages := make([]order.Requested, n)
+	messages := make([]order.Request, n)
 	for i := range messages {
-		m := order.Requested{V: 1, Task: id.NewTask(shard), User: id.New[id.User](), Sale: f.sale, Item: f.item, Quantity: 1, SubmittedAtMs: f.clock.Now().UnixMilli()}
+		m := order.Request{V: 1, Task: id.NewTask(shard), User: id.New[id.User](), Sale: f.sale, Item: f.item, Quantity: 1, SubmittedAtMs: f.clock.Now().UnixMilli()}
 		messages[i] = m
 		f.must(t, f.redis.Cmd.HSet(t.Context(), f.keys.Reservations(shard, f.item), m.User.String(), fmt.Sprintf("%s|1|%d|key", m.Task, m.SubmittedAtMs)).Err())
 	}
@@ -49,7 +49,7 @@ func (f *fixture) setGate(t *testing.T, fields ...any) {
 }
 
 // fail ends tasks as the writer does, and releases their units in the gate.
-func (f *fixture) fail(t *testing.T, code fault.Reason, messages ...order.Requested) {
+func (f *fixture) fail(t *testing.T, code fault.Reason, messages ...order.Request) {
 	t.Helper()
 	for _, m := range messages {
 		f.must(t, f.db.Ent.OrderFailure.Create().SetID(m.Task).SetSaleID(m.Sale).SetItemID(m.Item).SetUserID(m.User).SetQuantity(m.Quantity).
@@ -98,7 +98,7 @@ func TestUnitsThatComeBackFillAStockBelowZeroFirst(t *testing.T) {
 func TestTheGateIsComparedWhileMessagesWait(t *testing.T) {
 	t.Parallel()
 	f := loaded(t)
-	f.pending = append(f.reserve(t, 2, 8), order.Requested{V: 1, Task: id.NewTask(id.ShardOf(f.sale)), User: id.New[id.User](), Sale: f.sale, Item: id.Item(uuid.New()), Quantity: 1})
+	f.pending = append(f.reserve(t, 2, 8), order.Request{V: 1, Task: id.NewTask(id.ShardOf(f.sale)), User: id.New[id.User](), Sale: f.sale, Item: id.Item(uuid.New()), Quantity: 1})
 	for stock, want := range map[int]bool{8: false, 9: true, 7: true} {
 		f.setGate(t, "stock", stock)
 		if got, err := f.preloader().Differs(t.Context(), f.sale, f.item); err != nil || got != want {

@@ -120,7 +120,7 @@ type Config struct {
 type Backlog interface {
 	// Requests returns the orders of the messages in a shard, in no particular order; an
 	// order may be returned twice.
-	Requests(ctx context.Context, shard int) ([]order.Requested, error)
+	Requests(ctx context.Context, shard int) ([]order.Request, error)
 }
 
 // Figures stores the figures of a sale before its gates leave Redis; salestats.Reader

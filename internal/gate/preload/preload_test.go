@@ -36,7 +36,7 @@ type fixture struct {
 	redis   *redisconn.Conn
 	keys    reservation.Keys
 	clock   *clock.Fake
-	pending []order.Requested
+	pending []order.Request
 	broken  error // of the backlog
 	// meanwhile is called by the next read of the backlog: after a build has begun.
 	meanwhile func()
@@ -73,7 +73,7 @@ func setupOn(t *testing.T, db *postgres.DB) *fixture {
 }
 
 // Requests implements preload.Backlog.
-func (f *fixture) Requests(context.Context, int) ([]order.Requested, error) {
+func (f *fixture) Requests(context.Context, int) ([]order.Request, error) {
 	if do := f.meanwhile; do != nil {
 		f.meanwhile = nil
 		do()
@@ -181,12 +181,12 @@ func TestALostGateIsRebuiltFromTheRecordAndTheStream(t *testing.T) {
 	f.clock.Advance(6 * time.Second)
 	f.step(t)
 	written := f.sell(t)
-	message := func(task id.Task) order.Requested {
-		return order.Requested{V: 1, Task: task, User: id.New[id.User](), Sale: f.sale, Item: f.item, Quantity: 1, SubmittedAtMs: f.clock.Now().UnixMilli()}
+	message := func(task id.Task) order.Request {
+		return order.Request{V: 1, Task: task, User: id.New[id.User](), Sale: f.sale, Item: f.item, Quantity: 1, SubmittedAtMs: f.clock.Now().UnixMilli()}
 	}
 	// One message is already written; the other waits and is in the stream twice.
 	waiting := message(id.NewTask(id.ShardOf(f.sale)))
-	f.pending = []order.Requested{message(id.Task(written)), waiting, waiting}
+	f.pending = []order.Request{message(id.Task(written)), waiting, waiting}
 	f.clock.Advance(5 * time.Second)
 	f.redis.Cmd.Del(t.Context(), f.keys.Item(id.ShardOf(f.sale), f.item), f.keys.Reservations(id.ShardOf(f.sale), f.item))
 	if counts := f.step(t); counts["rebuilt"] != 1 {
@@ -208,8 +208,8 @@ func TestABuildFencesOffTheOrdersOfTheGateBefore(t *testing.T) {
 		f.step(t)
 		w := order.NewWriter(order.WriterConfig{DB: f.db, Clock: f.clock, Timeout: testenv.Wait})
 		t.Cleanup(func() { f.must(t, w.Close(context.Background())) })
-		request := func(epoch int64) order.Requested {
-			return order.Requested{
+		request := func(epoch int64) order.Request {
+			return order.Request{
 				V: 1, Task: id.NewTask(id.ShardOf(f.sale)), User: id.New[id.User](), Sale: f.sale, Item: f.item, Quantity: 1, Epoch: epoch,
 				UnitPriceMinor: 4900, Currency: "CNY", PaymentWindowSeconds: 900, SubmittedAtMs: f.clock.Now().UnixMilli(),
 			}

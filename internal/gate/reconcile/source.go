@@ -75,7 +75,7 @@ func (s installation) Resend(ctx context.Context, v *sale.Sale, lost audit.Lost)
 		if item.ID != lost.Item {
 			continue
 		}
-		msg, err := order.Requested{
+		msg, err := order.Request{
 			V: 1, Task: lost.Task, User: lost.User, Sale: v.ID, Item: item.ID, Quantity: lost.Quantity,
 			UnitPriceMinor: item.Price.Minor, Currency: item.Price.Currency,
 			PaymentWindowSeconds: int(v.PaymentWindow / time.Second),

@@ -99,7 +99,7 @@ func (a *Admin) Enable(ctx context.Context, by, userID id.User) (*User, error) {
 // NOT_FOUND.
 func (a *Admin) EndSessions(ctx context.Context, by, userID id.User) (int, error) {
 	if u, err := a.cfg.Store.User(ctx, userID); u == nil || err != nil {
-		return 0, cmp.Or(err, refused(fault.Unknown, "input", "userId"))
+		return 0, cmp.Or(err, refused(fault.Unknown, "userId"))
 	}
 	a.cfg.Security.Write(ctx, Event{Kind: EventSessionsEnded, Actor: by, Subject: userID})
 	return a.endAll(ctx, userID, id.Session{}, endedByStaff)

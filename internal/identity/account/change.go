@@ -87,7 +87,7 @@ func (s *Service) present(ctx context.Context, p *auth.Principal, user *User, in
 	}
 	if !ok {
 		s.signInFailed(ctx, user, in.from, wrongPassword)
-		return fault.Refused{Why: fault.InvalidCredentials, At: []string{"input", in.field}}
+		return fault.Refused{Why: fault.InvalidCredentials, At: []string{in.field}}
 	}
 	if in.code != nil {
 		if err := s.requireCode(ctx, user, *in.code, in.from); err != nil {

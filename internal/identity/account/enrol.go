@@ -70,7 +70,7 @@ func (s *Service) ConfirmTOTP(ctx context.Context, p *auth.Principal, code strin
 	}
 	step, ok := totpStep(secret, typed.Code(code), s.cfg.Clock.Now(), row.TotpStep)
 	if !ok {
-		return nil, 0, refused(fault.OneTimeCodeInvalid, "input", "oneTimeCode")
+		return nil, 0, refused(fault.OneTimeCodeInvalid, "oneTimeCode")
 	}
 	codes, stored, err := newRecoveryCodes()
 	if err != nil {
@@ -135,7 +135,7 @@ func clearTOTP(up *ent.UserUpdateOne) {
 // ONE_TIME_CODE_REQUIRED without a code, ONE_TIME_CODE_INVALID.
 func (s *Service) requireCode(ctx context.Context, u *User, code string, from netip.Addr) error {
 	if u.TOTP && code == "" {
-		return refused(fault.OneTimeCodeRequired, "input", "oneTimeCode")
+		return refused(fault.OneTimeCodeRequired, "oneTimeCode")
 	}
 	ok, err := s.redeem(ctx, u, code)
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *Service) requireCode(ctx context.Context, u *User, code string, from ne
 	}
 	if !ok {
 		s.signInFailed(ctx, u, from, wrongCode)
-		return refused(fault.OneTimeCodeInvalid, "input", "oneTimeCode")
+		return refused(fault.OneTimeCodeInvalid, "oneTimeCode")
 	}
 	return nil
 }

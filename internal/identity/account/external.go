@@ -72,7 +72,7 @@ func (s *Service) SignInExternal(ctx context.Context, in External) (*SignedIn, e
 		signed, err = s.registerExternal(ctx, in)
 		if postgres.IsUnique(err) { // another call was first, or the address has an account
 			if known, err = s.store.byIdentity(ctx, in); err == nil && known == nil {
-				err = refused(fault.AccountTaken, "input", "account")
+				err = refused(fault.AccountTaken, "account")
 			}
 		}
 		if err != nil {

@@ -35,13 +35,13 @@ func (a *Admin) SetExternalID(ctx context.Context, by, userID id.User, externalI
 	case err != nil:
 		return nil, err
 	case known == nil:
-		return nil, refused(fault.Unknown, "input", "userId")
+		return nil, refused(fault.Unknown, "userId")
 	case known.ExternalID == externalID:
 		return known, nil
 	case externalID != "" && known.Role != auth.Customer:
 		return nil, fault.New(fault.Forbidden, "Operators and administrators get no id of another system.")
 	case known.ExternalID != "" && externalID != "":
-		return nil, refused(fault.Conflict, "input", "externalId")
+		return nil, refused(fault.Conflict, "externalId")
 	}
 	changed, err := a.changeWith(ctx, func(ctx context.Context, tx *ent.Tx) (*ent.User, error) {
 		if externalID == "" {
@@ -50,7 +50,7 @@ func (a *Admin) SetExternalID(ctx context.Context, by, userID id.User, externalI
 		return tx.User.UpdateOneID(userID).Where(user.ExternalIDIsNil()).AddVersion(1).SetExternalID(externalID).Save(ctx)
 	})
 	if postgres.IsUnique(err) || (err == nil && changed == nil) {
-		return nil, refused(fault.Conflict, "input", "externalId")
+		return nil, refused(fault.Conflict, "externalId")
 	}
 	if err != nil {
 		return nil, err

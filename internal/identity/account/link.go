@@ -71,7 +71,7 @@ func (s *Service) reachable(account, field string) error {
 	if s.outbox(account) != nil {
 		return nil
 	}
-	refusal := fault.Refused{Why: fault.MailUnavailable, At: []string{"input", field}}
+	refusal := fault.Refused{Why: fault.MailUnavailable, At: []string{field}}
 	switch {
 	case strings.HasPrefix(account, "+"):
 		return NoTexts{refusal}
@@ -162,7 +162,7 @@ func (s *Service) ConfirmEmail(ctx context.Context, token string, from netip.Add
 		case row.Account == link.Address:
 			return update.Save(ctx)
 		case link.Purpose == accountlink.PurposeVERIFY: // the account has another address by now
-			return nil, refused(fault.LinkInvalid, "input", "token")
+			return nil, refused(fault.LinkInvalid, "token")
 		}
 		if err := s.cfg.Admin.notify(ctx, tx, row, mail.AddressChanged, locale.Language(row.Language)); err != nil {
 			return nil, err
@@ -173,7 +173,7 @@ func (s *Service) ConfirmEmail(ctx context.Context, token string, from netip.Add
 		return update.SetAccount(link.Address).Save(ctx)
 	})
 	if postgres.IsUnique(err) {
-		return "", refused(fault.AccountTaken, "input", "token")
+		return "", refused(fault.AccountTaken, "token")
 	}
 	if err != nil || changed == nil {
 		return "", err
@@ -344,14 +344,14 @@ func (s *Service) useLink(ctx context.Context, tx *ent.Tx, token string, purpose
 		return nil, fmt.Errorf("use link: %w", err)
 	}
 	if n == 0 {
-		return nil, refused(fault.LinkInvalid, "input", "token")
+		return nil, refused(fault.LinkInvalid, "token")
 	}
 	return tx.AccountLink.Query().Where(accountlink.TokenHash(linkHash(token))).Only(ctx)
 }
 
 // linkedUser returns the user of a link to choose a password, without using it.
 func (s *Service) linkedUser(ctx context.Context, token string) (*User, error) {
-	invalid := refused(fault.LinkInvalid, "input", "token")
+	invalid := refused(fault.LinkInvalid, "token")
 	link, err := s.store.db.Ent.AccountLink.Query().Where(
 		accountlink.TokenHash(linkHash(token)), accountlink.PurposeEQ(accountlink.PurposeRESET), accountlink.UserIDNotNil(),
 		accountlink.UsedAtIsNil(), accountlink.ExpiresAtGT(s.cfg.Clock.Now()),

@@ -126,5 +126,5 @@ func checkPassword(password, account, field string) error {
 }
 
 func badField(name string, rule fault.Rule) error {
-	return fault.BadField{At: []string{"input", name}, Rule: rule}
+	return fault.BadField{At: []string{name}, Rule: rule}
 }

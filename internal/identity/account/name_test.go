@@ -96,7 +96,7 @@ func TestNewUsersAreChecked(t *testing.T) {
 		bad := good
 		test.change(&bad)
 		_, refusal := everywhere.clean(bad)
-		if field, ok := errors.AsType[fault.BadField](refusal); !ok || !slices.Equal(field.At, []string{"input", test.field}) || field.Rule == (fault.Rule{}) {
+		if field, ok := errors.AsType[fault.BadField](refusal); !ok || !slices.Equal(field.At, []string{test.field}) || field.Rule == (fault.Rule{}) {
 			t.Errorf("%+v: %#v, want %s refused", bad, refusal, test.field)
 		}
 	}

@@ -26,7 +26,7 @@ const (
 // than the grace period ends the session, because it was copied. The refusal is
 // SESSION_INVALID.
 func (s *Service) Refresh(ctx context.Context, token string) (*SignedIn, error) {
-	invalid := refused(fault.SessionInvalid, "input", "refreshToken")
+	invalid := refused(fault.SessionInvalid, "refreshToken")
 	shown, ok := s.refresher.open(token)
 	if !ok {
 		return nil, invalid
@@ -105,7 +105,7 @@ func (s *Service) refreshed(ctx context.Context, row *ent.Session, next refreshT
 		return nil, err
 	}
 	if user == nil || user.Disabled {
-		return nil, refused(fault.SessionInvalid, "input", "refreshToken")
+		return nil, refused(fault.SessionInvalid, "refreshToken")
 	}
 	s.cfg.Directory.cache(ctx, user)
 	return s.tokensOf(user, row, next)

@@ -44,7 +44,7 @@ func (s *Service) Register(ctx context.Context, in RegisterInput) (*SignedIn, er
 	if err := s.cfg.Captchas.Check(ctx, captcha.Scope{Purpose: captcha.Register, From: in.Addr}, in.Captcha); err != nil {
 		return nil, err
 	}
-	taken := refused(fault.AccountTaken, "input", "account")
+	taken := refused(fault.AccountTaken, "account")
 	if there, _, err := s.store.byAccount(ctx, clean.Account); there != nil || err != nil {
 		return nil, cmp.Or(err, taken)
 	}

@@ -43,7 +43,7 @@ func (s *Store) Create(ctx context.Context, in NewUser, role auth.Role) (*User, 
 	made := s.newUser(in, role)
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return insertUser(ctx, tx, made, hash) })
 	if postgres.IsUnique(err) {
-		return nil, refused(fault.AccountTaken, "input", "account")
+		return nil, refused(fault.AccountTaken, "account")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create account: %w", err)

@@ -92,7 +92,7 @@ func (b *Book) Save(ctx context.Context, user id.User, a Address, makeDefault bo
 		}
 		known := slices.IndexFunc(rows, func(row *ent.Address) bool { return row.ID == a.ID })
 		if !a.ID.IsZero() && known < 0 {
-			return fault.Refused{Why: fault.Unknown, At: []string{"input", "addressId"}}
+			return fault.Refused{Why: fault.Unknown, At: []string{"addressId"}}
 		}
 		a.Default = len(rows) == 0 || makeDefault || (known >= 0 && rows[known].IsDefault)
 		if a.Default {
@@ -106,7 +106,7 @@ func (b *Book) Save(ctx context.Context, user id.User, a Address, makeDefault bo
 		}
 		slot := freeSlot(rows)
 		if slot == MaxAddresses {
-			return fault.Refused{Why: fault.Conflict, At: []string{"input"}}
+			return fault.Refused{Why: fault.Conflict, At: []string{}}
 		}
 		row, err := tx.Address.Create().SetID(id.New[id.Address]()).SetUserID(user).SetSlot(slot).SetIsDefault(a.Default).SetCreatedAt(b.clock.Now().UTC()).
 			SetName(a.Name).SetPhone(a.Phone).SetCountry(a.Country).SetRegion(a.Region).SetCity(a.City).SetStreet(a.Street).SetPostalCode(a.PostalCode).Save(ctx)

@@ -141,7 +141,7 @@ func TestAnAddressIsBounded(t *testing.T) {
 		change(&r)
 		_, err := r.Ready()
 		refusal, ok := fault.AsRefusal(err)
-		if !ok || refusal.Reason() != fault.InvalidInput || strings.Join(refusal.Path(), ".") != "input."+field {
+		if !ok || refusal.Reason() != fault.InvalidInput || strings.Join(refusal.Path(), ".") != field {
 			t.Errorf("%s: %v", field, err)
 		}
 	}

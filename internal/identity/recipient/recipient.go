@@ -101,12 +101,12 @@ func matches(value, field string, most int, pattern *regexp.Regexp) error {
 }
 
 func bad(field string, rule fault.Rule) error {
-	return fault.BadField{At: []string{"input", field}, Rule: rule}
+	return fault.BadField{At: []string{field}, Rule: rule}
 }
 
 // Required refuses to admit a buyer without an address to a sale whose orders have one.
 func Required() error {
-	return fault.Refused{Why: fault.AddressRequired, At: []string{"input", "itemId"}}
+	return fault.Refused{Why: fault.AddressRequired, At: []string{"itemId"}}
 }
 
 func fromAddress(row *ent.Address) Recipient {

@@ -140,7 +140,7 @@ func (in *Input) clean() error {
 }
 
 func badField(name string, rule fault.Rule) error {
-	return fault.BadField{At: []string{"input", name}, Rule: rule}
+	return fault.BadField{At: []string{name}, Rule: rule}
 }
 
 // Create makes a token on behalf of by (Nil = the command line) and returns it with its
@@ -206,7 +206,7 @@ func (s *Service) Revoke(ctx context.Context, by id.User, token id.ServiceToken)
 			return err
 		}
 		if n == 0 {
-			return fault.Refused{Why: fault.Unknown, At: []string{"input", "serviceTokenId"}}
+			return fault.Refused{Why: fault.Unknown, At: []string{"serviceTokenId"}}
 		}
 		row, err = tx.ServiceToken.Get(ctx, token)
 		return err

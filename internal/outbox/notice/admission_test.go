@@ -159,7 +159,7 @@ func TestAdmissionsAreNoticedInBrowsersOnly(t *testing.T) {
 		for _, c := range []notice.Choice{{Kind: notice.Admitted, Mail: true}, {Kind: notice.Admitted, Hook: true, Push: true}} {
 			err := e.notices.Choose(e.Context(), e.user, []notice.Choice{{Kind: notice.Refund}, c})
 			refusal, refused := fault.AsRefusal(err)
-			if !refused || refusal.Reason() != fault.InvalidInput || !slices.Equal(refusal.Path(), []string{"input", "choices", "1", "channels"}) {
+			if !refused || refusal.Reason() != fault.InvalidInput || !slices.Equal(refusal.Path(), []string{"choices", "1", "channels"}) {
 				e.Errorf("%+v: %v", c, err)
 			}
 		}

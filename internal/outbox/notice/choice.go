@@ -92,7 +92,7 @@ func (s *Service) Choose(ctx context.Context, user id.User, choices []Choice) er
 	for i, c := range choices {
 		for _, channel := range []Channel{Mail, Hook, Push} {
 			if c.wants(channel) && !c.Kind.arrivesBy(channel) {
-				at := []string{"input", "choices", strconv.Itoa(i), "channels"}
+				at := []string{"choices", strconv.Itoa(i), "channels"}
 				return fault.BadField{At: at, Rule: fault.Rule{Code: "channel that suits the kind"}}
 			}
 		}

@@ -47,7 +47,7 @@ type pusher struct {
 // check refuses an endpoint that is not at a push service of the installation: any user can
 // name one.
 func (p *pusher) check(endpoint string) error {
-	at := []string{"input", "endpoint"}
+	at := []string{"endpoint"}
 	if err := p.client.Check(endpoint, at); err != nil {
 		return err
 	}

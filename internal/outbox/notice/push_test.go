@@ -270,7 +270,7 @@ func TestOnlyBrowsersAtPushServicesSubscribe(t *testing.T) {
 			c.change(&in)
 			err := strict.Subscribe(e.Context(), e.user, ses, in)
 			refusal, refused := fault.AsRefusal(err)
-			if (c.field == "") != (err == nil) || c.field != "" && (!refused || refusal.Reason() != fault.InvalidInput || refusal.Path()[1] != c.field) {
+			if (c.field == "") != (err == nil) || c.field != "" && (!refused || refusal.Reason() != fault.InvalidInput || refusal.Path()[0] != c.field) {
 				e.Errorf("%+v: %v", in, err)
 			}
 		}

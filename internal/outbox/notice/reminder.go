@@ -56,7 +56,7 @@ func (s *Service) Reminder(ctx context.Context, user id.User, opening Opening) (
 // when the sale has opened, or the user has 100 reminders.
 func (s *Service) Remind(ctx context.Context, user id.User, opening Opening) error {
 	if !opening.At.After(s.now()) {
-		return fault.Refused{Why: fault.Conflict, At: []string{"input", "saleId"}}
+		return fault.Refused{Why: fault.Conflict, At: []string{"saleId"}}
 	}
 	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		mine := salereminder.UserID(user)
@@ -68,7 +68,7 @@ func (s *Service) Remind(ctx context.Context, user id.User, opening Opening) err
 			return err
 		}
 		if n >= maxReminders {
-			return fault.Refused{Why: fault.Conflict, At: []string{"input"}}
+			return fault.Refused{Why: fault.Conflict, At: []string{}}
 		}
 		return tx.SaleReminder.Create().SetID(id.New[uuid.UUID]()).SetUserID(user).SetSaleID(opening.Sale).SetCreatedAt(s.now()).Exec(ctx)
 	})

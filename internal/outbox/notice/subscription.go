@@ -93,7 +93,7 @@ func SignedOutElsewhere(ctx context.Context, tx *ent.Tx, userID id.User, keep id
 // without the channel.
 func (s *Service) Subscribe(ctx context.Context, userID id.User, sessionID id.Session, in Subscription) error {
 	if s.push == nil {
-		return fault.Refused{Why: fault.Conflict, At: []string{"input"}}
+		return fault.Refused{Why: fault.Conflict, At: []string{}}
 	}
 	if err := s.CheckSubscription(in); err != nil {
 		return err
@@ -165,13 +165,13 @@ func (s *Service) CheckSubscription(in Subscription) error {
 	var keyFault, secretFault, labelFault error
 	row := in.row()
 	if _, err := ecdh.P256().NewPublicKey(row.P256dh); err != nil {
-		keyFault = fault.BadField{At: []string{"input", "p256dh"}, Rule: fault.Rule{Code: "public key of P-256 in base64url"}}
+		keyFault = fault.BadField{At: []string{"p256dh"}, Rule: fault.Rule{Code: "public key of P-256 in base64url"}}
 	}
 	if len(row.Auth) != authBytes {
-		secretFault = fault.BadField{At: []string{"input", "auth"}, Rule: fault.Rule{Code: "16 bytes in base64url"}}
+		secretFault = fault.BadField{At: []string{"auth"}, Rule: fault.Rule{Code: "16 bytes in base64url"}}
 	}
 	if rule := fault.Line(row.Label, 0, maxLabel); rule != (fault.Rule{}) {
-		labelFault = fault.BadField{At: []string{"input", "label"}, Rule: rule}
+		labelFault = fault.BadField{At: []string{"label"}, Rule: rule}
 	}
 	return fault.All(s.push.check(in.Endpoint), keyFault, secretFault, labelFault)
 }

@@ -78,7 +78,7 @@ func (s *Service) Deliveries(ctx context.Context, in DeliveriesInput) (page []*D
 // up to three days. Replaying one that waits makes it due now. Refusals: NOT_FOUND, and
 // CONFLICT when the endpoint is disabled or deleted.
 func (s *Service) Replay(ctx context.Context, delivery id.Delivery) (*Delivery, error) {
-	at := []string{"input", "deliveryId"}
+	at := []string{"deliveryId"}
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := tx.WebhookDelivery.Get(ctx, delivery)
 		if ent.IsNotFound(err) {

@@ -113,13 +113,13 @@ func (s *Service) CheckInput(in EndpointInput) error {
 	in.clean()
 	var address, description, kinds error
 	if rule := fault.Line(deref(in.Description), 0, maxDescription); rule != (fault.Rule{}) {
-		description = fault.BadField{At: []string{"input", "description"}, Rule: rule}
+		description = fault.BadField{At: []string{"description"}, Rule: rule}
 	}
 	if in.URL != nil {
 		address = s.target.check(*in.URL)
 	}
 	if slices.ContainsFunc(deref(in.Kinds), func(k Kind) bool { return !k.Valid() }) {
-		kinds = fault.BadField{At: []string{"input", "events"}, Rule: fault.Rule{Code: "known kinds of events"}}
+		kinds = fault.BadField{At: []string{"events"}, Rule: fault.Rule{Code: "known kinds of events"}}
 	}
 	return fault.All(address, description, kinds)
 }
@@ -189,7 +189,7 @@ func (s *Service) change(ctx context.Context, c change, set func(*ent.WebhookEnd
 			return err
 		}
 		if n == 0 {
-			return fault.Refused{Why: fault.Unknown, At: []string{"input", "endpointId"}}
+			return fault.Refused{Why: fault.Unknown, At: []string{"endpointId"}}
 		}
 		row, err := tx.WebhookEndpoint.Get(ctx, endpoint)
 		if err != nil {

@@ -87,7 +87,7 @@ func (t target) allows(address string) error {
 // check refuses an address that no event can be sent to. A name is not resolved: what it
 // leads to is checked with each request.
 func (t target) check(text string) error {
-	at := []string{"input", "url"}
+	at := []string{"url"}
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "" || u.Hostname() == "" || len(text) > maxURL:

@@ -62,9 +62,9 @@ func (s *Service) callOff(ctx context.Context, o *order.Order, entry order.Entry
 			return o, nil
 		case order.PendingPayment:
 		case order.Expired:
-			return o, fault.Refused{Why: fault.OrderExpired, At: []string{"input", "orderId"}}
+			return o, fault.Refused{Why: fault.OrderExpired, At: []string{"orderId"}}
 		case order.Paid, order.Refunding, order.Refunded:
-			return o, fault.Refused{Why: fault.Conflict, At: []string{"input", "orderId"}}
+			return o, fault.Refused{Why: fault.Conflict, At: []string{"orderId"}}
 		}
 		how, err := s.closePayments(ctx, o.ID)
 		if err != nil {
@@ -305,7 +305,7 @@ func (in VoidInput) units(o *order.Order) int {
 // Void ends an order on an operator's behalf: an unpaid order is cancelled, units of a
 // paid one are refunded. Voiding again changes nothing.
 func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, error) {
-	at := []string{"input", "orderId"}
+	at := []string{"orderId"}
 	conflict := fault.Refused{Why: fault.Conflict, At: at}
 	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: in.Operator}, Code: order.CodeVoided, Note: in.Note}
 	for range maxRaces {

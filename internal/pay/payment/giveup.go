@@ -25,7 +25,7 @@ type ExpireInput struct {
 // that arrives later is settled like any late money. An order that has ended or is paid,
 // also in the meantime, is returned beside the refusal.
 func (s *Service) ExpireUnpaid(ctx context.Context, in ExpireInput) (*order.Order, error) {
-	at := []string{"input", "orderId"}
+	at := []string{"orderId"}
 	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: in.Operator}, Code: order.CodeExpired, Note: in.Note}
 	for range maxRaces {
 		o, err := s.orders.Reload(ctx, in.Order)

@@ -90,7 +90,7 @@ func heldFromRow(row *ent.PaymentEvent) Held {
 
 // refusedHeld refuses a decision about held money.
 func refusedHeld(why fault.Reason) fault.Refused {
-	return fault.Refused{Why: why, At: []string{"input", "heldPaymentId"}}
+	return fault.Refused{Why: why, At: []string{"heldPaymentId"}}
 }
 
 // endable returns an event that is held, or was held and is handled, and its payment,

@@ -85,7 +85,7 @@ func (s *Service) CheckSale(v *sale.Sale) error {
 				field = "purchaseLimit" // fewer units can be paid
 			}
 			faults = append(faults, fault.BadField{
-				At: []string{"input", "items", strconv.Itoa(i), field}, Rule: fault.Rule{Code: fault.PayableCode, Bound: broken},
+				At: []string{"items", strconv.Itoa(i), field}, Rule: fault.Rule{Code: fault.PayableCode, Bound: broken},
 			})
 			break
 		}

@@ -259,13 +259,13 @@ func (s *shop) place(user id.User, quantity int) *order.Order {
 	if r.Code != reservation.Reacquired && r.Code != reservation.ReacquiredBefore {
 		return nil
 	}
-	request := order.Requested{
+	request := order.Request{
 		V: 1, Task: task, User: user, Sale: s.sale, Item: s.item, Quantity: quantity, UnitPriceMinor: 1999, Currency: s.currency,
 		PaymentWindowSeconds: int(window / time.Second), Epoch: 1, SubmittedAtMs: s.clock.Now().UnixMilli(),
 	}
-	out, err := patiently(func() (order.Outcome, error) {
+	out, err := patiently(func() (order.Result, error) {
 		end := s.writer.Write(s.t.Context(), request)[0]
-		return end.Outcome, end.Err
+		return end, end.Err
 	})
 	s.must(err)
 	if out.Order == nil {

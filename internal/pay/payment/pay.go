@@ -68,7 +68,7 @@ func (s *Service) tryPay(ctx context.Context, in PayInput) (Paying, error) {
 		return Paying{}, err
 	}
 	if p != nil && p.Provider != in.Provider {
-		return Paying{Order: o}, fault.Refused{Why: fault.IdempotencyMismatch, At: []string{"input", "idempotencyKey"}}
+		return Paying{Order: o}, fault.Refused{Why: fault.IdempotencyMismatch, At: []string{"idempotencyKey"}}
 	}
 	if p != nil {
 		p, err = s.create(ctx, p, in.Address)
@@ -105,7 +105,7 @@ func (s *Service) tryPay(ctx context.Context, in PayInput) (Paying, error) {
 }
 
 // errNotOffered refuses a provider that does not take the order.
-var errNotOffered = fault.BadField{At: []string{"input", "optionId"}, Rule: fault.NotOffered}
+var errNotOffered = fault.BadField{At: []string{"optionId"}, Rule: fault.NotOffered}
 
 // refuse closes a payment that its provider has refused to make, so that the buyer may choose
 // another provider, and returns the refusal.
@@ -143,13 +143,13 @@ func (s *Service) own(ctx context.Context, id id.Order, user id.User) (*order.Or
 		return nil, err
 	}
 	if o == nil || o.User != user {
-		return nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "orderId"}}
+		return nil, fault.Refused{Why: fault.Unknown, At: []string{"orderId"}}
 	}
 	return o, nil
 }
 
 func notPayable(o *order.Order, now time.Time) error {
-	at := []string{"input", "orderId"}
+	at := []string{"orderId"}
 	switch {
 	case o.Status == order.Expired:
 		return fault.Refused{Why: fault.OrderExpired, At: at}

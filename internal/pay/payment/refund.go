@@ -70,11 +70,11 @@ func (s *Service) tryAskRefund(ctx context.Context, in RefundRequest) (RefundRes
 			continue
 		}
 		if in.Quantity != nil && *in.Quantity != r.units(o) {
-			return RefundResult{Order: o}, fault.Refused{Why: fault.IdempotencyMismatch, At: []string{"input", "idempotencyKey"}}
+			return RefundResult{Order: o}, fault.Refused{Why: fault.IdempotencyMismatch, At: []string{"idempotencyKey"}}
 		}
 		return RefundResult{Order: o, Refund: r, Replayed: true}, nil
 	}
-	conflict := fault.Refused{Why: fault.Conflict, At: []string{"input", "orderId"}}
+	conflict := fault.Refused{Why: fault.Conflict, At: []string{"orderId"}}
 	if o.Status != order.Paid || rejected(all[o.ID]) >= maxRefunds {
 		return RefundResult{Order: o}, conflict
 	}
@@ -239,12 +239,12 @@ const maxRemark = 200
 func remark(text *string, least int, field string) error {
 	*text = typed.Text(*text)
 	if rule := fault.Lines(*text, least, maxRemark); rule != (fault.Rule{}) {
-		return fault.BadField{At: []string{"input", field}, Rule: rule}
+		return fault.BadField{At: []string{field}, Rule: rule}
 	}
 	return nil
 }
 
-var refundIDField = []string{"input", "refundId"}
+var refundIDField = []string{"refundId"}
 
 // refundAndOrder returns a refund and its order. A refund that is unknown is refused.
 func (s *Service) refundAndOrder(ctx context.Context, refund id.Refund) (*Refund, *order.Order, error) {
@@ -268,7 +268,7 @@ func (s *Service) tryDecide(ctx context.Context, d Decision) (RefundResult, erro
 		return RefundResult{}, err
 	}
 	if d.Approve && d.Amount != nil && *d.Amount != (money.Amount{Minor: r.AmountMinor, Currency: r.Currency}) {
-		return RefundResult{}, fault.BadField{At: []string{"input", "amount"}, Rule: fault.Rule{Code: "the amount of the refund"}}
+		return RefundResult{}, fault.BadField{At: []string{"amount"}, Rule: fault.Rule{Code: "the amount of the refund"}}
 	}
 	if r.Status != RefundRequested && !(r.Status == RefundGivenUp && d.Approve && r.Attempts < maxAttempts) {
 		approved := r.Status != RefundRejected

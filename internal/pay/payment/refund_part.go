@@ -20,7 +20,7 @@ func UnitsOf(o *order.Order, asked *int) (int, error) {
 	case asked == nil:
 		return left, nil
 	case *asked < 1 || *asked > left:
-		return 0, fault.BadField{At: []string{"input", "quantity"}, Rule: fault.Rule{Code: fmt.Sprintf("1 to %d", left)}}
+		return 0, fault.BadField{At: []string{"quantity"}, Rule: fault.Rule{Code: fmt.Sprintf("1 to %d", left)}}
 	}
 	return *asked, nil
 }

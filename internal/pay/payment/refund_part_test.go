@@ -91,7 +91,7 @@ func TestARefundOfUnitsNamesItsBounds(t *testing.T) {
 	s.refundUnits(o, 2, false)
 	_, err := s.askUnits(o, 2)
 	s.wantRefused(err, fault.InvalidInput)
-	if want := "invalid input at input.quantity: 1 to 1"; err.Error() != want {
+	if want := "invalid input at quantity: 1 to 1"; err.Error() != want {
 		t.Errorf("%q, want %q", err, want)
 	}
 	s.wantUnits(o, p, order.Paid, 2)

@@ -17,7 +17,7 @@ func (s *Service) VoidUnpaid(ctx context.Context, in VoidInput) (*order.Order, e
 		return nil, fmt.Errorf("void order %s: %w", in.Order, err)
 	}
 	if o == nil {
-		return nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "orderId"}}
+		return nil, fault.Refused{Why: fault.Unknown, At: []string{"orderId"}}
 	}
 	return s.callOff(ctx, o, order.Entry{
 		By: order.Actor{Kind: order.Operator, User: in.Operator}, Code: order.CodeVoided, Note: in.Note,

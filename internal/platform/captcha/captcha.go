@@ -124,7 +124,7 @@ func (r Required) Path() []string { return r.At }
 // Error returns the reason; the challenge is not part of it.
 func (r Required) Error() string { return fault.Text(r, "") }
 
-var answerPath = []string{"input", "captcha"}
+var answerPath = []string{"captcha"}
 
 // AnswerLua defines the Lua functions that verify and use up an answer, for scripts
 // that do more in the same step. lua/answer.lua documents them.

@@ -36,11 +36,11 @@ func (s *Service) Create(ctx context.Context, in CreateInput) (Challenge, error)
 			return Challenge{}, fault.New(fault.Unauthenticated, "Sign in to get a captcha for a sale.")
 		}
 		if in.Sale.IsZero() {
-			return Challenge{}, fault.BadField{At: []string{"input", "saleId"}, Rule: fault.Rule{Code: "required for SECKILL"}}
+			return Challenge{}, fault.BadField{At: []string{"saleId"}, Rule: fault.Rule{Code: "required for SECKILL"}}
 		}
 		scope.Sale, scope.User = in.Sale, in.User
 	default:
-		return Challenge{}, fault.BadField{At: []string{"input", "purpose"}, Rule: fault.Rule{Code: "known purpose"}}
+		return Challenge{}, fault.BadField{At: []string{"purpose"}, Rule: fault.Rule{Code: "known purpose"}}
 	}
 	switch in.Kind {
 	case "":
@@ -49,7 +49,7 @@ func (s *Service) Create(ctx context.Context, in CreateInput) (Challenge, error)
 		}
 	case Text, Math, ProofOfWork, External:
 	default:
-		return Challenge{}, fault.BadField{At: []string{"input", "kind"}, Rule: fault.Rule{Code: "known kind"}}
+		return Challenge{}, fault.BadField{At: []string{"kind"}, Rule: fault.Rule{Code: "known kind"}}
 	}
 	c, err := s.create(ctx, scope, createOptions{kind: in.Kind, points: requestPoints})
 	return c, err

@@ -50,7 +50,7 @@ type Refusal interface {
 	error
 	// Reason returns the machine-readable reason.
 	Reason() Reason
-	// Path returns the path of the invalid input from "input" down, or nil.
+	// Path returns the path of the invalid input in the input of the use case; empty = the input itself, nil = none.
 	Path() []string
 }
 
@@ -88,7 +88,7 @@ func Text(r Refusal, details string) string {
 // Refused is a refusal without details besides its reason.
 type Refused struct {
 	Why Reason
-	At  []string // path of the invalid input from "input" down; may be nil
+	At  []string // path of the invalid input in the input of the use case; nil = none
 }
 
 // Reason returns the reason.
@@ -102,7 +102,7 @@ func (r Refused) Error() string { return Text(r, "") }
 
 // BadField refuses an input value that violates a rule.
 type BadField struct {
-	At   []string // path of the field from "input" down
+	At   []string // path of the field in the input of the use case
 	Rule Rule
 }
 

@@ -41,10 +41,10 @@ func TestARefusalIsNotRetriedAndHasNoFaultCode(t *testing.T) {
 func TestARefusalNamesReasonPathAndDetails(t *testing.T) {
 	t.Parallel()
 	for text, refusal := range map[string]error{
-		"sold out":                         fault.Refused{Why: fault.SoldOut},
-		"conflict at input.orderId":        fault.Refused{Why: fault.Conflict, At: []string{"input", "orderId"}},
-		"invalid input at input.n: min: 1": fault.BadField{At: []string{"input", "n"}, Rule: fault.Min(1)},
-		"rate limited: retry after 2s":     fault.Throttled{RetryAfter: 2 * time.Second},
+		"sold out":                     fault.Refused{Why: fault.SoldOut},
+		"conflict at orderId":          fault.Refused{Why: fault.Conflict, At: []string{"orderId"}},
+		"invalid input at n: min: 1":   fault.BadField{At: []string{"n"}, Rule: fault.Min(1)},
+		"rate limited: retry after 2s": fault.Throttled{RetryAfter: 2 * time.Second},
 	} {
 		if got := refusal.Error(); got != text {
 			t.Errorf("got %q, want %q", got, text)

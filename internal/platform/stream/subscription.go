@@ -2,13 +2,17 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/platform/periodic"
 )
 
 // While the last message of a batch is unfinished, all its messages are checked
@@ -158,4 +162,334 @@ func (s *subscription) lastRead() time.Time {
 
 func (s *subscription) log() *slog.Logger {
 	return s.cfg.Log.With(slog.String("stream", s.topic), slog.String("group", s.cfg.Group))
+}
+
+// fromStart is the start of a new group: it includes every existing entry.
+const fromStart = "0"
+
+// reader is the reading part of a subscription. It is used by one goroutine.
+type reader struct {
+	*subscription
+	retry *backoff.ExponentialBackOff
+
+	grouped   bool      // the group is known to exist
+	seen      bool      // the group has existed before
+	ownFrom   string    // where the search for own pending entries continues; "" when it is complete
+	claimNext time.Time // when to look for idle entries
+	freshNext time.Time // when to refresh the entries in work
+}
+
+func newReader(s *subscription) *reader {
+	return &reader{subscription: s, retry: newBackoff(), ownFrom: "-"}
+}
+
+// run executes steps until stop ends. A failed step does not end it.
+func (r *reader) run(stop context.Context) {
+	for stop.Err() == nil {
+		err := r.step(stop)
+		if err == nil {
+			r.retry.Reset()
+			continue
+		}
+		r.grouped = false
+		if !goneAway(err) {
+			r.cfg.Metrics.count(ReadFailed, r.topic, 1)
+			r.log().Warn("read stream", slog.Any("error", err))
+			r.ownFrom = "-" // a lost reply may have assigned entries to this consumer
+		}
+		pause(stop, r.retry.NextBackOff())
+	}
+}
+
+// goneAway reports that the group or the stream does not exist; createGroup counts it.
+func goneAway(err error) bool {
+	return redis.HasErrorPrefix(err, "NOGROUP") || redis.HasErrorPrefix(err, "UNBLOCKED")
+}
+
+// step does the most urgent work: create the group, refresh entries, take over its own
+// previous entries, take over idle entries of other workers, read new entries.
+func (r *reader) step(stop context.Context) error {
+	if !r.grouped {
+		if err := r.createGroup(); err != nil {
+			return err
+		}
+	}
+	now := time.Now()
+	if !now.Before(r.freshNext) {
+		r.freshNext = now.Add(r.cfg.ClaimIdle / 3)
+		if err := r.keep(now); err != nil {
+			return err
+		}
+	}
+	count := r.readSize()
+	if count <= 0 {
+		r.awaitFree(stop)
+		return nil
+	}
+	if r.ownFrom != "" {
+		return r.takeOwn(count)
+	}
+	if !now.Before(r.claimNext) {
+		r.claimNext = now.Add(r.cfg.ClaimEvery)
+		return r.takeIdle(count)
+	}
+	return r.readNew(count)
+}
+
+// maxEntries bounds the entries of one read: with 256 orders in each, they are what the
+// writer accepts.
+const maxEntries = 64
+
+// readSize returns how many entries to read: those whose orders are expected to fit into
+// a batch and into the window.
+func (r *reader) readSize() int {
+	orders := min(r.cfg.Batch, r.window.free())
+	if orders <= 0 {
+		return 0
+	}
+	if r.perEntry <= 1 {
+		return orders
+	}
+	return min(maxEntries, max(1, orders/r.perEntry))
+}
+
+// createGroup ensures that the group exists. When a group that existed before is
+// missing, Redis was emptied or replaced, or is an older copy: all entries of the
+// stream are read again, and entries in flight no longer count as read. Handlers are
+// idempotent.
+func (r *reader) createGroup() error {
+	ctx, cancel := command(0)
+	defer cancel()
+	err := r.cfg.Client.XGroupCreateMkStream(ctx, r.topic, r.cfg.Group, fromStart).Err()
+	existed := redis.HasErrorPrefix(err, "BUSYGROUP")
+	if err != nil && !existed {
+		return err
+	}
+	if r.seen && !existed {
+		r.cfg.Metrics.count(GroupLost, r.topic, 1)
+		r.log().Error("consumer group was lost; it is there again and reads from the first entry")
+		r.window.forget()
+	}
+	r.grouped, r.seen = true, true
+	return nil
+}
+
+// readNew reads entries that no consumer has. It cannot be interrupted; Block bounds
+// it. Entries that arrive while stop ends are still dispatched: this consumer owns
+// them, and the drain waits for them.
+func (r *reader) readNew(count int) error {
+	block := r.cfg.Block
+	if block >= periodic.Tick {
+		block = max(time.Millisecond, periodic.UntilTick(block)) // idle streams wake the process together
+	}
+	ctx, cancel := command(block)
+	defer cancel()
+	streams, err := r.cfg.Client.XReadGroup(ctx, &redis.XReadGroupArgs{
+		Group: r.cfg.Group, Consumer: r.cfg.Consumer,
+		Streams: []string{r.topic, ">"},
+		Count:   int64(count),
+		Block:   block,
+	}).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return err
+	}
+	r.readAt.Store(time.Now().UnixNano())
+	for _, s := range streams {
+		if len(s.Messages) > 0 {
+			r.cfg.Metrics.count(Read, r.topic, len(s.Messages))
+			r.dispatch(s.Messages, nil)
+		}
+	}
+	return nil
+}
+
+// awaitFree waits until entries leave the window, at most for Block.
+func (r *reader) awaitFree(stop context.Context) {
+	timer := time.NewTimer(r.cfg.Block)
+	defer timer.Stop()
+	select {
+	case <-r.window.freed:
+	case <-timer.C:
+	case <-stop.Done():
+	}
+	r.readAt.Store(time.Now().UnixNano()) // a full window is not a failure
+}
+
+// command returns the context of one command that blocks for up to block. It is not
+// derived from the subscription's context, because an interrupted command loses its
+// reply, and its entries would wait until ClaimIdle.
+func command(block time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), block+commandTimeout)
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// delivery is one entry being handled. It belongs to the goroutine that watches its
+// batch.
+type delivery struct {
+	id      string
+	epoch   int // epoch of the window; the same for a batch
+	orders  int // orders in the message
+	attempt int
+	last    bool // the attempt during the drain is the last one
+	msg     *Message
+	due     time.Time // when to retry; zero while a handler has the message
+	flight  flight    // owned by the window
+}
+
+// phase is the phase of a subscription's shutdown.
+type phase int
+
+const (
+	running  phase = iota // nacked messages are retried after their delay
+	draining              // nacked messages are retried once more, immediately
+	over                  // nothing is delivered
+)
+
+// watch waits for the handlers of a batch, queues their acknowledgements and retries
+// nacked messages. It ends when no message is left, at the latest with the drain.
+func (s *subscription) watch(batch []*delivery) {
+	defer s.watchers.Done()
+	timer := time.NewTimer(firstSweep)
+	defer timer.Stop()
+	now, drain := running, s.draining
+	for pause := firstSweep; ; pause = min(2*pause, lastSweep) {
+		batch = s.sweep(batch, now)
+		if len(batch) == 0 {
+			return
+		}
+		last, wait := nextCheck(batch, pause)
+		timer.Reset(wait)
+		var acked, nacked <-chan struct{}
+		if last != nil {
+			acked, nacked = last.msg.Acked(), last.msg.Nacked()
+		}
+		select {
+		case <-acked:
+		case <-nacked:
+		case <-timer.C:
+		case <-drain:
+			now, drain = draining, nil
+		case <-s.hard.Done():
+			s.sweep(batch, over) // acknowledges messages that finished just now
+			return
+		}
+	}
+}
+
+// nextCheck returns the last message that a handler has, which most likely finishes last,
+// and how long to wait for it until the next check of all messages: for pause when there
+// are others.
+func nextCheck(batch []*delivery, pause time.Duration) (last *delivery, wait time.Duration) {
+	out := 0
+	var due time.Time
+	for _, d := range batch {
+		if d.due.IsZero() {
+			last, out = d, out+1
+		} else if due.IsZero() || d.due.Before(due) {
+			due = d.due
+		}
+	}
+	wait = time.Hour // no other message to check
+	if out > 1 {
+		wait = pause
+	}
+	if !due.IsZero() {
+		wait = min(wait, max(0, time.Until(due)))
+	}
+	return last, wait
+}
+
+// sweep checks every message of a batch once and returns the unfinished ones. A message
+// that is nacked in its last attempt stays pending and is handed back.
+func (s *subscription) sweep(batch []*delivery, at phase) []*delivery {
+	now := time.Now()
+	live := batch[:0]
+	var done []*delivery
+	epoch := batch[0].epoch
+	refused := 0
+	for _, d := range batch {
+		switch s.state(d) {
+		case out:
+		case finished:
+			done = append(done, d)
+			continue
+		case refusedNow:
+			refused++
+			d.due = now.Add(s.delay(d.attempt))
+			s.window.began(d, time.Time{})
+		case waiting:
+		}
+		if !d.due.IsZero() && (at == over || d.last) {
+			continue
+		}
+		if !d.due.IsZero() && (at == draining || !now.Before(d.due)) {
+			d.last = at == draining
+			s.again(d, now)
+		}
+		live = append(live, d)
+	}
+	s.cfg.Metrics.count(Nacked, s.topic, refused)
+	if len(done) > 0 {
+		s.acks.add(epoch, done)
+	}
+	return live
+}
+
+// states of a delivery
+type deliveryState int
+
+const (
+	out        deliveryState = iota // a handler has it
+	finished                        // acknowledged by the handler
+	refusedNow                      // just nacked by the handler
+	waiting                         // waits for its next attempt
+)
+
+func (s *subscription) state(d *delivery) deliveryState {
+	if !d.due.IsZero() {
+		return waiting
+	}
+	// Two selects, because a select with one channel takes no lock.
+	select {
+	case <-d.msg.Acked():
+		return finished
+	default:
+	}
+	select {
+	case <-d.msg.Nacked():
+		return refusedNow
+	default:
+	}
+	return out
+}
+
+// again delivers a copy, because watermill's message cannot be reused after a nack. The
+// copy has no context and gets the subscription's.
+func (s *subscription) again(d *delivery, now time.Time) {
+	d.attempt++
+	d.due = time.Time{}
+	d.msg = d.msg.Copy()
+	d.msg.SetContext(s.hard)
+	d.msg.Metadata.Set(metaAttempt, strconv.Itoa(d.attempt))
+	s.window.began(d, now)
+	s.hand(d.msg)
+}
+
+// delay returns the pause after a number of attempts: NackDelay, doubling.
+func (s *subscription) delay(tries int) time.Duration {
+	delay := s.cfg.NackDelay
+	for range tries - 1 {
+		if delay *= 2; delay >= s.cfg.NackDelayMax {
+			return max(s.cfg.NackDelayMax, s.cfg.NackDelay)
+		}
+	}
+	return delay
 }

@@ -22,7 +22,7 @@ func TestASaleHasAnAccentThatCanBeRead(t *testing.T) {
 		for color, rule := range map[string]string{"#ff6a00": "contrast: 2.87", "red": "format: #rrggbb"} {
 			_, err := e.ops.UpdateSale(t.Context(), ann, v.ID, operator.SalePatch{Accent: &color})
 			refusal := testenv.Refusal(t, err)
-			if fault.ReasonOf(err) != fault.InvalidInput || refusal.Path()[1] != "accent" || !strings.Contains(refusal.Error(), rule) {
+			if fault.ReasonOf(err) != fault.InvalidInput || refusal.Path()[0] != "accent" || !strings.Contains(refusal.Error(), rule) {
 				t.Errorf("%s: %v", color, err)
 			}
 		}

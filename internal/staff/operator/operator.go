@@ -277,14 +277,14 @@ func conflict(path ...string) error { return refused(fault.Conflict, path) }
 type SelfApproval struct{ fault.Refused }
 
 func selfApproval(field string) error {
-	return SelfApproval{fault.Refused{Why: fault.Conflict, At: []string{"input", field}}}
+	return SelfApproval{fault.Refused{Why: fault.Conflict, At: []string{field}}}
 }
 
 // TooFew refuses to remove units that are not available.
 type TooFew struct{ fault.Refused }
 
 func tooFew() error {
-	return TooFew{fault.Refused{Why: fault.Conflict, At: []string{"input", "units"}}}
+	return TooFew{fault.Refused{Why: fault.Conflict, At: []string{"units"}}}
 }
 
 func unknown(path ...string) error { return refused(fault.Unknown, path) }
@@ -293,11 +293,11 @@ func refused(why fault.Reason, path []string) error {
 	if len(path) == 0 {
 		return fault.Refused{Why: why}
 	}
-	return fault.Refused{Why: why, At: append([]string{"input"}, path...)}
+	return fault.Refused{Why: why, At: path}
 }
 
 func invalid(rule fault.Rule, path ...string) error {
-	return fault.BadField{At: append([]string{"input"}, path...), Rule: rule}
+	return fault.BadField{At: append([]string{}, path...), Rule: rule}
 }
 
 // maxTimeline limits the displayed entries of a sale's log.

@@ -53,7 +53,7 @@ func TestASaleThatNoProviderTakesIsRefused(t *testing.T) {
 			}
 			refusal, ok := fault.AsRefusal(err)
 			var bad fault.BadField
-			if !ok || !errors.As(fault.Each(refusal)[0], &bad) || !slices.Equal(bad.At, []string{"input", "items", "0", c.field}) ||
+			if !ok || !errors.As(fault.Each(refusal)[0], &bad) || !slices.Equal(bad.At, []string{"items", "0", c.field}) ||
 				bad.Rule.Code != fault.PayableCode || !strings.HasPrefix(bad.Rule.Bound, c.broke) {
 				t.Errorf("%s, %s: %v (%+v), want %s of %s", name, step, err, bad, c.broke, c.field)
 			}

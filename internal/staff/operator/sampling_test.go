@@ -67,14 +67,14 @@ func (r *running) buy(ctx context.Context) {
 		return
 	}
 	r.accepted.Add(1)
-	end := r.writer.Write(ctx, order.Requested{
+	end := r.writer.Write(ctx, order.Request{
 		V: 1, Task: a.Task, User: user, Sale: r.sale.ID, Item: item.ID, Quantity: 1, UnitPriceMinor: item.Price.Minor,
 		Currency: item.Price.Currency, PaymentWindowSeconds: 900, IdempotencyKey: a.IdempotencyKey, Epoch: o.Epoch,
 		SubmittedAtMs: o.At.UnixMilli(),
 	})[0]
-	if end.Err != nil || end.Outcome.Task.Status != order.Succeeded {
+	if end.Err != nil || end.Task.Status != order.Succeeded {
 		r.failed.Add(1)
-		r.t.Errorf("a promised unit was not there: %+v %v", end.Outcome.Task, end.Err)
+		r.t.Errorf("a promised unit was not there: %+v %v", end.Task, end.Err)
 	}
 }
 

@@ -185,7 +185,7 @@ func (s *Shop) writeOut(ctx context.Context, consumer string) error {
 		if err != nil {
 			return err
 		}
-		var orders []order.Requested
+		var orders []order.Request
 		ids := make([]string, len(read[0].Messages))
 		for i, entry := range read[0].Messages {
 			ids[i] = entry.ID
@@ -211,17 +211,17 @@ func (s *Shop) writeOut(ctx context.Context, consumer string) error {
 
 // write inserts the orders in one transaction and returns the task ids joined into one
 // text.
-func (s *Shop) write(ctx context.Context, orders []order.Requested) (tasks string, err error) {
-	column := func(text func(order.Requested) string) string {
+func (s *Shop) write(ctx context.Context, orders []order.Request) (tasks string, err error) {
+	column := func(text func(order.Request) string) string {
 		texts := make([]string, len(orders))
 		for i, o := range orders {
 			texts[i] = text(o)
 		}
 		return "{" + strings.Join(texts, ",") + "}"
 	}
-	tasks = column(func(o order.Requested) string { return o.Task.String() })
-	numbers := column(func(o order.Requested) string { return "B" + o.Task.String() })
-	users := column(func(o order.Requested) string { return o.User.String() })
+	tasks = column(func(o order.Request) string { return o.Task.String() })
+	numbers := column(func(o order.Request) string { return "B" + o.Task.String() })
+	users := column(func(o order.Request) string { return o.User.String() })
 	tx, err := s.cfg.DB.SQL.BeginTx(ctx, nil)
 	if err != nil {
 		return "", err

@@ -119,7 +119,7 @@ func (s *Shop) place(ctx context.Context, in model.PlaceOrderInput) (*model.Plac
 	if taken != 1 {
 		return nil, fmt.Errorf("refused with %d", taken)
 	}
-	payload, err := json.Marshal(order.Requested{
+	payload, err := json.Marshal(order.Request{
 		V: 1, Task: task, User: user, Sale: s.cfg.Sale, Item: s.cfg.Item, Quantity: in.Quantity, UnitPriceMinor: 100, Currency: "USD",
 		PaymentWindowSeconds: 900, IdempotencyKey: in.IdempotencyKey, Epoch: 1, SubmittedAtMs: time.Now().UnixMilli(),
 	})
@@ -137,7 +137,7 @@ func (s *Shop) place(ctx context.Context, in model.PlaceOrderInput) (*model.Plac
 
 // write inserts one order for one message in one transaction.
 func (s *Shop) write(msg *message.Message) error {
-	var r order.Requested
+	var r order.Request
 	if err := json.Unmarshal(msg.Payload, &r); err != nil {
 		return err
 	}

@@ -270,7 +270,7 @@ func (s *Service) refusal(ctx context.Context, in IssueInput, r reply) error {
 		if err != nil {
 			return fmt.Errorf("issue path: reservation in %s: %w", in.Item, err)
 		}
-		return reservation.AlreadyOrdered{Task: task, At: []string{"input", "itemId"}}
+		return reservation.AlreadyOrdered{Task: task, At: []string{"itemId"}}
 	case outcomeLimit:
 		return reservation.SaleLimitReached(r.detail)
 	case outcomeExpiries:

@@ -152,7 +152,7 @@ func (s *Service) refusal(ctx context.Context, in EnterInput, r entered) error {
 		if err != nil {
 			return fmt.Errorf("enter: reservation in %s: %w", in.Item, err)
 		}
-		return reservation.AlreadyOrdered{Task: task, At: []string{"input", "itemId"}}
+		return reservation.AlreadyOrdered{Task: task, At: []string{"itemId"}}
 	case "limit":
 		return reservation.SaleLimitReached(r.detail)
 	case "expiries":

@@ -1,4 +1,4 @@
-package attempt
+package refusal
 
 // Bounds of the rows that wait in memory, of one transaction and of the time of a flush.
 const (

@@ -1,4 +1,4 @@
-// Package attempt keeps why buyers were refused at the gate of a sale, so that each of
+// Package refusal keeps why buyers were refused at the gate of a sale, so that each of
 // them can see it afterwards: at which stage, with which code, how often, when, and what
 // was left at that moment.
 //
@@ -7,7 +7,7 @@
 // when refusals are dropped and counted by a metric, or a process is killed, which loses
 // its last second. The figures of a sale, which count everything, belong to package
 // salestats.
-package attempt
+package refusal
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package attempt_test
+package refusal_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"seckill/internal/buy/attempt"
+	"seckill/internal/buy/refusal"
 	"seckill/internal/identity/account"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/fault"
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 // fixture is the log of one process.
 type fixture struct {
 	*testing.T
-	*attempt.Log
+	*refusal.Log
 	db       *postgres.DB
 	clock    *clock.Fake
 	registry *prometheus.Registry
@@ -33,7 +33,7 @@ type fixture struct {
 func newFixture(t *testing.T, db *postgres.DB, c *clock.Fake) fixture {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	return fixture{t, attempt.NewLog(attempt.Config{DB: db, Clock: c, Registerer: registry, Log: slog.New(slog.DiscardHandler)}), db, c, registry}
+	return fixture{t, refusal.NewLog(refusal.Config{DB: db, Clock: c, Registerer: registry, Log: slog.New(slog.DiscardHandler)}), db, c, registry}
 }
 
 // onBoth runs a test on Postgres and on the database of the demo.
@@ -53,7 +53,7 @@ func (f fixture) written() {
 	}
 }
 
-func (f fixture) list(user id.User, sale id.Sale) []attempt.Refusal {
+func (f fixture) list(user id.User, sale id.Sale) []refusal.Refusal {
 	f.Helper()
 	list, err := f.Log.List(f.Context(), user, sale)
 	if err != nil {
@@ -62,8 +62,8 @@ func (f fixture) list(user id.User, sale id.Sale) []attempt.Refusal {
 	return list
 }
 
-func refused(user id.User, sale id.Sale, stage string, code fault.Reason) attempt.Refused {
-	return attempt.Refused{User: user, Sale: sale, Stage: stage, Code: code}
+func refused(user id.User, sale id.Sale, stage string, code fault.Reason) refusal.Refused {
+	return refusal.Refused{User: user, Sale: sale, Stage: stage, Code: code}
 }
 
 func TestARefusalIsKeptWithItsCountAndTheLastFigures(t *testing.T) {
@@ -72,7 +72,7 @@ func TestARefusalIsKeptWithItsCountAndTheLastFigures(t *testing.T) {
 		user, sale, item := id.New[id.User](), id.New[id.Sale](), id.New[id.Item]()
 		start := f.clock.Now()
 		left := 7
-		first := attempt.Refused{User: user, Sale: sale, Item: item, Stage: "ORDER", Code: fault.SoldOut, Left: &left}
+		first := refusal.Refused{User: user, Sale: sale, Item: item, Stage: "ORDER", Code: fault.SoldOut, Left: &left}
 		f.Note(first)
 		f.Note(refused(user, id.New[id.Sale](), "ORDER", fault.SoldOut)) // another sale
 		f.Note(refused(id.New[id.User](), sale, "ORDER", fault.SoldOut)) // another buyer
@@ -137,10 +137,10 @@ func TestRefusalsWaitInBoundedMemoryAndWhatIsDroppedIsCounted(t *testing.T) {
 	f := newFixture(t, testdb.Postgres(t), clock.NewFake(time.Now()))
 	sale := id.New[id.Sale]()
 	const more = 500
-	for range attempt.MaxWaiting + more {
+	for range refusal.MaxWaiting + more {
 		f.Note(refused(id.New[id.User](), sale, "ORDER", fault.SoldOut))
 	}
-	if n := f.Waiting(); n != attempt.MaxWaiting {
+	if n := f.Waiting(); n != refusal.MaxWaiting {
 		t.Errorf("%d wait", n)
 	}
 	families, err := f.registry.Gather()
@@ -165,9 +165,9 @@ func (c slowClock) Now() time.Time { return c.Advance(c.step) }
 func TestAFlushWritesOneBatchWhilePostgresIsSlowAndMoreOtherwise(t *testing.T) {
 	t.Parallel()
 	db := testdb.Postgres(t)
-	for step, left := range map[time.Duration]int{attempt.FlushBudget: 2 * attempt.WriteBatch, 0: 0} {
-		log := attempt.NewLog(attempt.Config{DB: db, Clock: slowClock{clock.NewFake(time.Now()), step}, Log: slog.New(slog.DiscardHandler)})
-		for range 3 * attempt.WriteBatch {
+	for step, left := range map[time.Duration]int{refusal.FlushBudget: 2 * refusal.WriteBatch, 0: 0} {
+		log := refusal.NewLog(refusal.Config{DB: db, Clock: slowClock{clock.NewFake(time.Now()), step}, Log: slog.New(slog.DiscardHandler)})
+		for range 3 * refusal.WriteBatch {
 			log.Note(refused(id.New[id.User](), id.New[id.Sale](), "ORDER", fault.SoldOut))
 		}
 		if _, err := log.Flush(t.Context()); err != nil {

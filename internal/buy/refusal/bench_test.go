@@ -1,4 +1,4 @@
-package attempt_test
+package refusal_test
 
 import (
 	"encoding/binary"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"seckill/internal/buy/attempt"
+	"seckill/internal/buy/refusal"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
@@ -20,14 +20,14 @@ func BenchmarkNote(b *testing.B) {
 	for name, buyers := range map[string]uint64{"repeated": 1 << 10, "new": 1 << 62} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			log := attempt.NewLog(attempt.Config{Clock: clock.System{}})
+			log := refusal.NewLog(refusal.Config{Clock: clock.System{}})
 			var n atomic.Uint64
 			left := 0
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
 					var user id.User
 					binary.BigEndian.PutUint64(user[8:], n.Add(1)%buyers)
-					log.Note(attempt.Refused{User: user, Sale: sale, Item: item, Stage: "ORDER", Code: fault.SoldOut, Left: &left})
+					log.Note(refusal.Refused{User: user, Sale: sale, Item: item, Stage: "ORDER", Code: fault.SoldOut, Left: &left})
 				}
 			})
 		})
