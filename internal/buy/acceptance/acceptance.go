@@ -1,7 +1,7 @@
 // Package acceptance signs that the shop accepted an order: a buyer can prove it to others
 // later, whatever the shop's records say then. A receipt is a JWT (RFC 7519) signed with
 // Ed25519 (RFC 8037); the public keys are a JSON Web Key Set (RFC 7517). Nothing is stored:
-// the signature of a task is the same each time.
+// the signature of a task is the same each time. It does not own the task (package order), nor the secrets.
 package acceptance
 
 import (

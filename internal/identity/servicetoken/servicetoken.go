@@ -3,7 +3,8 @@
 //
 // A token is 32 random bytes and is shown once. The database has its SHA-256: the token is
 // random, so a slow hash would add nothing. Every process has a copy of all tokens, which
-// is at most a quarter of a second old, so that guessed tokens cost no query.
+// is at most a quarter of a second old, so that guessed tokens cost no query. It does not
+// own what a scope permits: the directives of the schema do.
 package servicetoken
 
 import (

@@ -3,7 +3,7 @@
 // sent at once, without waiting for a batch.
 //
 // The package owns the queue. Config.Process decides what a batch does: one query, one
-// transaction or one pipeline for all its requests.
+// transaction or one pipeline for all its requests. It does not retry, and keeps nothing.
 package batch
 
 import (

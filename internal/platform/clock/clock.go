@@ -1,5 +1,5 @@
 // Package clock makes time a parameter. Production code takes a Clock in its
-// constructor and reads it once per operation.
+// constructor and reads it once per operation. It does not wait: packages periodic and batch do.
 package clock
 
 import (

@@ -1,5 +1,5 @@
 // Package cursor reads and writes the cursors of pages. It owns the format of a position
-// in a list that is sorted by time; lists that are sorted by id use the public id of a row.
+// in a list that is sorted by time; lists that are sorted by id use the public id of a row, which it does not own.
 package cursor
 
 import (

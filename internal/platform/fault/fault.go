@@ -1,9 +1,9 @@
 // Package fault distinguishes the two ways in which a request can fail. Both are errors
-// that a use case returns.
+// that a use case returns. It does not own refusals with details (the domains do), nor their form in the API (graph).
 //
 // A Refusal is an expected outcome: sold out, wrong captcha, sale not started. It reaches
 // the client in the payload's userErrors, and is neither logged nor retried. AsRefusal
-// finds it in an error. The types that carry details are defined in the domains. Where a
+// finds it in an error. Where a
 // use case says so, the value that it returns beside a refusal is valid: the order that
 // cannot be paid, for example.
 //

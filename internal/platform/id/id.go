@@ -3,7 +3,7 @@
 // a TypeID such as sal_01jd…: opaque, sortable, unique in the whole graph.
 //
 // The package owns the kinds with their prefixes and the encoding of the shard in the id
-// of an order task.
+// of an order task. It does not own public ids of other systems.
 package id
 
 import (

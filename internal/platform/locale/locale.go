@@ -1,5 +1,5 @@
 // Package locale names the languages of texts for users: e-mails, reports and messages of
-// the API.
+// the API. It does not own the texts.
 package locale
 
 import (

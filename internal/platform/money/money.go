@@ -1,6 +1,6 @@
 // Package money holds exact amounts: an integer of minor units and a currency. It uses
 // no floats. It is the one source of how many decimals a currency has: those of ISO 4217, in
-// which providers charge.
+// which providers charge. It does not convert currencies, and knows neither prices nor payments.
 package money
 
 import (

@@ -1,6 +1,6 @@
 // Package periodic runs bounded steps repeatedly: the scheduler, the reconciler, the
 // trimmer and other loops. Every loop may run on all processes concurrently; none needs
-// a leader.
+// a leader. It does not own the steps, and keeps no state between them.
 package periodic
 
 import (

@@ -7,7 +7,7 @@
 //
 // and the reply is {"allow":true} or {"allow":false,"retryAfterMs":60000}. Without a
 // reply in time the buyer passes, or is refused with a retryable error, as the settings
-// say.
+// say. It does not own the decision, nor what a refused buyer is shown.
 package risk
 
 import (

@@ -1,6 +1,9 @@
 // Package alipay takes payments at Alipay: a QR code for desktops (precreate), and a page
 // that opens the app for phones (wap).
 //
+// It owns the protocol of Alipay, and does not own payments, whose states and money belong to package
+// payment.
+//
 // Alipay knows a trade only once the buyer has scanned the code or opened the page. Until
 // then it can neither be queried nor closed; it ends by itself at the payment deadline.
 package alipay

@@ -1,5 +1,6 @@
 // Package billcsv reads the bills of payment providers: tables of comma-separated values whose
-// columns are found by their titles, because providers add columns.
+// columns are found by their titles, because providers add columns. It does not own what the
+// columns of a provider mean.
 package billcsv
 
 import (

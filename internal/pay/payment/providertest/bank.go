@@ -1,6 +1,7 @@
 // Package providertest imitates the services of payment providers, for tests: each speaks
 // its provider's protocol, checks the signatures of requests, and signs its replies and
-// reports with keys made for the test. Behind all of them is the same bank.
+// reports with keys made for the test. Behind all of them is the same bank. It is not part of
+// the product, and does not prove how the real services behave.
 package providertest
 
 import (

@@ -1,4 +1,5 @@
-// Package setup builds the payment providers that the settings name.
+// Package setup builds the payment providers that the settings name. It does not own the settings
+// (package config), nor what a provider does.
 package setup
 
 import (

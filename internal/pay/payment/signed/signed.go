@@ -4,7 +4,8 @@
 //
 // Requests, replies and webhooks are signed after the Standard Webhooks specification
 // (https://www.standardwebhooks.com) with one shared secret. A reply carries the id of its
-// request, so that it cannot be replayed, and differs from it.
+// request, so that it cannot be replayed, and differs from it. The package does not own payments,
+// whose states and money belong to package payment.
 package signed
 
 import (

@@ -4,7 +4,8 @@
 // its reference is that of a session or of a payment intent.
 //
 // The ids of our payments and refunds are the idempotency keys. The page takes cards and
-// their wallets only, because other methods may confirm days after the payment window.
+// their wallets only, because other methods may confirm days after the payment window. The package
+// does not own payments, whose states and money belong to package payment.
 package stripe
 
 import (
