@@ -21,7 +21,7 @@
 // be seen. Report lists it.
 //
 // The package owns the table record_marks, and the keys of the mark and of what is concerned
-// in Redis.
+// in Redis. It does not own gates, orders or accounts, whose packages write them again.
 package recordloss
 
 import (

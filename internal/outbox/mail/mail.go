@@ -5,7 +5,7 @@
 //
 //	reason + Mail PENDING ──► SENT
 //	(one transaction)   │
-//	                    └──► GIVEN_UP  refused by the mail server, too late, or of no use any more
+//	                    └──► GIVEN_UP  refused by the mail server, too late, or superseded
 //
 // An e-mail is sent at least once. One that is sent twice has the same Message-ID. Until it
 // has ended, its content is sealed: it may hold a link that opens an account.
