@@ -8,19 +8,24 @@
 -- The last record of a user replaces an earlier one, also in the units per user.
 -- Invariant: a build with a lower epoch writes nothing into a newer one. Each call renews
 -- since: a build that continues is not taken over.
+--
+-- Prepended: prelude.lua.
 
-if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then
+local item, reservations, sale_units = KEYS[1], KEYS[2], KEYS[3]
+local epoch, counted = ARGV[1], ARGV[2]
+
+if redis.call('HGET', item, 'epoch') ~= epoch then
   return 0
 end
-if ARGV[2] == '1' then
+if counted == '1' then
   for i = 3, #ARGV, 2 do
     local user, record = ARGV[i], ARGV[i + 1]
-    local before = string.match(redis.call('HGET', KEYS[2], user) or '', '|(%d+)|') or 0
-    add_units(KEYS[3], ARGV[1], user, string.match(record, '|(%d+)|') - before)
-    redis.call('HSET', KEYS[2], user, record)
+    local before = string.match(redis.call('HGET', reservations, user) or '', '|(%d+)|') or 0
+    add_units(sale_units, epoch, user, string.match(record, '|(%d+)|') - before)
+    redis.call('HSET', reservations, user, record)
   end
 elseif #ARGV > 2 then
-  redis.call('HSET', KEYS[2], unpack(ARGV, 3))
+  redis.call('HSET', reservations, unpack(ARGV, 3))
 end
-redis.call('HSET', KEYS[1], 'since', string.format('%.0f', redis_time()))
+redis.call('HSET', item, 'since', string.format('%.0f', redis_time()))
 return 1

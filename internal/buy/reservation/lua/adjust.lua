@@ -8,26 +8,31 @@
 --
 -- Invariant: stock + reserved = total at every moment; an act counts once in an epoch,
 -- and the build of an epoch writes the acts that it counted.
+--
+-- Prepended: prelude.lua.
 
-local g = read_gate(KEYS[1])
+local item = KEYS[1]
+local act, units_text, undone_act = unpack(ARGV)
+
+local g = read_gate(item)
 if not g.there then
   return { -1, 0, 0, 0 }
 end
 local epoch = tonumber(g.epoch)
-if g.state == 'loading' or not g.complete or g.stale and tonumber(ARGV[2]) < 0 then
+if g.state == 'loading' or not g.complete or g.stale and tonumber(units_text) < 0 then
   return { -2, 0, 0, epoch }
 end
-local acts = redis.call('HGET', KEYS[1], 'acts') or ''
-if string.find(acts, ARGV[1], 1, true) then
+local acts = redis.call('HGET', item, 'acts') or ''
+if string.find(acts, act, 1, true) then
   return { 2, g.stock, g.rev, epoch }
 end
-if ARGV[3] ~= '' and not string.find(acts, ARGV[3], 1, true) then
+if undone_act ~= '' and not string.find(acts, undone_act, 1, true) then
   return { 3, g.stock, g.rev, epoch }
 end
-local units = tonumber(ARGV[2])
+local units = tonumber(units_text)
 if units < 0 and g.stock + units < 0 then
   return { 0, g.stock, g.rev, epoch }
 end
 local stock, rev = g.stock + units, g.rev + 1
-redis.call('HSET', KEYS[1], 'stock', stock, 'total', g.total + units, 'rev', rev, 'acts', acts .. ' ' .. ARGV[1])
+redis.call('HSET', item, 'stock', stock, 'total', g.total + units, 'rev', rev, 'acts', acts .. ' ' .. act)
 return { 1, stock, rev, epoch }

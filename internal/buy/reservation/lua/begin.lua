@@ -12,22 +12,27 @@
 -- of them is built.
 -- Invariant: an epoch is built once; while it is built nothing can be reserved. The
 -- gate stores the run id and the replication id of the server that it was built on.
+--
+-- Prepended: prelude.lua.
 
-local epoch = tonumber(redis.call('HGET', KEYS[1], 'epoch') or '0')
-if epoch >= tonumber(ARGV[1]) then
+local item, reservations, permits, former_reservations, sale_units = unpack(KEYS)
+local new_epoch = ARGV[1]
+
+local epoch = tonumber(redis.call('HGET', item, 'epoch') or '0')
+if epoch >= tonumber(new_epoch) then
   return 0
 end
 local run, replid = life()
 if not run or not replid then
   return redis.error_reply('NOPERM no gate is built without INFO: grant +info to this user')
 end
-if redis.call('EXISTS', KEYS[2]) == 1 and redis.call('EXISTS', KEYS[4]) == 0 then
-  redis.call('RENAME', KEYS[2], KEYS[4])
+if redis.call('EXISTS', reservations) == 1 and redis.call('EXISTS', former_reservations) == 0 then
+  redis.call('RENAME', reservations, former_reservations)
 end
-redis.call('UNLINK', KEYS[2], KEYS[3]) -- a DEL of millions of fields stops Redis for seconds
-if redis.call('HGET', KEYS[5], 'epoch') ~= ARGV[1] then -- the first item of the sale
-  redis.call('UNLINK', KEYS[5])
-  redis.call('HSET', KEYS[5], 'epoch', ARGV[1])
+redis.call('UNLINK', reservations, permits) -- a DEL of millions of fields stops Redis for seconds
+if redis.call('HGET', sale_units, 'epoch') ~= new_epoch then -- the first item of the sale
+  redis.call('UNLINK', sale_units)
+  redis.call('HSET', sale_units, 'epoch', new_epoch)
 end
-redis.call('HSET', KEYS[1], 'epoch', ARGV[1], 'gate', 'loading', 'since', string.format('%.0f', redis_time()), 'run', run, 'replid', replid)
+redis.call('HSET', item, 'epoch', new_epoch, 'gate', 'loading', 'since', string.format('%.0f', redis_time()), 'run', run, 'replid', replid)
 return 1

@@ -7,14 +7,19 @@
 --
 -- Invariant: stock, reserved and reservations of one epoch belong together; the revision
 -- of the stock never falls.
+--
+-- Prepended: prelude.lua.
 
-if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then
+local item, former_reservations = KEYS[1], KEYS[2]
+local epoch, revision, waiting = ARGV[1], ARGV[2], ARGV[3]
+
+if redis.call('HGET', item, 'epoch') ~= epoch then
   return 0
 end
-local rev = math.max(tonumber(ARGV[2]), tonumber(redis.call('HGET', KEYS[1], 'rev') or '0') + 1)
-redis.call('HSET', KEYS[1], 'rev', string.format('%.0f', rev), unpack(ARGV, 4))
-if ARGV[3] == '1' then
-  redis.call('HSET', KEYS[1], 'line', string.format('%.0f', redis_time() + 3000)) -- renewed by waitlist_status
+local rev = math.max(tonumber(revision), tonumber(redis.call('HGET', item, 'rev') or '0') + 1)
+redis.call('HSET', item, 'rev', string.format('%.0f', rev), unpack(ARGV, 4))
+if waiting == '1' then
+  redis.call('HSET', item, 'line', string.format('%.0f', redis_time() + 3000)) -- renewed by waitlist_status
 end
-redis.call('UNLINK', KEYS[2])
+redis.call('UNLINK', former_reservations)
 return 1

@@ -12,8 +12,13 @@
 --
 -- Invariant: stock + reserved = total; units are taken once per task. The window and
 -- the state of the gate are not checked: the buyer was admitted before.
+--
+-- Prepended: prelude.lua.
 
-local g = read_gate(KEYS[1])
+local item, reservations, sale_units = unpack(KEYS)
+local user, task, units, former_task, idempotency_key = unpack(ARGV)
+
+local g = read_gate(item)
 if not g.there then
   return { -1, 0, 0, 0 }
 end
@@ -21,20 +26,20 @@ local epoch = tonumber(g.epoch)
 if g.state == 'loading' or not g.loaded then
   return { -2, 0, 0, epoch }
 end
-local quantity, record = tonumber(ARGV[3]), redis.call('HGET', KEYS[2], ARGV[1])
+local quantity, record = tonumber(units), redis.call('HGET', reservations, user)
 if record then
-  local task = string.match(record, '^[^|]*')
-  if task == ARGV[2] then
+  local holder = string.match(record, '^[^|]*')
+  if holder == task then
     return { 2, g.stock, g.rev, epoch }
   end
-  return { task == ARGV[4] and -2 or -3, g.stock, g.rev, epoch }
+  return { holder == former_task and -2 or -3, g.stock, g.rev, epoch }
 end
 if g.sale_limit > 0 then
-  local units = units_in_sale(KEYS[3], g.epoch, ARGV[1])
-  if not units then
+  local taken = units_in_sale(sale_units, g.epoch, user)
+  if not taken then
     return { -2, 0, 0, epoch }
   end
-  if units + quantity > g.sale_limit then
+  if taken + quantity > g.sale_limit then
     return { -4, g.stock, g.rev, epoch }
   end
 end
@@ -42,12 +47,12 @@ if g.stock < quantity then
   return { 0, g.stock, g.rev, epoch }
 end
 local stock, reserved, rev = g.stock - quantity, g.reserved + quantity, g.rev + 1
-redis.call('HSET', KEYS[2], ARGV[1], ARGV[2] .. '|' .. quantity .. '|' .. string.format('%.0f', redis_time()) .. '|' .. ARGV[5])
-redis.call('HSET', KEYS[1], 'stock', stock, 'reserved', reserved, 'rev', rev)
-if ARGV[5] ~= '' then
-  redis.call('HINCRBY', KEYS[1], 'taken', 1) -- caches read the accepted keys again
+redis.call('HSET', reservations, user, task .. '|' .. quantity .. '|' .. string.format('%.0f', redis_time()) .. '|' .. idempotency_key)
+redis.call('HSET', item, 'stock', stock, 'reserved', reserved, 'rev', rev)
+if idempotency_key ~= '' then
+  redis.call('HINCRBY', item, 'taken', 1) -- caches read the accepted keys again
 end
 if g.sale_limit > 0 then
-  add_units(KEYS[3], g.epoch, ARGV[1], quantity)
+  add_units(sale_units, g.epoch, user, quantity)
 end
 return { 1, stock, rev, epoch }

@@ -10,24 +10,28 @@
 --
 -- Invariant: as in reserve.lua. The units were taken when the offer was made and stay
 -- taken: stock and reserved do not change.
+--
+-- Prepended: prelude.lua, stream/lua/append.lua, append_orders.lua.
+
+local stream, item, reservations, idempotency_keys, stream_sum, former_reservations = unpack(KEYS)
+local user, task, offer, sale, item_id, quantity, idempotency_key, idempotency_ttl, terms, id_field, payload_field = unpack(ARGV)
 
 local now = redis_time()
-local g = read_gate(KEYS[2])
+local g = read_gate(item)
 
-local function answer(code, task)
+local function answer(code, known)
   if not g.loaded then
-    return { now, 0, 0, code, 0, 0, task }
+    return { now, 0, 0, code, 0, 0, known }
   end
-  return { now, tonumber(g.epoch), g.opens, code, g.stock, g.rev, task }
+  return { now, tonumber(g.epoch), g.opens, code, g.stock, g.rev, known }
 end
 
-local user, task, quantity = ARGV[1], ARGV[2], ARGV[6]
-local idem, input = user .. ':' .. ARGV[7], '|' .. ARGV[5] .. '|' .. quantity
-local record = redis.call('HGET', g.state == 'loading' and KEYS[6] or KEYS[3], user)
+local idem, input = user .. ':' .. idempotency_key, '|' .. item_id .. '|' .. quantity
+local record = redis.call('HGET', g.state == 'loading' and former_reservations or reservations, user)
 local holder, units, key = string.match(record or '', '^([^|]*)|(%d+)|[^|]*|(.*)$')
-local before = redis.call('HGET', KEYS[4], idem)
-if not before and key == ARGV[7] then
-  before = holder .. '|' .. ARGV[5] .. '|' .. units
+local before = redis.call('HGET', idempotency_keys, idem)
+if not before and key == idempotency_key then
+  before = holder .. '|' .. item_id .. '|' .. units
 end
 if before then
   local known = string.match(before, '^[^|]*')
@@ -46,17 +50,17 @@ end
 if not record then
   return answer(8, '')
 end
-if holder ~= ARGV[3] then
+if holder ~= offer then
   return answer(9, holder)
 end
 if units ~= quantity then
   return answer(8, '')
 end
 local at = string.format('%.0f', now)
-record = task .. '|' .. quantity .. '|' .. at .. '|' .. ARGV[7]
-redis.call('HSET', KEYS[3], user, record)
-redis.call('HSET', KEYS[4], idem, task .. input)
-redis.call('PEXPIRE', KEYS[4], ARGV[8])
-local it = { sale = ARGV[4], id = ARGV[5], epoch = g.epoch, terms = ARGV[9], users = { user }, reservations = { record } }
-append_orders(KEYS[1], KEYS[5], { ARGV[10], ARGV[11] }, { it })
+record = task .. '|' .. quantity .. '|' .. at .. '|' .. idempotency_key
+redis.call('HSET', reservations, user, record)
+redis.call('HSET', idempotency_keys, idem, task .. input)
+redis.call('PEXPIRE', idempotency_keys, idempotency_ttl)
+local it = { sale = sale, id = item_id, epoch = g.epoch, terms = terms, users = { user }, reservations = { record } }
+append_orders(stream, stream_sum, { id_field, payload_field }, { it })
 return answer(1)

@@ -16,8 +16,13 @@
 -- Postgres does not have raise a negative stock first: it stands for units that were
 -- accepted and do not exist. A gate that is being built may still write
 -- the reservation of that task, because Postgres was read before the task ended.
+--
+-- Prepended: prelude.lua.
 
-local g = read_gate(KEYS[1])
+local item, reservations, expiries, idempotency_keys, sale_units = unpack(KEYS)
+local user, released_task, expiries_ttl, lost, idempotency_ttl, item_id, units_kept = unpack(ARGV)
+
+local g = read_gate(item)
 if g.state == 'loading' then
   return { -2, 0, 0, tonumber(g.epoch or 0) }
 end
@@ -25,40 +30,40 @@ if not g.complete then
   return { -1, 0, 0, 0 }
 end
 local epoch = tonumber(g.epoch)
-local record = redis.call('HGET', KEYS[2], ARGV[1])
+local record = redis.call('HGET', reservations, user)
 local task, quantity, at, idem = string.match(record or '', '^([^|]*)|(%d+)|([^|]*)|(.*)$')
-local keep = tonumber(ARGV[7])
-if task ~= ARGV[2] or keep > 0 and tonumber(quantity) <= keep then
+local keep = tonumber(units_kept)
+if task ~= released_task or keep > 0 and tonumber(quantity) <= keep then
   return { 0, g.stock, g.rev, epoch }
 end
 local ordered = quantity
 quantity = tonumber(quantity) - keep
 local returned, total = quantity, g.total
-if ARGV[4] == '1' then
+if lost == '1' then
   returned = math.min(quantity, math.max(0, -g.stock))
-elseif ARGV[4] == '2' then
+elseif lost == '2' then
   returned = 0
 end
-if ARGV[4] ~= '0' then
+if lost ~= '0' then
   total = g.stock + returned + g.reserved - quantity
 end
 local stock, reserved, rev = g.stock + returned, g.reserved - quantity, g.rev + 1
 if keep > 0 then
-  redis.call('HSET', KEYS[2], ARGV[1], task .. '|' .. ARGV[7] .. '|' .. at .. '|' .. idem)
+  redis.call('HSET', reservations, user, task .. '|' .. units_kept .. '|' .. at .. '|' .. idem)
 else
-  redis.call('HDEL', KEYS[2], ARGV[1])
+  redis.call('HDEL', reservations, user)
 end
 if g.sale_limit > 0 then
-  add_units(KEYS[5], g.epoch, ARGV[1], -quantity)
+  add_units(sale_units, g.epoch, user, -quantity)
 end
 if idem ~= '' then
   -- The first release knows the quantity of the attempt.
-  redis.call('HSETNX', KEYS[4], ARGV[1] .. ':' .. idem, task .. '|' .. ARGV[6] .. '|' .. ordered)
-  redis.call('PEXPIRE', KEYS[4], ARGV[5])
+  redis.call('HSETNX', idempotency_keys, user .. ':' .. idem, task .. '|' .. item_id .. '|' .. ordered)
+  redis.call('PEXPIRE', idempotency_keys, idempotency_ttl)
 end
-if ARGV[3] ~= '0' then
-  redis.call('INCR', KEYS[3])
-  redis.call('PEXPIRE', KEYS[3], ARGV[3])
+if expiries_ttl ~= '0' then
+  redis.call('INCR', expiries)
+  redis.call('PEXPIRE', expiries, expiries_ttl)
 end
-redis.call('HSET', KEYS[1], 'stock', stock, 'reserved', reserved, 'total', total, 'rev', rev)
+redis.call('HSET', item, 'stock', stock, 'reserved', reserved, 'total', total, 'rev', rev)
 return { 1, stock, rev, epoch }

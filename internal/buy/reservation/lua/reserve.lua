@@ -1,4 +1,5 @@
--- reserve: takes stock for a batch of attempts, all on items of one shard.
+-- reserve: takes stock for a batch of attempts, all on items of one shard. Prepended:
+-- prelude.lua, stream/lua/append.lua, ratelimit/lua/window.lua, append_orders.lua.
 --
 -- KEYS  [1] order stream of the shard   [2] its sum
 --       then six for each item: item, reservations, permits, idempotency keys of its
@@ -41,18 +42,28 @@
 
 local now = redis_time()
 local at = string.format('%.0f', now) -- once: number formatting is slow in Redis
-local n, ttl = tonumber(ARGV[1]), ARGV[2]
-local nItems, counted = tonumber(ARGV[3]), ARGV[4] == '1'
+local stream, stream_sum = KEYS[1], KEYS[2]
+local n, idempotency_ttl = tonumber(ARGV[1]), ARGV[2]
+local n_items, counted = tonumber(ARGV[3]), ARGV[4] == '1'
+local id_field, payload_field, traces = ARGV[5], ARGV[6], ARGV[7]
 local width = counted and 8 or 6
-local firstKey = 3 + 6 * nItems -- of the attempts
-local first = 8 + 4 * nItems    -- argument of the attempts
+local first_tries = 3 + 6 * n_items   -- key
+local first_attempt = 8 + 4 * n_items -- argument
 local reply = { now }
+
+-- attempt returns the arguments of attempt i: its item (1, 2, …), user, task, permit, quantity,
+-- idempotency key, and if tries are counted their maximum and the length of the window.
+local function attempt(i)
+  local a = first_attempt + (i - 1) * width
+  return unpack(ARGV, a, a + width - 1)
+end
 
 -- Items of one sale share the accepted idempotency keys and the units per user.
 local items, sales = {}, {}
-for i = 1, nItems do
-  local k = 3 + (i - 1) * 6
-  local it = read_gate(KEYS[k])
+for i = 1, n_items do
+  local key, reservations, permits, idempotency_keys, former_reservations, sale_units = unpack(KEYS, 6 * i - 3, 6 * i + 2)
+  local sale, id, terms, alone = unpack(ARGV, 4 + 4 * i, 7 + 4 * i)
+  local it = read_gate(key)
   it.refused = refusal(it, now)
   if it.loaded then
     reply[2 * i], reply[2 * i + 1] = tonumber(it.epoch), it.opens
@@ -60,30 +71,29 @@ for i = 1, nItems do
     it.stock, it.rev = 0, 0
     reply[2 * i], reply[2 * i + 1] = 0, 0
   end
-  it.key, it.permitsKey, it.idemKey = KEYS[k], KEYS[k + 2], KEYS[k + 3]
-  it.reservationsKey = it.state == 'loading' and KEYS[k + 4] or KEYS[k + 1]
-  local sale, id = ARGV[4 + 4 * i], ARGV[5 + 4 * i]
-  it.sale, it.id, it.terms, it.alone = sale, id, ARGV[6 + 4 * i], ARGV[7 + 4 * i] == '1'
+  it.key, it.permits_key, it.idempotency_key = key, permits, idempotency_keys
+  it.reservations_key = it.state == 'loading' and former_reservations or reservations
+  it.sale, it.id, it.terms, it.alone = sale, id, terms, alone == '1'
   it.input = '|' .. id .. '|'
   it.attempts, it.asking, it.idems = {}, {}, {}                   -- of this call
   it.users, it.reservations, it.holders, it.records = {}, {}, {}, {} -- accepted in this call
   it.tasks = {} -- of reservations made in this call: user → task
   local s = sales[sale] or { taken = {}, asking = {}, units = {}, changed = {} }
   it.taken, it.of_sale = s.taken, s
-  if it.sale_limit > 0 then s.key = KEYS[k + 5] end
+  if it.sale_limit > 0 then s.key = sale_units end
   sales[sale] = s
   items[i] = it
 end
 
 -- The users of the attempts.
 for i = 1, n do
-  local a = first + (i - 1) * width
-  local it = items[tonumber(ARGV[a])]
+  local item, user, _, _, _, key = attempt(i)
+  local it = items[tonumber(item)]
   local c = #it.attempts + 1
-  it.attempts[c], it.asking[c], it.idems[c] = i, ARGV[a + 1], ARGV[a + 1] .. ':' .. ARGV[a + 5]
+  it.attempts[c], it.asking[c], it.idems[c] = i, user, user .. ':' .. key
   if it.sale_limit > 0 then
     local asking = it.of_sale.asking
-    asking[#asking + 1] = ARGV[a + 1]
+    asking[#asking + 1] = user
   end
 end
 for _, s in pairs(sales) do
@@ -94,13 +104,13 @@ for _, s in pairs(sales) do
   end
 end
 local held, before, idems, permits = {}, {}, {}, {}
-for i = 1, nItems do
+for i = 1, n_items do
   local it = items[i]
   if #it.attempts > 0 then
     if it.sale_limit > 0 and it.of_sale.epoch ~= it.epoch then it.refused = it.refused or 'not_loaded' end
-    local records = redis.call('HMGET', it.reservationsKey, unpack(it.asking))
-    local known = redis.call('HMGET', it.idemKey, unpack(it.idems))
-    local expiries = redis.call('ZMSCORE', it.permitsKey, unpack(it.asking))
+    local records = redis.call('HMGET', it.reservations_key, unpack(it.asking))
+    local known = redis.call('HMGET', it.idempotency_key, unpack(it.idems))
+    local expiries = redis.call('ZMSCORE', it.permits_key, unpack(it.asking))
     for c, attempt in ipairs(it.attempts) do
       held[attempt], before[attempt], idems[attempt], permits[attempt] = records[c], known[c], it.idems[c], expiries[c]
     end
@@ -109,18 +119,18 @@ end
 
 local CODES = { not_loaded = 4, paused = 5, not_started = 6, ended = 7 }
 
--- decide returns the code of attempt i and the task that it names.
-local function decide(i, a, it)
-  local user, task, quantity = ARGV[a + 1], ARGV[a + 2], tonumber(ARGV[a + 4])
+-- decide returns the code of attempt i on an item, and what the reply adds for that code.
+local function decide(i, it, user, task, permit, units, key, most_tries, window)
+  local quantity = tonumber(units)
   local past = it.taken[idems[i]] or before[i]
   if not past and held[i] then
-    local t, q, key = string.match(held[i], '^([^|]*)|(%d+)|[^|]*|(.+)$')
-    if key == ARGV[a + 5] then past = t .. it.input .. q end
+    local t, q, k = string.match(held[i], '^([^|]*)|(%d+)|[^|]*|(.+)$')
+    if k == key then past = t .. it.input .. q end
   end
   local known = past and string.match(past, '^[^|]*')
-  if counted and ARGV[a + 6] ~= '0' and known ~= task then
-    local window = tonumber(ARGV[a + 7])
-    local wait = take_window(KEYS[firstKey + i - 1], tonumber(ARGV[a + 6]), window, now, window)
+  if counted and most_tries ~= '0' and known ~= task then
+    window = tonumber(window)
+    local wait = take_window(KEYS[first_tries + i - 1], tonumber(most_tries), window, now, window)
     if wait > 0 then return 13, wait end
   end
   if past then
@@ -131,8 +141,8 @@ local function decide(i, a, it)
   local none = it.refused or it.stock <= 0 or now < it.waitlist_until
   if none and existing ~= '' then return 9, existing end
   if it.refused then return CODES[it.refused] end
-  local permit = permits[i] and math.abs(tonumber(permits[i])) > now and it.epoch .. '|' .. permits[i]
-  if it.tasks[user] or permit ~= ARGV[a + 3] then
+  local valid = permits[i] and math.abs(tonumber(permits[i])) > now and it.epoch .. '|' .. permits[i]
+  if it.tasks[user] or permit ~= valid then
     -- A new path token would not help: answer sold out, as the StockCache does.
     if none then return 11 end
     return 8, existing
@@ -152,7 +162,7 @@ local function decide(i, a, it)
     s.changed[#s.changed + 1] = user
   end
   local u = #it.users + 1
-  local record = task .. '|' .. ARGV[a + 4] .. '|' .. at .. '|' .. ARGV[a + 5]
+  local record = task .. '|' .. units .. '|' .. at .. '|' .. key
   it.users[u], it.reservations[u] = user, record
   it.holders[2 * u - 1], it.holders[2 * u] = user, record
   if not it.alone then
@@ -162,9 +172,9 @@ local function decide(i, a, it)
 end
 
 for i = 1, n do
-  local a = first + (i - 1) * width
-  local it = items[tonumber(ARGV[a])]
-  local code, more = decide(i, a, it)
+  local item, user, task, permit, units, key, most_tries, window = attempt(i)
+  local it = items[tonumber(item)]
+  local code, more = decide(i, it, user, task, permit, units, key, most_tries, window)
   local r = #reply
   reply[r + 1], reply[r + 2], reply[r + 3] = code, it.stock, it.rev
   if code == 13 then
@@ -174,16 +184,16 @@ for i = 1, n do
   end
 end
 
-for i = 1, nItems do
+for i = 1, n_items do
   local it = items[i]
   if #it.users > 0 then
     redis.call('HSET', it.key, 'stock', it.stock, 'reserved', it.reserved, 'rev', it.rev, 'taken', it.acceptances + #it.users)
-    redis.call('HSET', it.reservationsKey, unpack(it.holders))
+    redis.call('HSET', it.reservations_key, unpack(it.holders))
     if not it.alone then
-      redis.call('HSET', it.idemKey, unpack(it.records))
-      redis.call('PEXPIRE', it.idemKey, ttl)
+      redis.call('HSET', it.idempotency_key, unpack(it.records))
+      redis.call('PEXPIRE', it.idempotency_key, idempotency_ttl)
     end
-    redis.call('ZREM', it.permitsKey, unpack(it.users))
+    redis.call('ZREM', it.permits_key, unpack(it.users))
   end
 end
 for _, s in pairs(sales) do
@@ -195,5 +205,5 @@ for _, s in pairs(sales) do
     redis.call('HSET', s.key, unpack(units))
   end
 end
-append_orders(KEYS[1], KEYS[2], { ARGV[5], ARGV[6], ARGV[7] }, items)
+append_orders(stream, stream_sum, { id_field, payload_field, traces }, items)
 return reply

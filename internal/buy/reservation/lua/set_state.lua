@@ -12,14 +12,19 @@
 -- arrive; nothing comes after the end of a sale. Pausing and ending apply to a gate of
 -- every epoch: the process that took the next epoch may have crashed before it began to
 -- build. Stock and reservations do not change.
+--
+-- Prepended: prelude.lua.
 
-local g = read_gate(KEYS[1])
+local item = KEYS[1]
+local epoch_wanted, revision, state, opens, closes = unpack(ARGV)
+
+local g = read_gate(item)
 local epoch, srev = tonumber(g.epoch or 0), g.srev or 0
-if not g.there or g.state == 'loading' or (ARGV[3] == 'open' and g.epoch ~= ARGV[1]) then
+if not g.there or g.state == 'loading' or (state == 'open' and g.epoch ~= epoch_wanted) then
   return { 0, epoch, srev }
 end
-if srev > tonumber(ARGV[2]) and ARGV[3] ~= 'ended' then
+if srev > tonumber(revision) and state ~= 'ended' then
   return { 0, epoch, srev }
 end
-redis.call('HSET', KEYS[1], 'gate', ARGV[3], 'srev', string.format('%.0f', math.max(srev, ARGV[2])), 'opens', ARGV[4], 'closes', ARGV[5])
+redis.call('HSET', item, 'gate', state, 'srev', string.format('%.0f', math.max(srev, revision)), 'opens', opens, 'closes', closes)
 return { 1, epoch, srev }

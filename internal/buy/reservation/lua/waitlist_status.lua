@@ -13,18 +13,23 @@
 --         to the user, -1 = no limit }
 --
 -- Invariant: a missing gate is not created.
+--
+-- Prepended: prelude.lua.
+
+local item, reservations, sale_units = KEYS[1], KEYS[2], KEYS[3]
+local waiting, most_expiries = ARGV[1], ARGV[2]
 
 local reply = { -1, 0 }
-local g = read_gate(KEYS[1])
+local g = read_gate(item)
 if #ARGV > 2 then
-  local records = redis.call('HMGET', KEYS[2], unpack(ARGV, 3))
+  local records = redis.call('HMGET', reservations, unpack(ARGV, 3))
   for i = 1, #ARGV - 2 do
     local wait, expiries, room = 0, KEYS[3 + i], -1
-    if tonumber(redis.call('GET', expiries) or '0') >= tonumber(ARGV[2]) then
+    if tonumber(redis.call('GET', expiries) or '0') >= tonumber(most_expiries) then
       wait = math.max(0, redis.call('PTTL', expiries))
     end
     if g.sale_limit > 0 then
-      room = math.max(0, g.sale_limit - (units_in_sale(KEYS[3], g.epoch, ARGV[2 + i]) or 0))
+      room = math.max(0, g.sale_limit - (units_in_sale(sale_units, g.epoch, ARGV[2 + i]) or 0))
     end
     reply[3 * i], reply[3 * i + 1], reply[3 * i + 2] = string.match(records[i] or '', '^[^|]*'), wait, room
   end
@@ -33,10 +38,10 @@ if not g.loaded or g.state == 'loading' then
   return reply
 end
 local now = redis_time()
-if ARGV[1] == '1' then
-  redis.call('HSET', KEYS[1], 'line', now + 3000)
-elseif ARGV[1] == '0' then
-  redis.call('HDEL', KEYS[1], 'line')
+if waiting == '1' then
+  redis.call('HSET', item, 'line', now + 3000)
+elseif waiting == '0' then
+  redis.call('HDEL', item, 'line')
 end
 local open = g.state == 'open' and 1 or 2
 if g.state == 'ended' or now >= g.closes then open = 0 end

@@ -8,9 +8,12 @@
 -- change of a writer that crashes between the database and the new version is still
 -- noticed.
 
+local writers = KEYS[1]
+local token, ttl = ARGV[1], ARGV[2]
+
 local now = redis.call('TIME')
 now = now[1] * 1000 + math.floor(now[2] / 1000)
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
-redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
+redis.call('ZREMRANGEBYSCORE', writers, '-inf', now)
+redis.call('ZADD', writers, now + ttl, token)
+redis.call('PEXPIRE', writers, ttl)
 return 1

@@ -10,12 +10,14 @@
 --
 -- Invariant: a batch that is sent again after a lost reply counts once.
 
-local mark = 'p:' .. ARGV[1]
-if tonumber(redis.call('HGET', KEYS[1], mark) or '0') >= tonumber(ARGV[2]) then
+local process, number, counters_ttl, stretch_ttl = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
+local mark = 'p:' .. process
+if tonumber(redis.call('HGET', KEYS[1], mark) or '0') >= tonumber(number) then
   return 0
 end
 local first = redis.call('EXISTS', KEYS[1]) == 0
-redis.call('HSET', KEYS[1], mark, ARGV[2])
+redis.call('HSET', KEYS[1], mark, number)
 local a = 5
 for k = 1, #KEYS do
   local n = tonumber(ARGV[a])
@@ -29,6 +31,6 @@ for k = 1, #KEYS do
     end
   end
   a = a + 2 * n + 1
-  redis.call('EXPIRE', KEYS[k], k == 1 and ARGV[3] or ARGV[4])
+  redis.call('EXPIRE', KEYS[k], k == 1 and counters_ttl or stretch_ttl)
 end
 return 1

@@ -6,9 +6,12 @@
 --
 -- Invariant: the mark never falls while Redis keeps its data.
 
-local have = tonumber(redis.call('HGET', KEYS[1], 'mark') or '0')
-if have >= tonumber(ARGV[1]) then
+local marks = KEYS[1]
+local mark = ARGV[1]
+
+local have = tonumber(redis.call('HGET', marks, 'mark') or '0')
+if have >= tonumber(mark) then
   return have
 end
-redis.call('HSET', KEYS[1], 'mark', ARGV[1])
-return tonumber(ARGV[1])
+redis.call('HSET', marks, 'mark', mark)
+return tonumber(mark)

@@ -9,8 +9,12 @@
 --
 -- Invariant: a process that read the user before a change and writes its copy after the
 -- change does not restore the old state.
-local have = tonumber(redis.call('HGET', KEYS[1], 'version') or '0')
-if have > tonumber(ARGV[1]) then return 0 end
-redis.call('HSET', KEYS[1], 'version', ARGV[1], 'user', ARGV[2])
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
+
+local copy = KEYS[1]
+local version, user, ttl = unpack(ARGV)
+
+local have = tonumber(redis.call('HGET', copy, 'version') or '0')
+if have > tonumber(version) then return 0 end
+redis.call('HSET', copy, 'version', version, 'user', user)
+redis.call('PEXPIRE', copy, ttl)
 return 1

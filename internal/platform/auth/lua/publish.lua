@@ -11,10 +11,14 @@
 -- process that starts, or was disconnected, reads what it missed. Older entries are
 -- trimmed; the stream expires without new entries. Trimming uses Redis TIME, which also
 -- numbers the entries: a process with a wrong clock cannot trim too much.
-local keep = tonumber(ARGV[3])
-local id = redis.call('XADD', KEYS[1], '*', 'kind', ARGV[1], 'ids', ARGV[2])
+
+local stream = KEYS[1]
+local kind, ids, keep_text = ARGV[1], ARGV[2], ARGV[3]
+
+local keep = tonumber(keep_text)
+local id = redis.call('XADD', stream, '*', 'kind', kind, 'ids', ids)
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-redis.call('XTRIM', KEYS[1], 'MINID', string.format('%.0f', now - keep))
-redis.call('PEXPIRE', KEYS[1], keep)
+redis.call('XTRIM', stream, 'MINID', string.format('%.0f', now - keep))
+redis.call('PEXPIRE', stream, keep)
 return id

@@ -7,16 +7,22 @@
 --         field, value, field, value…
 -- Reply: 1 when it appended, 0 when the marker existed.
 -- Invariant: the messages are appended once while the marker exists.
-if KEYS[3] and redis.call('EXISTS', KEYS[3]) == 1 then
+--
+-- Prepended: append.lua.
+
+local stream, stream_sum, marker = KEYS[1], KEYS[2], KEYS[3]
+local marker_ttl = ARGV[1]
+
+if marker and redis.call('EXISTS', marker) == 1 then
   return 0
 end
 local a = 2
 while a < #ARGV do
   local last = a + 1 + tonumber(ARGV[a + 1])
-  append_message(KEYS[1], KEYS[2], ARGV[a], unpack(ARGV, a + 2, last))
+  append_message(stream, stream_sum, ARGV[a], unpack(ARGV, a + 2, last))
   a = last + 1
 end
-if KEYS[3] then
-  redis.call('SET', KEYS[3], 1, 'PX', ARGV[1])
+if marker then
+  redis.call('SET', marker, 1, 'PX', marker_ttl)
 end
 return 1

@@ -7,11 +7,15 @@
 -- ARGV[3] id of its entry
 -- Reply: 1 when it existed, else 0.
 -- Invariant: the counts of the index equal the stream.
-if redis.call('XDEL', KEYS[1], ARGV[1]) == 0 then
+
+local letters, index = KEYS[1], KEYS[2]
+local letter, stream, entry = unpack(ARGV)
+
+if redis.call('XDEL', letters, letter) == 0 then
   return 0
 end
-redis.call('HDEL', KEYS[2], 'e:' .. ARGV[2] .. '/' .. ARGV[3])
-if redis.call('HINCRBY', KEYS[2], 'n:' .. ARGV[2], -1) <= 0 then
-  redis.call('HDEL', KEYS[2], 'n:' .. ARGV[2])
+redis.call('HDEL', index, 'e:' .. stream .. '/' .. entry)
+if redis.call('HINCRBY', index, 'n:' .. stream, -1) <= 0 then
+  redis.call('HDEL', index, 'n:' .. stream)
 end
 return 1

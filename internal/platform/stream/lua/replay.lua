@@ -8,9 +8,15 @@
 -- Reply: 1 when it appended, 0 when this letter was replayed before.
 -- Invariant: one appended entry per letter while the marker exists, however often
 -- the steps before and after it are repeated.
-if redis.call('EXISTS', KEYS[3]) == 1 then
+--
+-- Prepended: append.lua.
+
+local stream, stream_sum, marker = KEYS[1], KEYS[2], KEYS[3]
+local marker_ttl, orders = ARGV[1], ARGV[2]
+
+if redis.call('EXISTS', marker) == 1 then
   return 0
 end
-append_message(KEYS[1], KEYS[2], ARGV[2], unpack(ARGV, 3))
-redis.call('SET', KEYS[3], 1, 'PX', ARGV[1])
+append_message(stream, stream_sum, orders, unpack(ARGV, 3))
+redis.call('SET', marker, 1, 'PX', marker_ttl)
 return 1
