@@ -79,6 +79,21 @@ func TestImportedPasswordsWorkAndAreHashedAgain(t *testing.T) {
 	})
 }
 
+// Django writes ! for users without a password, Unix * as well. They choose one by e-mail.
+func TestUsersWithoutAPasswordAreImportedWithoutOne(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		file := "account,passwordHash\ndjango@example.com,!Hy7fKPzyYtd1wCfDn6VvAtDcxLXFVpPTS4kbAqG1\nunix@example.com,*\n"
+		done, err := f.store.Import(t.Context(), Import{Rows: strings.NewReader(file)})
+		if err != nil || done.Created != 2 {
+			t.Fatalf("%+v, %v", done, err)
+		}
+		if _, hash, err := f.store.byAccount(t.Context(), "django@example.com"); err != nil || hash != "" {
+			t.Errorf("the hash is %q, %v", hash, err)
+		}
+	})
+}
+
 func TestAnImportCanBeRepeatedAndSaysWhatItLeftOut(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {

@@ -31,8 +31,12 @@ const (
 // the name of its hasher, Spring Security the id of its encoder.
 var hashPrefixes = []string{"argon2$", "bcrypt$", "{argon2}", "{argon2@SpringSecurity_v5_8}", "{bcrypt}"}
 
-// trimHashPrefix returns a hash in the common encoding.
+// trimHashPrefix returns a hash in the common encoding; "" = the user has no password, for
+// which Django and Unix write a mark.
 func trimHashPrefix(encoded string) string {
+	if strings.HasPrefix(encoded, "!") || encoded == "*" {
+		return ""
+	}
 	for _, prefix := range hashPrefixes {
 		if rest, ok := strings.CutPrefix(encoded, prefix); ok {
 			return "$" + strings.TrimPrefix(rest, "$")

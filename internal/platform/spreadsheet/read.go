@@ -29,9 +29,18 @@ var separators = []rune{',', ';', '\t', '|'}
 type Reader struct {
 	in        *bufio.Reader
 	columns   map[string]int
+	width     int // number of columns, those without a name included
 	separator rune
-	line      int  // number of lines that were read
-	returned  bool // the last line ended with a carriage return
+	ahead     []line // lines that were read and belong to later rows
+	lines     int    // number of lines that were read
+	returned  bool   // the last line ended with a carriage return
+}
+
+// line is a line of a file.
+type line struct {
+	number int // from 1
+	text   string
+	err    error
 }
 
 // Row is a row of a table.
@@ -53,13 +62,12 @@ func (r Row) Field(column string) string {
 
 // NewReader reads the header of a table whose columns are among known and include
 // required. It recognises UTF-8 and UTF-16, with or without a byte order mark, and the
-// separators comma, semicolon, tab and bar. Records are lines: no field contains a line
-// break.
+// separators comma, semicolon, tab and bar. Columns without a name are left out.
 func NewReader(in io.Reader, known []string, required string) (*Reader, error) {
 	r := &Reader{in: decoded(in)}
-	text, err := r.next()
+	text, err := r.read()
 	if err == nil && len(text) == len("sep=;") && strings.HasPrefix(text, "sep=") { // as Excel understands it
-		text, err = r.next()
+		text, err = r.read()
 	}
 	if errors.Is(err, io.EOF) {
 		return nil, errors.New("read the header: the file is empty")
@@ -72,9 +80,9 @@ func NewReader(in io.Reader, known []string, required string) (*Reader, error) {
 	}
 	var first error
 	for _, separator := range separators {
-		columns, err := columnsOf(text, separator, known, required)
+		columns, width, err := columnsOf(text, separator, known, required)
 		if err == nil {
-			r.columns, r.separator = columns, separator
+			r.columns, r.width, r.separator = columns, width, separator
 			return r, nil
 		}
 		if first == nil || strings.ContainsRune(text, separator) && !strings.ContainsRune(text, separators[0]) {
@@ -109,43 +117,77 @@ var (
 	errTooLong = errors.New("the line is too long")
 )
 
-func columnsOf(text string, separator rune, known []string, required string) (map[string]int, error) {
+// columnsOf returns the columns of a header by name, and the number of all columns.
+func columnsOf(text string, separator rune, known []string, required string) (columns map[string]int, width int, err error) {
 	header, err := split(text, separator)
 	if err != nil {
-		return nil, fmt.Errorf("read the header: %w", err)
+		return nil, 0, fmt.Errorf("read the header: %w", err)
 	}
-	columns := map[string]int{}
+	columns = map[string]int{}
 	for n, name := range header {
-		name = strings.TrimSpace(name)
+		if name = strings.TrimSpace(name); name == "" {
+			continue // spreadsheets write columns that were in use
+		}
 		if _, twice := columns[name]; twice || !slices.Contains(known, name) {
-			return nil, fmt.Errorf("column %q is not known, or twice there: choose among %s", name, strings.Join(known, ", "))
+			return nil, 0, fmt.Errorf("column %q is not known, or twice there: choose among %s", name, strings.Join(known, ", "))
 		}
 		columns[name] = n
 	}
 	if _, ok := columns[required]; !ok {
-		return nil, fmt.Errorf("the column %s is missing", required)
+		return nil, 0, fmt.Errorf("the column %s is missing", required)
 	}
-	return columns, nil
+	return columns, len(header), nil
 }
 
 // Next returns the next row that is not blank, and io.EOF after the last one. Another
 // error is of the file.
 func (r *Reader) Next() (Row, error) {
 	for {
-		text, err := r.next()
-		if errors.Is(err, errTooLong) {
-			return Row{Line: r.line, Err: err}, nil
+		l := r.next()
+		if errors.Is(l.err, errTooLong) {
+			return Row{Line: l.number, Err: l.err}, nil
 		}
-		if err != nil {
-			return Row{}, err
+		if l.err != nil {
+			return Row{}, l.err
 		}
+		text := r.whole(l.text)
 		if strings.Trim(text, string(r.separator)+" \t\"") == "" {
 			continue // spreadsheets write such rows after the last one
 		}
-		row := Row{Line: r.line, columns: r.columns}
+		row := Row{Line: l.number, columns: r.columns}
 		row.fields, row.Err = r.record(text)
 		return row, nil
 	}
+}
+
+// whole returns the text of a row that begins with a line: that line, and if it leaves a
+// quote open, the lines until one that closes it. If they are no row, the quote is a fault
+// of its own line, and the others are rows.
+func (r *Reader) whole(text string) string {
+	quotes := strings.Count(text, `"`)
+	if quotes%2 == 0 {
+		return text
+	}
+	all := []byte(text)
+	for n := 0; quotes%2 == 1 && len(all) <= maxLine; n++ {
+		if n == len(r.ahead) {
+			next, err := r.read()
+			r.ahead = append(r.ahead, line{r.lines, next, err})
+		}
+		if r.ahead[n].err != nil {
+			return text
+		}
+		all = append(append(all, '\n'), r.ahead[n].text...)
+		quotes += strings.Count(r.ahead[n].text, `"`)
+		if quotes%2 == 1 {
+			continue
+		}
+		if _, err := r.record(string(all)); err == nil {
+			r.ahead = r.ahead[n+1:]
+			return string(all)
+		}
+	}
+	return text
 }
 
 func (r *Reader) record(text string) ([]string, error) {
@@ -156,21 +198,21 @@ func (r *Reader) record(text string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(fields) != len(r.columns) {
-		return nil, fmt.Errorf("the row has %d fields, the header %d", len(fields), len(r.columns))
+	if len(fields) != r.width {
+		return nil, fmt.Errorf("the row has %d fields, the header %d", len(fields), r.width)
 	}
 	for _, field := range fields {
 		if len(field) > maxField {
 			return nil, errors.New("a field is too long")
 		}
-		if strings.ContainsFunc(field, func(c rune) bool { return c != '\t' && unicode.IsControl(c) }) {
+		if strings.ContainsFunc(field, func(c rune) bool { return c != '\t' && c != '\n' && unicode.IsControl(c) }) {
 			return nil, errors.New("a field has control characters")
 		}
 	}
 	return fields, nil
 }
 
-// split returns the fields of a line.
+// split returns the fields of a row.
 func split(text string, separator rune) ([]string, error) {
 	if !strings.Contains(text, `"`) {
 		return strings.Split(text, string(separator)), nil
@@ -184,8 +226,19 @@ func split(text string, separator rune) ([]string, error) {
 	return fields, err
 }
 
-// next returns the next line. Lines end with a line feed, a carriage return, or both.
-func (r *Reader) next() (string, error) {
+// next returns the next line that belongs to no row yet.
+func (r *Reader) next() line {
+	if len(r.ahead) > 0 {
+		l := r.ahead[0]
+		r.ahead = r.ahead[1:]
+		return l
+	}
+	text, err := r.read()
+	return line{r.lines, text, err}
+}
+
+// read reads a line. Lines end with a line feed, a carriage return, or both.
+func (r *Reader) read() (string, error) {
 	var text []byte
 	for length := 0; ; {
 		c, err := r.in.ReadByte()
@@ -205,7 +258,7 @@ func (r *Reader) next() (string, error) {
 			}
 			continue
 		}
-		r.line++
+		r.lines++
 		if length > maxLine {
 			return "", errTooLong
 		}

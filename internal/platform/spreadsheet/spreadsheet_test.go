@@ -68,6 +68,7 @@ func TestFilesOfSpreadsheetsAreRead(t *testing.T) {
 		"carriage returns":         strings.ReplaceAll(file, "\r\n", "\r"),
 		"no line break at the end": strings.TrimSuffix(file, "\r\n"),
 		"blank rows at the end":    file + ",\r\n\"\",\"\"\r\n\r\n",
+		"blank columns":            strings.ReplaceAll(file, "\r\n", ",,\r\n"),
 	} {
 		got := read(t, text)
 		if name == "with the sign of Excel" {
@@ -98,6 +99,34 @@ func TestARowThatCannotBeReadEndsNoTable(t *testing.T) {
 		got := read(t, "account,name\na@example.com,A\n"+row+"\nc@example.com,C\n")
 		if want := []string{"2:a@example.com:A", "3!", "4:c@example.com:C"}; !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// A line break in a cell is written inside quotes. A quote that nothing closes costs its own
+// line only.
+func TestFieldsHaveLineBreaks(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ rows, want string }{
+		"cell":              {"a@example.com,\"Li\n\nLei\"\nb@example.com,B\n", "2:a@example.com:Li\n\nLei 5:b@example.com:B"},
+		"quotes in it":      {"\"a@example.com\",\"the \"\"Li\"\"\r\nLei\"\r\nb@example.com,B\r\n", "2:a@example.com:the \"Li\"\nLei 4:b@example.com:B"},
+		"carriage returns":  {"a@example.com,\"Li\rLei\"\rb@example.com,B\r", "2:a@example.com:Li\nLei 4:b@example.com:B"},
+		"at the end":        {"a@example.com,\"Li\nLei\"", "2:a@example.com:Li\nLei"},
+		"open":              {"a@example.com,\"A\nb@example.com,B\nc@example.com,C\n", "2! 3:b@example.com:B 4:c@example.com:C"},
+		"open, then a cell": {"a@example.com,\"A\nb@example.com,\"B\nB\"\nc@example.com,C\n", "2! 3:b@example.com:B\nB 5:c@example.com:C"},
+		"open, then quotes": {"a@example.com,\"A\n\"b@example.com\",B\nc@example.com,C\n", "2! 3:b@example.com:B 4:c@example.com:C"},
+		"open at the end":   {"a@example.com,A\nb@example.com,\"B", "2:a@example.com:A 3!"},
+		"far away":          {"a@example.com,\"A\n" + strings.Repeat("b@example.com,B\n", 6000) + "c@example.com,C\"\n", ""},
+	} {
+		got := read(t, "account,name\n"+c.rows)
+		if name == "far away" {
+			if len(got) != 6002 || got[0] != "2!" || got[6001] != "6003!" {
+				t.Errorf("%s: %d rows, %.20q", name, len(got), got)
+			}
+			continue
+		}
+		if all := strings.Join(got, " "); all != c.want {
+			t.Errorf("%s: %q, want %q", name, all, c.want)
 		}
 	}
 }
