@@ -1,7 +1,11 @@
 package app_test
 
 import (
+	"encoding/json"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -115,4 +119,66 @@ func TestAPhoneNumberThatNothingReachesIsRefusedWithAdvice(t *testing.T) {
 	if got := data.P.UserErrors; len(got) != 1 || got[0].Code != "MAIL_UNAVAILABLE" || !strings.Contains(got[0].Message, "phone numbers") {
 		t.Errorf("%+v", got)
 	}
+}
+
+// A user with a phone number verifies it and gets a new password by the messages that the
+// operator's service is given.
+func TestAPhoneAccountIsVerifiedAndGetsAPasswordThroughTheAPI(t *testing.T) {
+	t.Parallel()
+	const phone = "+12065550123"
+	links := make(chan string, 10)
+	service := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var m struct {
+			Type string
+			Data struct{ Account, URL string }
+		}
+		if err := json.NewDecoder(r.Body).Decode(&m); err != nil || m.Data.Account != phone {
+			t.Errorf("message %+v, %v", m, err)
+		}
+		links <- m.Type + " " + m.Data.URL
+	}))
+	t.Cleanup(service.Close)
+	s := newSite(t, func(c *config.Config) {
+		c.NoticeHookURL, c.NoticeHookSecret = service.URL, "whsec_c2VjcmV0IG9mIHRoZSBvcGVyYXRvciBhbmQgdXM="
+		c.WebhookNetworks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	})
+	s.start("api", "worker", "scheduler")
+	token := func(kind string) string {
+		t.Helper()
+		select {
+		case got := <-links:
+			head, token, _ := strings.Cut(got, "#")
+			if !strings.HasPrefix(head, "account."+kind+" "+s.url+"/") {
+				t.Errorf("message %q, want %s", head, kind)
+			}
+			return token
+		case <-t.Context().Done():
+			t.Fatalf("no message %s", kind)
+			return ""
+		}
+	}
+	mine := s.staff("+1 (206) 555-0123", "CUSTOMER")
+	if got := s.mutate(mine, "requestEmail", "", map[string]any{"email": "+1 206.555.0123"}).why(); got != "" {
+		t.Errorf("link refused: %s", got)
+	}
+	const confirm = `mutation($in: ConfirmEmailInput!) { p: confirmEmail(input: $in) { userErrors { code } } }`
+	used := map[string]any{"token": token("verify")}
+	s.mailed(confirm, "", used)
+	s.mailed(confirm, "", used)
+	var data struct {
+		ServerInfo struct{ Mail bool }
+		Viewer     struct{ ContactVerified bool }
+	}
+	s.ask(mine, `{ serverInfo { mail } viewer { contactVerified } }`, nil).into(t, &data)
+	if !data.ServerInfo.Mail || !data.Viewer.ContactVerified {
+		t.Errorf("after the link: %+v", data)
+	}
+	const forgot = `mutation($in: RequestPasswordResetInput!) { p: requestPasswordReset(input: $in) { userErrors { code } } }`
+	s.mailed(forgot, "", map[string]any{"account": "+1 206.555.0123"})
+	s.mailed(forgot, "", map[string]any{"account": "+12065550199"}) // an unknown number gets the same answer and no message
+	s.mailed(forgot, "MAIL_UNAVAILABLE", map[string]any{"account": "ann@example.com"})
+	s.mailed(`mutation($in: ResetPasswordInput!) { p: resetPassword(input: $in) { userErrors { code } } }`, "",
+		map[string]any{"token": token("reset"), "newPassword": "another horse battery"})
+	token("password_changed")
+	s.login(phone, "another horse battery")
 }

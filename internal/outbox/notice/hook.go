@@ -62,6 +62,15 @@ type data struct {
 	ExpiresAt  time.Time `json:"expiresAt"`
 }
 
+// describe adds what is known of the user. A link may be sent to another number than that
+// of the account.
+func (d *data) describe(u *ent.User) {
+	d.Verified = u.VerifiedAt != nil && u.Account == d.Account
+	if u.ExternalID != nil {
+		d.ExternalID = *u.ExternalID
+	}
+}
+
 // summary is a notice in a few words.
 type summary struct{ language, title, text string }
 
@@ -82,12 +91,10 @@ func (s *Service) deliver(ctx context.Context, tx *ent.Tx, n notice, to *ent.Use
 		return err
 	}
 	p := payload{Type: "notice." + strings.ToLower(string(n.kind)), Timestamp: s.now(), Data: data{
-		UserID: n.user.Public(), Account: to.Account, Verified: to.VerifiedAt != nil, Language: sum.language,
+		UserID: n.user.Public(), Account: to.Account, Language: sum.language,
 		Title: sum.title, Text: sum.text, URL: s.cfg.Shop + n.content.Path, ExpiresAt: n.until.UTC(),
 	}}
-	if to.ExternalID != nil {
-		p.Data.ExternalID = *to.ExternalID
-	}
+	p.Data.describe(to)
 	body, err := json.Marshal(p)
 	if err != nil {
 		return fmt.Errorf("encode notice %s: %w", n.kind, err)
@@ -251,9 +258,17 @@ type texter struct{ service *Service }
 
 // SendText implements mail.Texts.
 func (t texter) SendText(ctx context.Context, m mail.Text) error {
-	body, err := json.Marshal(payload{Type: "account." + string(m.Kind), Timestamp: m.CreatedAt, Data: data{
+	p := payload{Type: "account." + string(m.Kind), Timestamp: m.CreatedAt, Data: data{
 		UserID: m.User.Public(), Account: m.To, Language: string(m.Language), Title: m.Title, Text: m.Body, URL: m.URL, ExpiresAt: m.ExpiresAt,
-	}})
+	}}
+	switch row, err := t.service.cfg.DB.Ent.User.Get(ctx, m.User); {
+	case ent.IsNotFound(err): // deleted meanwhile
+	case err != nil:
+		return fmt.Errorf("read receiver of message %s: %w", m.Kind, err)
+	default:
+		p.Data.describe(row)
+	}
+	body, err := json.Marshal(p)
 	if err != nil {
 		return fmt.Errorf("encode message %s: %w", m.Kind, err)
 	}

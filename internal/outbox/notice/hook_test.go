@@ -100,12 +100,23 @@ func TestTheOperatorsServiceGetsTheLinksOfPhoneAccounts(t *testing.T) {
 	for range 2 {
 		e.must(e.notices.Texts().SendText(t.Context(), text))
 	}
-	if len(o.messages) != 2 || o.ids[0] != o.ids[1] {
+	e.must(e.db.Ent.User.Update().Where(user.ID(e.user)).SetAccount(text.To).SetVerifiedAt(e.clock.Now()).SetExternalID("crm-7").Exec(e.Context()))
+	e.must(e.notices.Texts().SendText(t.Context(), text))
+	text.To = "+12065550199" // a number that the account had, or is to have
+	e.must(e.notices.Texts().SendText(t.Context(), text))
+	if len(o.messages) != 4 || o.ids[0] != o.ids[1] {
 		t.Fatalf("messages %v", o.ids)
 	}
 	m := o.messages[0]
-	if d := m.Data; m.Type != "account.reset" || d.Account != text.To || d.URL != text.URL || d.UserID != e.user.Public() || !d.ExpiresAt.Equal(text.ExpiresAt) {
+	if d := m.Data; m.Type != "account.reset" || d.Account != "+12065550123" || d.URL != text.URL || d.UserID != e.user.Public() || !d.ExpiresAt.Equal(text.ExpiresAt) ||
+		d.Verified || d.ExternalID != "" {
 		t.Errorf("message %+v", m)
+	}
+	if d := o.messages[2].Data; !d.Verified || d.ExternalID != "crm-7" {
+		t.Errorf("to the verified number of a customer of the shop's systems: %+v", d)
+	}
+	if d := o.messages[3].Data; d.Verified || d.ExternalID != "crm-7" {
+		t.Errorf("to another number: %+v", d)
 	}
 }
 
