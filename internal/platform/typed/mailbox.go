@@ -17,8 +17,9 @@ const (
 	maxMailbox = 254
 )
 
-// hostName is a domain as HTML forms accept it (HTML §4.10.5.1.5), with a dot in it.
-var hostName = regexp.MustCompile(`^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])$`)
+// hostName is a domain as HTML forms accept it (HTML §4.10.5.1.5), with a dot in it and a last
+// part that begins with a letter: others are IP addresses, or domains that do not exist.
+var hostName = regexp.MustCompile(`^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])$`)
 
 // Mailbox returns an e-mail address to which e-mail can be sent, in lower case and with its
 // domain in ASCII; ok is false for another text. The name before @ may have characters of

@@ -67,8 +67,8 @@ export const within = (bounds: Bounds): Rule => (value) => unfit(value, bounds);
 /** The rule of a display name. */
 export const displayName: Rule = (value) => unfit(line(value), newAccount.displayName) ?? (/\p{Co}/u.test(value) ? { key: 'form.characters' } : null);
 
-/** The domain of an e-mail address, in ASCII. */
-export const hostName = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])$/;
+/** The domain of an e-mail address, in ASCII. Its last part begins with a letter. */
+export const hostName = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])$/;
 /** The name before it: words with single dots between them. */
 const mailboxName = /^[\p{L}\p{M}\p{N}!#$%&'*+/=?^_{|}~`-]+(?:\.[\p{L}\p{M}\p{N}!#$%&'*+/=?^_{|}~`-]+)*$/u;
 
