@@ -15,7 +15,8 @@ type Query struct {
 }
 
 // QueryOf reads what people type or paste into a search. A Key is the last part of an
-// address of the shop or of a provider, an account without mailto: or tel:, and a number
+// address of the shop or of a provider, an account without mailto: or tel:, the number of an
+// order or a public id within a text such as the subject of an e-mail, and another number
 // without # or "No." before it.
 func QueryOf(text string) Query {
 	text = strings.Map(func(r rune) rune {
@@ -36,7 +37,9 @@ var (
 	schemeOf   = regexp.MustCompile(`(?i)^(?:mailto|tel|sms):([^?]*)`)
 	// addressLike is an address with or without its scheme, or the path of one.
 	addressLike = regexp.MustCompile(`(?i)^(?:https?://|/|[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::[0-9]+)?/)`)
-	labelled    = regexp.MustCompile(`(?i)^(?:#|no\.?|nr\.?|order|订单编?号?)[\s:#]*([0-9].*)$`)
+	// named is the number of an order or a public id, as the subject of an e-mail has it.
+	named    = regexp.MustCompile(`(?i)\b(?:[0-9]{8}-[0-9a-z]{7,20}|[a-z]{3}_[0-9a-z]{26})\b`)
+	labelled = regexp.MustCompile(`(?i)^(?:#|no\.?|nr\.?|order|订单编?号?)[\s:#]*([0-9].*)$`)
 )
 
 func keyOf(text string) string {
@@ -54,6 +57,9 @@ func keyOf(text string) string {
 	}
 	if addressLike.MatchString(text) && strings.ContainsFunc(text, unicode.IsLetter) {
 		text = lastPart(text)
+	}
+	if found := named.FindAllString(text, 2); len(found) == 1 {
+		return found[0]
 	}
 	if found := labelled.FindStringSubmatch(text); found != nil {
 		return found[1]
