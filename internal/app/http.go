@@ -32,7 +32,7 @@ import (
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/media"
 	"seckill/internal/platform/periodic"
-	"seckill/internal/platform/postgres"
+	"seckill/internal/platform/priority"
 	"seckill/internal/platform/ratelimit"
 	"seckill/internal/platform/telemetry"
 	"seckill/internal/staff/inbox"
@@ -229,14 +229,14 @@ func (b bearer) verify(ctx context.Context, token string) (*auth.Principal, erro
 
 // authenticate returns the principal of a token.
 func (b bearer) authenticate(ctx context.Context, token string) (transport.Caller, error) {
-	p, err := b.verify(postgres.Urgent(ctx), token) // staff are known afterwards only
+	p, err := b.verify(priority.Urgent(ctx), token) // staff are known afterwards only
 	if err != nil {
 		return transport.Caller{}, err
 	}
 	c := transport.Caller{Context: auth.WithPrincipal(ctx, p), User: p.UserID, Session: p.SessionID, ExpiresAt: p.ExpiresAt}
 	if p.Role != auth.Customer {
-		c.Context = postgres.Urgent(c.Context)
-		c.Recheck = func(ctx context.Context) error { return b.sameRole(postgres.Urgent(ctx), token, p.Role) }
+		c.Context = priority.Urgent(c.Context)
+		c.Recheck = func(ctx context.Context) error { return b.sameRole(priority.Urgent(ctx), token, p.Role) }
 	}
 	return c, nil
 }

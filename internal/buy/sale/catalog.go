@@ -12,7 +12,7 @@ import (
 
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
-	"seckill/internal/platform/postgres"
+	"seckill/internal/platform/priority"
 	"seckill/internal/platform/ratelimit"
 )
 
@@ -139,7 +139,7 @@ func (c *Catalog) Forget() {
 }
 
 func (c *Catalog) refresh(ctx context.Context) (*Snapshot, error) {
-	ctx, cancel := context.WithTimeout(postgres.Urgent(ctx), refreshTimeout) // all readers wait for it
+	ctx, cancel := context.WithTimeout(priority.Urgent(ctx), refreshTimeout) // all readers wait for it
 	defer cancel()
 	now := c.clock.Now()
 	have := c.current.Load()

@@ -18,6 +18,7 @@ import (
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/config"
 	"seckill/internal/platform/postgres"
+	"seckill/internal/platform/priority"
 	"seckill/internal/platform/redisconn"
 	"seckill/internal/testdb"
 	"seckill/internal/testenv"
@@ -203,7 +204,7 @@ func TestServersWithoutConnectionsForCommandsAreReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for pool, warned := range map[int]bool{most - reserved - 5 - postgres.ReserveConns: false, most - reserved - 4 - postgres.ReserveConns: true} {
+	for pool, warned := range map[int]bool{most - reserved - 5 - priority.ReserveConns: false, most - reserved - 4 - priority.ReserveConns: true} {
 		findings := check(t, deps(t, database, server.URL(), "SECKILL_DATABASE_POOL", strconv.Itoa(pool)))
 		wants(t, findings, "redis", doctor.Warning, "accepts 150 clients, and one process may open 200")
 		if got := strings.Contains(strings.Join(find(findings, "postgres", doctor.Warning), ""), "commands such as audit"); got != warned {

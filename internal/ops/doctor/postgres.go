@@ -9,6 +9,7 @@ import (
 
 	"seckill/internal/platform/config"
 	"seckill/internal/platform/postgres"
+	"seckill/internal/platform/priority"
 )
 
 const (
@@ -104,8 +105,8 @@ func (r *report) server(ctx context.Context, db *postgres.DB, cfg *config.Config
 	}
 	most, err := strconv.Atoi(values["max_connections"])
 	reserved, _ := strconv.Atoi(values["superuser_reserved_connections"])
-	if err == nil && cfg.DatabasePool+postgres.ReserveConns > most-reserved-commandConns {
-		r.add(areaPostgres, Warning, fmt.Sprintf("max_connections is %d, of which %d are for superusers; one process may open %d, and commands such as audit need %d: lower SECKILL_DATABASE_POOL or raise it", most, reserved, cfg.DatabasePool+postgres.ReserveConns, commandConns))
+	if err == nil && cfg.DatabasePool+priority.ReserveConns > most-reserved-commandConns {
+		r.add(areaPostgres, Warning, fmt.Sprintf("max_connections is %d, of which %d are for superusers; one process may open %d, and commands such as audit need %d: lower SECKILL_DATABASE_POOL or raise it", most, reserved, cfg.DatabasePool+priority.ReserveConns, commandConns))
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/lib/pq"
 
 	"seckill/ent"
+	"seckill/internal/platform/priority"
 )
 
 // Bounds of a connection and its pool.
@@ -60,7 +61,7 @@ type Options struct {
 	// idle_in_transaction_session_timeout, in milliseconds, override the defaults of 2
 	// s, 1.5 s and 5 s.
 	URL      string
-	MaxConns int // maximum connections of this process, without ReserveConns; 0 = 16
+	MaxConns int // maximum connections of this process, without priority.ReserveConns; 0 = 16
 	// TransactionPooling says that the URL leads to a pooler in transaction mode, such as
 	// PgBouncer. Every statement is then one round trip without a prepared name, and the
 	// timeouts are not sent, because a pooler refuses them: the role sets them.
@@ -90,7 +91,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		_ = pool.Close()
 		return nil, err
 	}
-	keep(reserve, ReserveConns)
+	keep(reserve, priority.ReserveConns)
 	return newDB(dialect.Postgres, pool, withReserve(pool, reserve), &DB{options: o, reserve: reserve}), nil
 }
 

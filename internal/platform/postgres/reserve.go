@@ -6,19 +6,9 @@ import (
 
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
+
+	"seckill/internal/platform/priority"
 )
-
-// ReserveConns is how many connections a process opens beyond its pool, for urgent work
-// while the pool is in use: an act of an operator needs one, and some two.
-const ReserveConns = 2
-
-type urgentKey struct{}
-
-// Urgent returns a context whose statements through ent do not queue for a connection
-// behind others: while all of the pool are in use, they take one of the reserve. It is for
-// requests of staff, who pause a sale when buyers use everything, and for reads that all
-// requests of a process share.
-func Urgent(ctx context.Context) context.Context { return context.WithValue(ctx, urgentKey{}, true) }
 
 // pools is the driver of ent on a pool with a reserve.
 type pools struct {
@@ -31,7 +21,7 @@ func withReserve(pool, reserve *sql.DB) pools {
 }
 
 func (p pools) of(ctx context.Context) *entsql.Driver {
-	if urgent, _ := ctx.Value(urgentKey{}).(bool); urgent {
+	if priority.IsUrgent(ctx) {
 		if stats := p.DB().Stats(); stats.InUse >= stats.MaxOpenConnections {
 			return p.reserve
 		}

@@ -2,6 +2,7 @@ package redisconn_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +20,8 @@ func TestADeadMasterStopsItsSlotsForSeconds(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
+	address, _, _ := strings.Cut(cluster.URL(), "?")
+	urgentCommandsPass(t, open(t, address+impatient))
 	const key = "k"
 	write := func(ctx context.Context) error { return conn.Script.Incr(ctx, key).Err() }
 	for range 100 {

@@ -20,6 +20,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"seckill/internal/platform/priority"
 )
 
 // Bounds of one command. A script takes microseconds; a server that does not reply
@@ -43,8 +45,9 @@ type Conn struct {
 	Cmd    redis.UniversalClient // plain commands; a failed command is retried once
 	Script redis.UniversalClient // scripts and appends; never retried
 
-	opts   redis.UniversalOptions
-	traced bool
+	reserve redis.UniversalClient // of Cmd and Script, for urgent commands
+	opts    redis.UniversalOptions
+	traced  bool
 }
 
 // silence turns the library's own log off, once, because it writes to stderr and errors
@@ -67,6 +70,13 @@ func Open(ctx context.Context, rawURL string) (*Conn, error) {
 	c := &Conn{opts: opts}
 	c.Cmd = c.client(func(o *redis.UniversalOptions) { o.MaxRetries = 1 })
 	c.Script = c.NewClient()
+	c.reserve = c.client(func(o *redis.UniversalOptions) {
+		neverTwice(o)
+		o.PoolSize = priority.ReserveConns
+	})
+	for _, client := range []redis.UniversalClient{c.Cmd, c.Script} {
+		client.AddHook(reserveHook{client, c.reserve, opts.PoolSize})
+	}
 	if err := c.Cmd.Ping(ctx).Err(); err != nil {
 		_ = c.Close()
 		return nil, fmt.Errorf("connect to redis: %w", err)
@@ -88,7 +98,7 @@ func (c *Conn) NewBlocking() redis.UniversalClient {
 }
 
 // Close closes Cmd and Script.
-func (c *Conn) Close() error { return errors.Join(c.Cmd.Close(), c.Script.Close()) }
+func (c *Conn) Close() error { return errors.Join(c.Cmd.Close(), c.Script.Close(), c.reserve.Close()) }
 
 // neverTwice disables retries, because a command whose reply was lost may have taken
 // effect. On a Cluster this includes redirections, which go-redis counts as retries:

@@ -15,6 +15,7 @@ func (c *Conn) Trace() {
 	c.traced = true
 	c.Cmd.AddHook(traced{})
 	c.Script.AddHook(traced{})
+	c.reserve.AddHook(traced{})
 }
 
 // traced makes a span of each command within a span. Commands of loops have none.
