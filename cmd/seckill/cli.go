@@ -60,6 +60,7 @@ type call struct {
 	ctx      context.Context //nolint:containedctx // lives as long as the command
 	cfg      *config.Config
 	settings []config.Setting
+	former   []string // see config.Source.Former
 	env      environment
 	kong     *kong.Context
 }
@@ -90,7 +91,12 @@ func run(ctx context.Context, args []string, env environment) int {
 	case len(source.Problems()) > 0 && needsSettings(parsed.Command()):
 		return fail(env.stderr, source.Problems())
 	}
-	c := &call{ctx: ctx, cfg: &commands.Settings, settings: source.Settings(parsed), env: env, kong: parsed}
+	c := &call{ctx: ctx, cfg: &commands.Settings, settings: source.Settings(parsed), former: source.Former(parsed), env: env, kong: parsed}
+	if needsSettings(parsed.Command()) && parsed.Command() != "doctor" { // which has them in its findings
+		for _, line := range c.former {
+			c.logger().WarnContext(ctx, line)
+		}
+	}
 	return fail(env.stderr, parsed.Run(c))
 }
 
@@ -120,7 +126,7 @@ func misused(err error) error {
 
 // nothingFollows matches kong's error for a flag without its value at the end of the
 // arguments.
-var nothingFollows = regexp.MustCompile(`(--[a-z-]+): expected .* value but got "EOL" \(<EOL>\)`)
+var nothingFollows = regexp.MustCompile(`(--[a-z.-]+): expected .* value but got "EOL" \(<EOL>\)`)
 
 // needsSettings reports whether a command reads settings.
 func needsSettings(command string) bool {

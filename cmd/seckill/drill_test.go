@@ -68,7 +68,7 @@ func TestADrillOfAServerHoldsEveryInvariantUnderFaults(t *testing.T) {
 	t.Parallel()
 	redis := testenv.RedisServer(t, "--maxmemory-policy", "noeviction") // of its own: the drill closes all connections
 	environ := append(services(t), "SECKILL_REDIS_URL="+redis.URL(), "SECKILL_POW_MAX=10000",
-		"SECKILL_TRUSTED_PROXIES=127.0.0.1/32", "SECKILL_DRAIN_DELAY=0s", "SECKILL_LOG_FORMAT=json", "SECKILL_LOG_LEVEL=info")
+		"SECKILL_TRUSTED_PROXIES=127.0.0.1/32", "SECKILL_LOG_FORMAT=json", "SECKILL_LOG_LEVEL=info")
 	public := testenv.ReserveAddr(t)
 	server := process(t, environ, "serve", "--roles", "api,scheduler", "--http-addr", public, "--admin-addr", "127.0.0.1:0")
 	listening(t, server)

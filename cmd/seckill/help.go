@@ -11,8 +11,8 @@ import (
 // settings; the help of serve lists them all.
 var shown = map[string][]string{
 	"":       {},
-	"serve":  {"general", "services", "server", "shop", "accounts", "mail", "gate", "payments", "worker"},
-	"config": {"general", "services", "server", "shop", "accounts", "mail", "gate", "payments", "worker"},
+	"serve":  {"general", "services", "server", "shop", "accounts", "mail", "gate", "payments"},
+	"config": {"general", "services", "server", "shop", "accounts", "mail", "gate", "payments"},
 	"demo": {
 		"config", "http-addr", "admin-addr", "payment-window", "waitlist-offer", "pow-max", "limits", "log-level", "log-format",
 	},
@@ -51,7 +51,7 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	}
 	list := shown[command]
 	for _, flag := range ctx.Model.Flags {
-		if flag.Group == nil {
+		if flag.Group == nil || flag.Hidden {
 			continue
 		}
 		flag.Hidden = !slices.Contains(list, flag.Name) && !slices.Contains(list, flag.Group.Key)

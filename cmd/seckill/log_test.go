@@ -14,7 +14,7 @@ import (
 func logged(t *testing.T, environ []string, args ...string) []map[string]any {
 	t.Helper()
 	environ = append(environ, "SECKILL_HTTP_ADDR=127.0.0.1:0", "SECKILL_ADMIN_ADDR=127.0.0.1:0",
-		"SECKILL_DRAIN_DELAY=100ms", "SECKILL_LOG_LEVEL=info", "SECKILL_LOG_FORMAT=json")
+		"SECKILL_LOG_LEVEL=info", "SECKILL_LOG_FORMAT=json")
 	cmd := process(t, environ, append([]string{"serve"}, args...)...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {

@@ -80,7 +80,7 @@ func services(t *testing.T) []string {
 	return []string{
 		"SECKILL_DATABASE_URL=" + testdb.PostgresURL(t), "SECKILL_REDIS_URL=" + testenv.RedisURL(t),
 		"SECKILL_REDIS_PREFIX=" + prefix, "SECKILL_JWT_KEY=" + key, "SECKILL_PROFILE=development",
-		"SECKILL_LOG_LEVEL=warn", "SECKILL_CAPTCHA_POOL=8", "SECKILL_REQUEST_TIMEOUT=1m", "SECKILL_DRAIN_TIMEOUT=2m",
+		"SECKILL_LOG_LEVEL=warn", "SECKILL_REQUEST_TIMEOUT=1m", "SECKILL_DRAIN_TIMEOUT=2m",
 	}
 }
 

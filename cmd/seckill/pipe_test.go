@@ -19,7 +19,7 @@ const waitingTime = testenv.Wait
 func TestServeOutlivesTheReaderOfItsLog(t *testing.T) {
 	t.Parallel()
 	cmd := process(t, append(services(t), "SECKILL_HTTP_ADDR=127.0.0.1:0", "SECKILL_ADMIN_ADDR=127.0.0.1:0",
-		"SECKILL_DRAIN_DELAY=100ms", "SECKILL_LOG_LEVEL=info", "SECKILL_LOG_FORMAT=json"), "serve")
+		"SECKILL_LOG_LEVEL=info", "SECKILL_LOG_FORMAT=json"), "serve")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

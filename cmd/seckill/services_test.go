@@ -267,7 +267,7 @@ func waitFor(wait func() error) error {
 func TestServeDrainsOnSIGTERM(t *testing.T) {
 	t.Parallel()
 	environ := append(services(t), "SECKILL_HTTP_ADDR=127.0.0.1:0", "SECKILL_ADMIN_ADDR=127.0.0.1:0",
-		"SECKILL_DRAIN_DELAY=100ms", "SECKILL_LOG_LEVEL=info", "SECKILL_LOG_FORMAT=json")
+		"SECKILL_LOG_LEVEL=info", "SECKILL_LOG_FORMAT=json")
 	cmd := process(t, environ, "serve")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {

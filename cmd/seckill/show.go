@@ -5,6 +5,7 @@ import (
 	"text/tabwriter"
 
 	"seckill/internal/app"
+	"seckill/internal/platform/config"
 	"seckill/internal/platform/telemetry"
 )
 
@@ -51,7 +52,7 @@ func (p configPrintCmd) Run(c *call) error {
 		if value == "" {
 			value = "-"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Env, value, s.Origin)
+		fmt.Fprintf(w, "%s\t%s\t%s\n", config.Name(s.Flag), value, s.Origin)
 	}
 	return w.Flush()
 }

@@ -205,7 +205,7 @@ func newWorker(b base, g gates, m messages, o orders) (worker, error) {
 	})
 	handler := orderintake.NewHandler(o.writer, g.gate, inFlight)
 	router, err := newRouter(b, m, stream.Handler{Name: "orders", Topics: topics, Handle: handler.Handle, Split: order.Split},
-		consumer{group: ordersGroup, batch: b.cfg.OrderBatch, timeout: b.scaled(orderintake.HandleTimeout)})
+		consumer{group: ordersGroup, timeout: b.scaled(orderintake.HandleTimeout)})
 	if err != nil {
 		return worker{}, err
 	}
@@ -226,7 +226,6 @@ func newWorker(b base, g gates, m messages, o orders) (worker, error) {
 // stream.
 type consumer struct {
 	group   string
-	batch   int
 	timeout time.Duration // of one call of the handler
 }
 
@@ -235,7 +234,7 @@ func newRouter(b base, m messages, h stream.Handler, c consumer) (*stream.Router
 		NewSubscriber: func() (*stream.Subscriber, error) {
 			return stream.NewSubscriber(stream.SubscriberConfig{
 				Client: b.svc.redis.NewBlocking(), Group: c.group, Consumer: consumerName(b.cfg.AdminAddr),
-				Batch: c.batch, ClaimIdle: b.cfg.ClaimIdle, Drain: b.scaled(stream.DefaultDrain), Log: b.log, Metrics: b.streamMetrics,
+				Drain: b.scaled(stream.DefaultDrain), Log: b.log, Metrics: b.streamMetrics,
 			})
 		},
 		Handlers: []stream.Handler{h}, DeadLetters: m.deadLetters,

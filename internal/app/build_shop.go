@@ -83,7 +83,7 @@ func newAdmission(b base, g gates, s stats, keys auth.Keys) (admission, error) {
 	rules := checkout.SaleRules{Catalog: g.catalog, Store: g.sales, PerMille: int(b.cfg.PermitRatio*1000 + 0.5)}
 	captchas, err := captcha.New(captcha.Config{
 		Client: b.svc.redis.Script, Keys: b.keys, Secret: keys.Derive("captcha")[0],
-		Life: b.cfg.CaptchaTTL, PowMax: b.cfg.PowMax, PoolSize: b.cfg.CaptchaPool, Wait: b.scaled(captcha.ImageWait), Clock: b.clock,
+		PowMax: b.cfg.PowMax, PoolSize: captchaPool(b.cfg), Wait: b.scaled(captcha.ImageWait), Clock: b.clock,
 		Sales: rules, Counts: s.counts, SameForAll: !b.cfg.LimitsOn(), Outside: outsideCaptcha(b),
 	})
 	if err != nil {
@@ -100,6 +100,15 @@ func newAdmission(b base, g gates, s stats, keys auth.Keys) (admission, error) {
 			Sales: rules, Counts: s.counts, Notices: b.admitted,
 		}),
 	}, nil
+}
+
+// captchaPool returns how many images of each kind are drawn in advance: drawing those of an
+// opening second costs some seconds of CPU, which a start in development shall not.
+func captchaPool(cfg *config.Config) int {
+	if cfg.CaptchaPool == 0 && !cfg.Production() {
+		return 64
+	}
+	return cfg.CaptchaPool
 }
 
 // outsideCaptcha returns the captcha of another operator; nil = none.
@@ -265,7 +274,10 @@ func newNotices(b base, c clock.Clock, in noticeParts) (*notice.Service, error) 
 		if err != nil {
 			return nil, err
 		}
-		cfg.Web = &notice.Web{PrivateKey: private.Reveal(), PublicKey: public, Subject: b.cfg.PushSubject, Services: b.cfg.PushServices}
+		cfg.Web = &notice.Web{PrivateKey: private.Reveal(), PublicKey: public, Subject: b.cfg.PushSubject, Services: notice.PushServices()}
+		if b.cfg.PushServices != nil {
+			cfg.Web.Services = b.cfg.PushServices
+		}
 	}
 	return notice.New(cfg)
 }

@@ -59,20 +59,29 @@ type serverParts struct {
 	drill     http.Handler // nil = this is no demo
 }
 
+// drainDelay returns how long /readyz fails before the listeners close: two questions of a
+// balancer that asks each second. In development there is none.
+func drainDelay(cfg *config.Config) time.Duration {
+	if cfg.Production() {
+		return 2 * time.Second
+	}
+	return 0
+}
+
 // newServer connects resolvers, executor, transports and listeners, and opens the admin
 // listener. A process without the API role has only the admin listener.
 func newServer(ctx context.Context, b base, g gates, in serverParts) (_ *server.Server, trusted *periodic.Loop, err error) {
 	ready := server.NewReadiness(b.clock, checks(b, g, in.accounts.revocations)...)
 	opts := server.Options{
 		AdminAddr: b.cfg.AdminAddr, Admin: server.NewAdmin(ready, telemetry.MetricsHandler(b.registry), in.drill), Ready: ready,
-		DrainDelay: b.cfg.DrainDelay, DrainTimeout: b.cfg.DrainTimeout, RequestTimeout: b.cfg.RequestTimeout, Log: b.log,
+		DrainDelay: drainDelay(b.cfg), DrainTimeout: b.cfg.DrainTimeout, RequestTimeout: b.cfg.RequestTimeout, Log: b.log,
 	}
 	connections, most, err := limits(ctx, b)
 	if err != nil {
 		return nil, nil, err
 	}
 	sockets := transport.NewSockets(transport.SocketOptions{
-		MaxSockets: most, MaxPerUser: b.cfg.UserSockets, Origins: socketOrigins(b.cfg),
+		MaxSockets: most, Origins: socketOrigins(b.cfg),
 		InitTimeout: b.scaled(transport.DefaultInitTimeout),
 		Watch:       in.accounts.revocations.OnRevoked, Registerer: b.registry,
 	})

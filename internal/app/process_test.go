@@ -73,10 +73,10 @@ type process struct {
 func (s *site) settings(more ...string) []string {
 	return append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), // excludes SECKILL_ variables of the developer
-		"SECKILL_PROFILE=development", "SECKILL_LIMITS=off", "SECKILL_LOG_FORMAT=json", "SECKILL_DRAIN_DELAY=0s",
+		"SECKILL_PROFILE=development", "SECKILL_LIMITS=off", "SECKILL_LOG_FORMAT=json",
 		"SECKILL_DATABASE_URL=" + s.cfg.DatabaseURL.Reveal(), "SECKILL_REDIS_URL=" + s.cfg.RedisURL.Reveal(),
 		"SECKILL_REDIS_PREFIX=" + s.cfg.RedisPrefix, "SECKILL_JWT_KEY=" + s.cfg.JWTKey.Reveal(),
-		"SECKILL_HTTP_ADDR=127.0.0.1:0", "SECKILL_ADMIN_ADDR=127.0.0.1:0", "SECKILL_CAPTCHA_POOL=8", "SECKILL_REQUEST_TIMEOUT=1m", "SECKILL_DRAIN_TIMEOUT=2m",
+		"SECKILL_HTTP_ADDR=127.0.0.1:0", "SECKILL_ADMIN_ADDR=127.0.0.1:0", "SECKILL_REQUEST_TIMEOUT=1m", "SECKILL_DRAIN_TIMEOUT=2m",
 	}, more...)
 }
 

@@ -5,6 +5,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -197,8 +198,9 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 		store(in.measure.Name, in.measure.Run)
 	}
 	if a.roles.Scheduler {
-		gates := loop("preload", a.cfg.PreloadEvery, in.scheduler.preloader.Step)
-		gates.Timeout, gates.Retry = preload.StepTimeout, min(preload.RetryEvery, a.cfg.PreloadEvery)
+		every := cmp.Or(a.cfg.PreloadEvery, preload.Every)
+		gates := loop("preload", every, in.scheduler.preloader.Step)
+		gates.Timeout, gates.Retry = preload.StepTimeout, min(preload.RetryEvery, every)
 		gates.Due = in.scheduler.preloader.Due
 		store(gates.Name, gates.Run)
 		if !a.svc.embedded { // a database inside the process cannot go back

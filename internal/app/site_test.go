@@ -72,7 +72,7 @@ func newSite(t testing.TB, change ...func(*config.Config)) *site {
 	cfg.Profile, cfg.Limits = config.ProfileDevelopment, config.SwitchOff
 	cfg.DatabaseURL, cfg.RedisURL = config.Secret(testdb.UnflushedPostgresURL(t)), config.Secret(testenv.RedisURL(t))
 	cfg.RedisPrefix, cfg.HTTPAddr, cfg.AdminAddr = prefix, "127.0.0.1:0", "127.0.0.1:0"
-	cfg.JWTKey, cfg.PowMax, cfg.DrainDelay = "a key of a test, at least 32 bytes long", 20_000, 0
+	cfg.JWTKey, cfg.PowMax = "a key of a test, at least 32 bytes long", 20_000
 	cfg.PathTTL, cfg.WaitlistOffer = 10*time.Minute, 10*time.Minute // longer than any test
 	cfg.DrainTimeout = testenv.Wait
 	cfg.RequestTimeout = time.Minute // the maximum

@@ -45,7 +45,7 @@ func start(t *testing.T) *target {
 	cfg := config.Default()
 	cfg.DatabaseURL, cfg.RedisURL = config.Secret(testdb.UnflushedPostgresURL(t)), config.Secret(testenv.RedisURL(t))
 	cfg.RedisPrefix, cfg.HTTPAddr, cfg.AdminAddr = prefix, "127.0.0.1:0", "127.0.0.1:0"
-	cfg.JWTKey, cfg.DrainDelay, cfg.CaptchaPool, cfg.PowMax = "a key of a test, at least 32 bytes long", 0, 1, 10_000
+	cfg.JWTKey, cfg.CaptchaPool, cfg.PowMax = "a key of a test, at least 32 bytes long", 1, 10_000
 	cfg.MaxSockets, cfg.Media = 1000, config.Secret(t.TempDir())
 	cfg.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")} // attackers connect through a proxy
 	a, err := app.Open(t.Context(), cfg, []string{"api", "worker", "scheduler"}, slog.New(slog.DiscardHandler))

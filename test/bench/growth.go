@@ -144,7 +144,7 @@ func (g *growthSite) start(ctx context.Context) (err error) {
 	if g.shop != nil {
 		return nil
 	}
-	flags := []string{"--captcha-pool=16"} // small, because filling the pool would be measured
+	var flags []string
 	if g.roles != "" {
 		flags = append(flags, "--roles="+g.roles)
 	}

@@ -85,7 +85,7 @@ func TestProductionProfile(t *testing.T) {
 	t.Parallel()
 	env := []string{
 		"SECKILL_PROFILE=production", "SECKILL_DATABASE_URL=" + testdb.PostgresURL(t), "SECKILL_REDIS_URL=" + testenv.RedisServer(t).URL(),
-		"SECKILL_JWT_KEY=conformance-conformance-conformance-key", "SECKILL_CAPTCHA_POOL=16",
+		"SECKILL_JWT_KEY=conformance-conformance-conformance-key",
 	}
 	url := start(t, []string{"serve"}, env...)
 	path, err := binary()

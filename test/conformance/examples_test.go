@@ -28,7 +28,7 @@ func TestClientsBuyFromAProductionServer(t *testing.T) {
 	}
 	env := []string{
 		"SECKILL_PROFILE=production", "SECKILL_DATABASE_URL=" + testdb.PostgresURL(t), "SECKILL_REDIS_URL=" + testenv.RedisServer(t).URL(),
-		"SECKILL_JWT_KEY=examples-examples-examples-examples", "SECKILL_CAPTCHA_POOL=8", "SECKILL_POW_MAX=10000",
+		"SECKILL_JWT_KEY=examples-examples-examples-examples", "SECKILL_POW_MAX=10000",
 	}
 	path, err := binary()
 	if err != nil {

@@ -61,7 +61,7 @@ func settings(t testing.TB) []string {
 	return []string{
 		"SECKILL_DATABASE_URL=" + testdb.ShortPostgresURL(t), "SECKILL_REDIS_URL=" + testenv.RedisServer(t).URL(),
 		"SECKILL_JWT_KEY=" + strings.Repeat("ship", 12), "SECKILL_TRUSTED_PROXIES=127.0.0.1", "SECKILL_POW_MAX=10000",
-		"SECKILL_PUBLIC_URL=https://shop.example.com", "SECKILL_LOG_FORMAT=json", "SECKILL_DRAIN_DELAY=0s", "SECKILL_CAPTCHA_POOL=8",
+		"SECKILL_PUBLIC_URL=https://shop.example.com", "SECKILL_LOG_FORMAT=json",
 		"SECKILL_HTTP_ADDR=127.0.0.1:0", "SECKILL_ADMIN_ADDR=127.0.0.1:0", "SECKILL_SANDBOX=trial",
 	}
 }

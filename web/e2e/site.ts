@@ -114,9 +114,7 @@ export async function startSite(settings: Settings = {}): Promise<Site> {
     SECKILL_JWT_KEY: randomBytes(48).toString('base64'),
     SECKILL_LIMITS: 'off',
     SECKILL_REQUEST_TIMEOUT: '1m',
-    SECKILL_CAPTCHA_POOL: '16',
     SECKILL_LOG_FORMAT: 'json',
-    SECKILL_DRAIN_DELAY: '0s',
     ...settings,
   };
   const binary = process.env['SECKILL_BINARY']!;

@@ -24,8 +24,11 @@ func (r *report) settings(d Deps) {
 			r.add(areaConfig, Error, err.Error())
 		}
 	}
-	for _, name := range config.UnknownVariables(d.Settings, d.Environ) {
+	for _, name := range config.UnknownVariables(d.Environ) {
 		r.add(areaConfig, Warning, name+" is no setting: misspelt? `seckill config print` lists them all")
+	}
+	for _, line := range d.Former {
+		r.add(areaConfig, Warning, line)
 	}
 	r.secretsInFile(d.Settings)
 	if host, _, err := net.SplitHostPort(d.Config.AdminAddr); err == nil && d.Config.Production() && !loopback(host) {

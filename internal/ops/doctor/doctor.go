@@ -44,6 +44,7 @@ const (
 type Deps struct {
 	Config   *config.Config
 	Settings []config.Setting
+	Former   []string // old names in use, as config.Source.Former returns them
 	Environ  []string // as of os.Environ
 	Clock    clock.Clock
 	Timeout  time.Duration // for all requests to one service; 0 = 5 s

@@ -52,8 +52,6 @@ type Config struct {
 	RequestTimeout   time.Duration  `default:"5s" group:"server" help:"Timeout of one query or mutation. Above 5s the timeouts of its steps grow in proportion."`
 	MaxSockets       int            `default:"20000" group:"server" help:"Most open subscription connections of one process, fewer where its limit of open files is low; a tenth of them, or 100, from one network without signing in."`
 	Media            Secret         `group:"server" placeholder:"LOCATION" help:"Where images of products are stored: a folder, or s3://key:secret@host/bucket?region=REGION. Without it, none can be uploaded."`
-	UserSockets      int            `default:"3" group:"server" help:"Most sockets that one signed-in user may have open to one process."`
-	DrainDelay       time.Duration  `default:"2s" group:"server" help:"How long /readyz says no before the listeners close, so that a balancer notices."`
 	DrainTimeout     time.Duration  `default:"20s" group:"server" help:"Timeout for running requests and messages at shutdown."`
 
 	JWTKey          Secret        `name:"jwt-key" group:"accounts" placeholder:"KEY" help:"Key that signs access tokens, at least 32 bytes: openssl rand -base64 48."`
@@ -78,8 +76,6 @@ type Config struct {
 
 	Seller
 
-	CaptchaTTL         time.Duration `default:"5m" group:"gate" help:"How long a captcha can be answered."`
-	CaptchaPool        int           `default:"1024" group:"gate" help:"Captcha pictures of each kind kept drawn for the opening second, about 4 kB each. The demo keeps at most 64."`
 	PathTTL            time.Duration `default:"60s" group:"gate" help:"Lifetime of a path token."`
 	PermitRatio        float64       `default:"1.5" group:"gate" help:"Most unused path tokens of an item, as a multiple of the units left."`
 	PowMax             int           `name:"pow-max" default:"100000" group:"gate" help:"Difficulty of the proof of work, unless a sale has its own: the number to find is at most this. Clients that request many challenges get harder ones."`
@@ -97,11 +93,17 @@ type Config struct {
 	RateLimits         []RateLimit   `group:"gate" placeholder:"OPERATION=CALLS/WINDOW" help:"Rate limits of operations, instead of those in the API's description (@rateLimit): placeOrder=5/5s,login=10/50s. So many calls are allowed in any window of that length. A sale's own limits come first."`
 	Limits             Switch        `default:"on" group:"gate" help:"Rate limits: on, or off (never in production)."`
 
-	OrderBatch   int           `default:"256" group:"worker" help:"Most orders written in one transaction."`
-	ClaimIdle    time.Duration `default:"15s" group:"worker" help:"A message whose worker was silent this long goes to another worker."`
-	LoadSlot     time.Duration `default:"2h" group:"worker" help:"Length of a time slot of the scheduler."`
-	LoadSlots    int           `default:"5" group:"worker" help:"Scheduled sales are loaded into Redis that start within this many time slots, the present one included."`
-	PreloadEvery time.Duration `default:"5s" group:"worker" help:"How often the scheduler looks for scheduled sales to load into Redis."`
+	Former
+	Overrides
+}
+
+// Overrides replace constants in tests. No flag, variable or file sets them; zero keeps the constant.
+type Overrides struct {
+	CaptchaPool  int           `kong:"-"` // images of each kind drawn in advance
+	LoadSlot     time.Duration `kong:"-"` // preload.DefaultSlot
+	LoadSlots    int           `kong:"-"` // preload.DefaultSlots
+	PreloadEvery time.Duration `kong:"-"` // preload.Every
+	PushServices []string      `kong:"-"` // notice.PushServices
 }
 
 // Groups returns the groups of settings, in the order of the help.
@@ -115,7 +117,6 @@ func Groups() []Group {
 		{Key: "mail", Title: "Settings: mail"},
 		{Key: "gate", Title: "Settings: gate"},
 		{Key: "payments", Title: "Settings: payments"},
-		{Key: "worker", Title: "Settings: worker and scheduler"},
 	}
 }
 
@@ -171,21 +172,18 @@ func (c *Config) LimitsOn() bool { return c.Limits == SwitchOn }
 // demoDrain is the DrainTimeout of the demo without one of its own.
 const demoDrain = 5 * time.Second
 
-// ForDemo returns a copy for the demo: development profile, random keys, few
-// captchas generated in advance, no drain delay. It listens on 127.0.0.1 unless another
-// address is given; the other settings are unchanged.
+// ForDemo returns a copy for the demo: development profile, random keys. It listens on
+// 127.0.0.1 unless another address is given; the other settings are unchanged.
 func (c *Config) ForDemo(randomKey Secret) *Config {
 	d := *c
 	d.Profile = ProfileDevelopment
 	d.JWTKey, d.JWTPreviousKeys = randomKey, nil
-	d.CaptchaPool = min(d.CaptchaPool, 64)
 	if strings.HasPrefix(d.HTTPAddr, ":") {
 		d.HTTPAddr = "127.0.0.1" + d.HTTPAddr
 	}
 	if key, err := NewPushKey(); err == nil && d.PushPrivateKey == "" {
 		d.PushPrivateKey, d.PushSubject = key, "mailto:demo@demo.example"
 	}
-	d.DrainDelay = 0
 	if d.DrainTimeout == Default().DrainTimeout {
 		d.DrainTimeout = demoDrain
 	}

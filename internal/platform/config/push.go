@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
 
 	"seckill/internal/platform/typed"
@@ -14,9 +13,8 @@ import (
 
 // Push are the settings of notices to browsers, by Web Push.
 type Push struct {
-	PushPrivateKey Secret   `name:"push-private-key" group:"mail" placeholder:"KEY" help:"VAPID key that browsers subscribe with, from seckill push-key. Without it, no notices are sent to browsers. With another key, browsers have to subscribe again."`
-	PushSubject    string   `name:"push-subject" group:"mail" placeholder:"ADDRESS" help:"Where push services reach the operator: mailto:ops@example.com or https://example.com/contact."`
-	PushServices   []string `name:"push-services" default:"fcm.googleapis.com,jmt17.google.com,*.push.services.mozilla.com,*.notify.windows.com,*.push.apple.com" group:"mail" placeholder:"HOST" help:"Push services that browsers may subscribe at; *. permits all hosts below a domain."`
+	PushPrivateKey Secret `name:"push-private-key" group:"mail" placeholder:"KEY" help:"VAPID key that browsers subscribe with, from seckill push-key. Without it, no notices are sent to browsers. With another key, browsers have to subscribe again."`
+	PushSubject    string `name:"push-subject" group:"mail" placeholder:"ADDRESS" help:"Where push services reach the operator: mailto:ops@example.com or https://example.com/contact."`
 }
 
 // NewPushKey returns a new value of PushPrivateKey.
@@ -42,15 +40,7 @@ func PushPublicKey(private Secret) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(key.PublicKey().Bytes()), nil
 }
 
-// pushHost matches a host name in lower case, or all names below a domain.
-var pushHost = regexp.MustCompile(`^(\*\.)?[a-z0-9-]+(\.[a-z0-9-]+)+$`)
-
 func (p *Problems) push(c *Config) {
-	for _, service := range c.PushServices {
-		if !pushHost.MatchString(service) {
-			p.add("push-services", "%q is no host name: write fcm.googleapis.com or *.push.apple.com", service)
-		}
-	}
 	if (c.PushPrivateKey == "") != (c.PushSubject == "") {
 		p.add("push-subject", "and SECKILL_PUSH_PRIVATE_KEY go together: give both or neither")
 		return
@@ -63,9 +53,6 @@ func (p *Problems) push(c *Config) {
 	}
 	if !isContact(c.PushSubject) {
 		p.add("push-subject", "is no contact: write mailto:ops@example.com or https://example.com/contact")
-	}
-	if len(c.PushServices) == 0 {
-		p.add("push-services", "is empty: name the push services of browsers")
 	}
 }
 

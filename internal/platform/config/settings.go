@@ -12,7 +12,8 @@ import (
 // Setting is one setting with its value and the origin of the value.
 type Setting struct {
 	Flag    string `json:"flag"`
-	Env     string `json:"env"`
+	Env     string `json:"env,omitempty"` // "" in a table of the file
+	Key     string `json:"key"`           // in the file
 	Group   string `json:"group"`
 	Help    string `json:"help"`
 	Default string `json:"default"`
@@ -43,7 +44,7 @@ func helpText(value *kong.Value) string {
 	if value.Flag == nil || value.Flag.Group == nil {
 		return value.Help
 	}
-	return fmt.Sprintf("%s [%s]", value.Help, EnvName(value.Name))
+	return fmt.Sprintf("%s [%s]", value.Help, Name(value.Name))
 }
 
 // Settings returns all settings of a parsed command line, in the order of the help.
@@ -56,13 +57,16 @@ func (s *Source) Settings(ctx *kong.Context) []Setting {
 	}
 	var settings []Setting
 	for _, flag := range ctx.Model.Flags {
-		if flag.Group == nil {
+		if _, set := s.origins[flag.Name]; flag.Group == nil || flag.Hidden && !set && !given[flag] || constant(flag) != "" {
 			continue
 		}
 		setting := Setting{
-			Flag: flag.Name, Env: EnvName(flag.Name), Group: flag.Group.Key, Help: flag.Help,
+			Flag: flag.Name, Key: fileKey(flag.Name), Group: flag.Group.Key, Help: flag.Help,
 			Default: flag.Default, Value: valueText(flag.Target), Origin: OriginDefault,
 			Secret: isSecret(flag.Target.Type()),
+		}
+		if !inTable(flag.Name) {
+			setting.Env = EnvName(flag.Name)
 		}
 		if origin, ok := s.origins[flag.Name]; ok {
 			setting.Origin = origin
@@ -97,22 +101,15 @@ func valueText(value reflect.Value) string {
 // Parse fills a Config from command-line flags and an environment. The list contains the
 // origin of each value. The error is Problems or an error of the command line.
 func Parse(args []string, lookup func(string) (string, bool)) (*Config, []Setting, error) {
-	var cli struct {
-		Settings Config `embed:""`
-	}
 	source := NewSource(lookup)
-	parser, err := kong.New(&cli, append(Options(source), kong.NoDefaultHelp())...)
-	if err != nil {
-		return nil, nil, fmt.Errorf("declare the settings: %w", err)
-	}
-	ctx, err := parser.Parse(args)
+	cfg, ctx, err := parse(args, Options(source)...)
 	if err != nil {
 		return nil, nil, err
 	}
 	if problems := source.Problems(); len(problems) > 0 {
 		return nil, nil, problems
 	}
-	return &cli.Settings, source.Settings(ctx), nil
+	return cfg, source.Settings(ctx), nil
 }
 
 // DefaultRequestTimeout is the default of Config.RequestTimeout.
@@ -121,31 +118,37 @@ const DefaultRequestTimeout = 5 * time.Second
 // Default returns the default settings, independent of the environment and the working
 // directory.
 func Default() *Config {
-	var cli struct {
-		Settings Config `embed:""`
-	}
-	parser, err := kong.New(&cli, kong.NoDefaultHelp())
-	if err == nil {
-		_, err = parser.Parse(nil)
-	}
+	cfg, _, err := parse(nil)
 	if err != nil {
 		panic(fmt.Sprintf("config: the defaults do not parse: %v", err)) // the tags are constants of this package
 	}
-	return &cli.Settings
+	return cfg
+}
+
+func parse(args []string, options ...kong.Option) (*Config, *kong.Context, error) {
+	var cli struct {
+		Settings Config `embed:""`
+	}
+	parser, err := kong.New(&cli, append(options, kong.NoDefaultHelp())...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("declare the settings: %w", err)
+	}
+	ctx, err := parser.Parse(args)
+	return &cli.Settings, ctx, err
 }
 
 // UnknownVariables returns the SECKILL_ variables of an environment (as of os.Environ)
 // that match no setting: usually misspelt ones. SECKILL_TEST_ variables belong to the
 // tests.
-func UnknownVariables(settings []Setting, environ []string) []string {
-	known := map[string]bool{}
-	for _, s := range settings {
-		known[s.Env] = true
-		if s.Secret {
-			known[s.Env+fileSuffix] = true
-		}
+func UnknownVariables(environ []string) (unknown []string) {
+	_, ctx, err := parse(nil)
+	if err != nil {
+		return nil
 	}
-	var unknown []string
+	known := map[string]bool{}
+	for name := range settingFlags(ctx.Model) {
+		known[EnvName(name)] = true
+	}
 	for _, entry := range environ {
 		name, _, _ := strings.Cut(entry, "=")
 		if strings.HasPrefix(name, EnvPrefix) && !strings.HasPrefix(name, EnvPrefix+"TEST_") && !known[name] {

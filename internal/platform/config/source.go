@@ -1,15 +1,18 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
+	"github.com/agnivade/levenshtein"
 	"github.com/alecthomas/kong"
 )
 
@@ -23,18 +26,19 @@ const (
 	OriginFlag    Origin = "flag"
 )
 
-// fileSuffix ends the name of a variable that names the file of a secret.
-const fileSuffix = "_FILE"
+// fileSuffix ends the name of a variable or key that names the file of a secret.
+const fileSuffix = "-file"
 
 // Source reads the settings that are not on the command line, from the environment and
 // then from the file. It is a kong resolver for one parse. It collects errors, so that
 // all are reported at once.
 type Source struct {
 	lookup   func(string) (string, bool)
-	file     map[string]string // by flag name; nil until read
+	file     map[string]string // by the key, as a flag; nil until read
 	path     string
 	origins  map[string]Origin
 	problems Problems
+	former   []string
 }
 
 // NewSource returns a Source for an environment, usually os.LookupEnv.
@@ -47,6 +51,18 @@ func EnvName(flag string) string {
 	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
+// Name returns what operators write: the environment variable of a flag, or for a setting
+// of a table its key in the file.
+func Name(flag string) string {
+	if inTable(flag) {
+		return fileKey(flag)
+	}
+	return EnvName(flag)
+}
+
+// inTable reports whether a setting belongs to a table of the file. It has no variable.
+func inTable(flag string) bool { return strings.Contains(flag, ".") }
+
 // Validate implements kong.Resolver. There is nothing to check in advance.
 func (s *Source) Validate(*kong.Application) error { return nil }
 
@@ -57,40 +73,70 @@ func (s *Source) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any,
 		return nil, nil //nolint:nilnil // kong's way to say "not here"
 	}
 	s.readFile(ctx)
-	if value, origin := s.secretFile(flag); origin != "" {
-		return s.checked(flag, value, origin), nil
+	var first *input
+	for _, read := range []func(string) *input{s.variable, s.key} {
+		for _, name := range append([]string{flag.Name}, flag.Aliases...) {
+			in := s.input(flag, name, read)
+			if in == nil {
+				continue
+			}
+			if name != flag.Name || constant(flag) != "" {
+				s.noteFormer(in.name, flag)
+			}
+			if first == nil {
+				first = in
+			}
+		}
 	}
-	if value, ok := s.lookup(EnvName(flag.Name)); ok && value != "" {
-		return s.checked(flag, value, Origin(EnvName(flag.Name))), nil
+	if first == nil || constant(flag) != "" {
+		return nil, nil //nolint:nilnil // kong's way to say "not here"
 	}
-	if value, ok := s.file[flag.Name]; ok {
-		return s.checked(flag, value, Origin(s.path)), nil
-	}
-	return nil, nil //nolint:nilnil // kong's way to say "not here"
+	return s.checked(flag, first), nil
 }
 
-// secretFile returns the value of a secret whose variable with the suffix _FILE names a
-// file, and the name of that variable; "" without one. Of a list, each line is a value.
-func (s *Source) secretFile(flag *kong.Flag) (string, Origin) {
-	name := EnvName(flag.Name) + fileSuffix
-	path, ok := s.lookup(name)
-	if !ok || path == "" || !isSecret(flag.Target.Type()) {
-		return "", ""
+// input is the text of a setting under one of its names.
+type input struct {
+	name   string // of the variable, or path and key of the file
+	text   string
+	origin Origin
+}
+
+func (s *Source) variable(flag string) *input {
+	name := EnvName(flag)
+	if text, _ := s.lookup(name); text != "" && !inTable(flag) {
+		return &input{name, text, Origin(name)}
 	}
-	if value, ok := s.lookup(EnvName(flag.Name)); ok && value != "" {
-		s.problems = append(s.problems, fmt.Sprintf("%s and %s are both set: unset one", EnvName(flag.Name), name))
-		return "", ""
+	return nil
+}
+
+func (s *Source) key(flag string) *input {
+	if text, ok := s.file[flag]; ok {
+		return &input{s.path + ": " + fileKey(flag), text, Origin(s.path)}
 	}
-	text, err := os.ReadFile(path)
+	return nil
+}
+
+// input returns what the environment or the file gives for a flag under a name; nil without
+// a value. A secret may be in a file, which the name with the suffix -file names.
+func (s *Source) input(flag *kong.Flag, name string, read func(string) *input) *input {
+	in, file := read(name), read(name+fileSuffix)
+	if file == nil || !isSecret(flag.Target.Type()) {
+		return in
+	}
+	if in != nil {
+		s.problems = append(s.problems, fmt.Sprintf("%s and %s are both set: unset one", in.name, file.name))
+		return nil
+	}
+	text, err := os.ReadFile(file.text)
 	if err != nil {
-		s.problems = append(s.problems, fmt.Sprintf("%s: %v", name, err))
-		return "", ""
+		s.problems = append(s.problems, fmt.Sprintf("%s: %v", file.name, err))
+		return nil
 	}
-	value := strings.TrimRight(string(text), "\r\n")
-	if flag.Target.Kind() == reflect.Slice {
-		value = strings.ReplaceAll(value, "\n", ",")
+	file.text, file.origin = strings.TrimRight(string(text), "\r\n"), Origin(file.name)
+	if flag.Target.Kind() == reflect.Slice { // each line is a value
+		file.text = strings.ReplaceAll(file.text, "\n", ",")
 	}
-	return value, Origin(name)
+	return file
 }
 
 // Problems returns the errors, one line each.
@@ -98,17 +144,14 @@ func (s *Source) Problems() Problems { return s.problems }
 
 // checked returns the value if it parses, and records its origin; otherwise it records
 // the problem and the default applies.
-func (s *Source) checked(flag *kong.Flag, value string, origin Origin) any {
-	scan := kong.Scan().PushTyped(value, kong.FlagValueToken)
+func (s *Source) checked(flag *kong.Flag, in *input) any {
+	scan := kong.Scan().PushTyped(in.text, kong.FlagValueToken)
 	if err := flag.Value.Parse(scan, reflect.New(flag.Target.Type()).Elem()); err != nil {
-		if origin == Origin(s.path) {
-			origin += Origin(": " + fileKey(flag.Name))
-		}
-		s.problems = append(s.problems, fmt.Sprintf("%s: %s", origin, plain(err, flag)))
+		s.problems = append(s.problems, fmt.Sprintf("%s: %s", in.name, plain(err, flag)))
 		return nil
 	}
-	s.origins[flag.Name] = origin
-	return value
+	s.origins[flag.Name] = in.origin
+	return in.text
 }
 
 // plain removes kong's name of the flag from its error.
@@ -151,35 +194,49 @@ func (s *Source) fileName(ctx *kong.Context, settings map[string]*kong.Flag) str
 	return name
 }
 
-// decode reads the flat keys of a TOML text. Each value is converted to the text form of
-// the flag.
+// decode reads a TOML text. Each value is converted to the text form of the flag.
 func (s *Source) decode(text []byte, settings map[string]*kong.Flag) {
 	var keys map[string]any
 	if err := toml.Unmarshal(text, &keys); err != nil {
 		s.problems = append(s.problems, fmt.Sprintf("%s: %v", s.path, err))
 		return
 	}
-	names := make([]string, 0, len(keys))
-	for key := range keys {
-		names = append(names, key)
-	}
-	slices.Sort(names)
-	for _, key := range names {
-		if _, isTable := keys[key].(map[string]any); isTable && key == "oidc" { // [oidc.NAME], which package oidc reads
-			s.file[key] = s.path
-			continue
-		}
+	s.table("", keys, settings)
+}
+
+// table reads a table; the flag of a key is table.key.
+func (s *Source) table(prefix string, keys map[string]any, settings map[string]*kong.Flag) {
+	for _, name := range slices.Sorted(maps.Keys(keys)) {
+		key := prefix + name
 		flag := strings.ReplaceAll(key, "_", "-")
-		value, ok := flagText(keys[key])
+		value, ok := flagText(keys[name])
+		inner, isTable := keys[name].(map[string]any)
 		switch {
+		case isTable && key == "oidc": // [oidc.NAME], which package oidc reads
+			s.file[flag] = s.path
+		case isTable && settings[flag] == nil:
+			s.table(key+".", inner, settings)
 		case settings[flag] == nil || flag == "config":
-			s.problems = append(s.problems, fmt.Sprintf("%s: there is no setting %q; `seckill config print` lists them all", s.path, key))
+			s.problems = append(s.problems, fmt.Sprintf("%s: there is no setting %q; the nearest is %q, and `seckill config print` lists them all", s.path, key, nearest(key, settings)))
 		case !ok:
 			s.problems = append(s.problems, fmt.Sprintf("%s: %s must be one value or a list of values", s.path, key))
 		default:
 			s.file[flag] = value
 		}
 	}
+}
+
+// nearest returns the key of the setting that is spelled most like a key.
+func nearest(key string, settings map[string]*kong.Flag) string {
+	var keys []string
+	for name, flag := range settings {
+		if name == flag.Name && !flag.Hidden {
+			keys = append(keys, fileKey(name))
+		}
+	}
+	return slices.MinFunc(keys, func(a, b string) int {
+		return cmp.Or(levenshtein.ComputeDistance(key, a)-levenshtein.ComputeDistance(key, b), cmp.Compare(a, b))
+	})
 }
 
 // flagText converts a TOML value to the text form of a flag.
@@ -205,12 +262,18 @@ func flagText(value any) (string, bool) {
 // fileKey returns the key of a flag in the file.
 func fileKey(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
 
-// settingFlags returns the flags of the application that are settings, by name.
+// settingFlags returns the flags of the application that are settings, by each of their names.
 func settingFlags(app *kong.Application) map[string]*kong.Flag {
 	flags := map[string]*kong.Flag{}
 	for _, flag := range app.Flags {
-		if flag.Group != nil {
-			flags[flag.Name] = flag
+		if flag.Group == nil {
+			continue
+		}
+		for _, name := range append([]string{flag.Name}, flag.Aliases...) {
+			flags[name] = flag
+			if isSecret(flag.Target.Type()) {
+				flags[name+fileSuffix] = flag
+			}
 		}
 	}
 	return flags

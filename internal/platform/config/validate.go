@@ -57,7 +57,7 @@ func (c *Config) Validate(needs ...Need) error {
 }
 
 func (p *Problems) add(flag, format string, args ...any) {
-	*p = append(*p, EnvName(flag)+" "+fmt.Sprintf(format, args...))
+	*p = append(*p, Name(flag)+" "+fmt.Sprintf(format, args...))
 }
 
 func (p *Problems) database(raw Secret) {
@@ -252,21 +252,16 @@ func (p *Problems) lifetimes(c *Config) {
 		min, max time.Duration
 	}{
 		{"request-timeout", c.RequestTimeout, 100 * time.Millisecond, time.Minute},
-		{"drain-delay", c.DrainDelay, 0, 2 * time.Minute},
 		{"drain-timeout", c.DrainTimeout, time.Second, 10 * time.Minute},
 		{"access-token-ttl", c.AccessTokenTTL, 10 * time.Second, day},
 		{"refresh-token-ttl", c.RefreshTokenTTL, time.Minute, day}, // account.DefaultLongest
 		{"payment-window", c.PaymentWindow, time.Second, 7 * day},
-		{"captcha-ttl", c.CaptchaTTL, 5 * time.Second, time.Hour},
 		{"path-ttl", c.PathTTL, time.Second, time.Hour},
 		{"waitlist-offer", c.WaitlistOffer, time.Second, day},
 		{"notice-deadline", c.NoticeDeadline, time.Second, day},
 		{"notice-opening", c.NoticeOpening, time.Minute, day},
 		{"two-person-extension", c.TwoPersonExtension, time.Second, 7 * day},
-		{"claim-idle", c.ClaimIdle, time.Second, 10 * time.Minute},
 		{"risk-timeout", c.RiskTimeout, time.Millisecond, 10 * time.Second},
-		{"load-slot", c.LoadSlot, time.Minute, day},
-		{"preload-every", c.PreloadEvery, 100 * time.Millisecond, time.Minute},
 	} {
 		if d.value < d.min || d.value > d.max {
 			p.add(d.flag, "is %s: choose between %s and %s", d.value, d.min, d.max)
@@ -285,12 +280,8 @@ func (p *Problems) bounds(c *Config) {
 	}{
 		{"database-pool", c.DatabasePool, 2, 1000},
 		{"max-sockets", c.MaxSockets, 1, 1_000_000},
-		{"user-sockets", c.UserSockets, 1, 1_000_000},
-		{"captcha-pool", c.CaptchaPool, 1, 100_000},
 		{"pow-max", c.PowMax, 10_000, 10_000_000},
 		{"two-person-units", c.TwoPersonUnits, 1, 1_000_000_000},
-		{"load-slots", c.LoadSlots, 1, 1000},
-		{"order-batch", c.OrderBatch, 1, 2000},
 	} {
 		if n.value < n.min || n.value > n.max {
 			p.add(n.flag, "is %d: choose between %d and %d", n.value, n.min, n.max)

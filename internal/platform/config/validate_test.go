@@ -79,8 +79,6 @@ func TestUnfitSettingsAreRefused(t *testing.T) {
 		"milliseconds meant":   {func(c *Config) { c.PathTTL = 60 }, "SECKILL_PATH_TTL is 60ns: choose between 1s and 1h0m0s"},
 		"session too short":    {func(c *Config) { c.RefreshTokenTTL = 2 * time.Minute }, "shorter than an access token"},
 		"name of a country":    {func(c *Config) { c.PhoneCountry = "China" }, `SECKILL_PHONE_COUNTRY is "China": write two capital letters`},
-		"seconds meant":        {func(c *Config) { c.LoadSlot = 2 * time.Second }, "SECKILL_LOAD_SLOT is 2s: choose between 1m0s and"},
-		"no slot":              {func(c *Config) { c.LoadSlots = 0 }, "SECKILL_LOAD_SLOTS is 0: choose between 1 and"},
 		"permit ratio":         {func(c *Config) { c.PermitRatio = 0.5 }, "SECKILL_PERMIT_RATIO is 0.5"},
 		"offer in the past":    {func(c *Config) { c.WaitlistOffer = -5 * time.Second }, "SECKILL_WAITLIST_OFFER is -5s: choose between 1s and"},
 		"offer of no time":     {func(c *Config) { c.WaitlistOffer = 0 }, "SECKILL_WAITLIST_OFFER is 0s: choose between 1s and"},
@@ -96,8 +94,7 @@ func TestUnfitSettingsAreRefused(t *testing.T) {
 		"path as an origin": {
 			func(c *Config) { check(c).CaptchaOrigins = []string{"https://a.example/x"} }, `SECKILL_CAPTCHA_ORIGINS has "https://a.example/x"`,
 		},
-		"any origin":    {func(c *Config) { check(c).CaptchaOrigins = []string{"https://*"} }, `SECKILL_CAPTCHA_ORIGINS has "https://*"`},
-		"batch of none": {func(c *Config) { c.OrderBatch = 0 }, "SECKILL_ORDER_BATCH is 0"},
+		"any origin": {func(c *Config) { check(c).CaptchaOrigins = []string{"https://*"} }, `SECKILL_CAPTCHA_ORIGINS has "https://*"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
