@@ -69,8 +69,8 @@ func (t tokenCreateCmd) Run(c *call) error {
 		if fault.ReasonOf(err) == fault.Conflict {
 			return errors.New("there are 100 service tokens: revoke one first")
 		}
-		if bad, ok := errors.AsType[fault.BadField](err); ok && len(bad.At) == 2 {
-			return fmt.Errorf("--%s: needs %s", bad.At[1], bad.Rule)
+		if bad, ok := errors.AsType[fault.BadField](err); ok && len(bad.At) == 1 {
+			return fmt.Errorf("--%s: needs %s", bad.At[0], bad.Rule)
 		}
 		if err == nil {
 			fmt.Fprintf(c.env.stdout, "%s\n%s\n", made.ID.Public(), secret)

@@ -43,8 +43,8 @@ func changeWebhooks(c *call, fn func(*webhook.Service) error) error {
 
 // inFlags names the flag or argument of a refused value.
 func inFlags(err error) error {
-	if bad, ok := errors.AsType[fault.BadField](err); ok && len(bad.At) == 2 {
-		return fmt.Errorf("--%s: needs %s", bad.At[1], bad.Rule)
+	if bad, ok := errors.AsType[fault.BadField](err); ok && len(bad.At) == 1 {
+		return fmt.Errorf("--%s: needs %s", bad.At[0], bad.Rule)
 	}
 	switch fault.ReasonOf(err) {
 	case fault.Unknown:

@@ -12,6 +12,7 @@ import (
 	"seckill/internal/app/server"
 	"seckill/internal/buy/acceptance"
 	"seckill/internal/buy/order"
+	"seckill/internal/buy/orderfacts"
 	"seckill/internal/buy/refusal"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/salestats"
@@ -163,6 +164,9 @@ func newAbsences(cfg *config.Config) *ratelimit.Absences {
 		return ratelimit.Caller{}
 	})
 }
+
+// facts returns what writes events and notices of orders.
+func (b base) facts() order.Facts { return orderfacts.Outbox{Webhooks: b.outbox, Notices: b.notices} }
 
 // scaled grows a timeout inside a request in proportion to the timeout of requests, if
 // that is above its default.

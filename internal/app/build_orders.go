@@ -171,7 +171,7 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 		Cache: cache, Tasks: status.Tasks, Orders: status.Orders, Metrics: b.orderMetrics, Timeout: b.scaled(order.PublishTimeout), Log: b.log,
 	})
 	writer := order.NewWriter(order.WriterConfig{
-		DB: b.svc.db, Publisher: publisher, Outbox: b.outbox, Notices: b.notices, Clock: g.clock, Tracer: b.tracer,
+		DB: b.svc.db, Publisher: publisher, Facts: b.facts(), Clock: g.clock, Tracer: b.tracer,
 		Metrics: b.orderMetrics, Timeout: b.scaled(order.BatchTimeout),
 	})
 	letters := orderintake.NewDeadLetters(orderintake.DeadLettersConfig{

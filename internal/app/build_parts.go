@@ -131,7 +131,7 @@ func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (paymen
 	})
 	topic := payment.Topic(b.keys.Prefix)
 	cfg := payment.Config{
-		DB: b.svc.db, Orders: o.store, Publisher: o.publisher, Outbox: b.outbox, Receipts: in.receipts, Gate: gate, Clock: g.clock, Shared: g.clock, Registerer: b.registry, Log: b.log,
+		DB: b.svc.db, Orders: o.store, Publisher: o.publisher, Facts: b.facts(), Outbox: b.outbox, Receipts: in.receipts, Gate: gate, Clock: g.clock, Shared: g.clock, Registerer: b.registry, Log: b.log,
 		Events: payment.EventStream{Publisher: m.publisher, Topic: topic}, Security: in.security, Inbox: m.inbox, Timeout: b.scaled(payment.ProviderTimeout),
 	}
 	p := payments{}
@@ -254,7 +254,7 @@ func newAdmin(b base, g gates, s stats, in adminParts) (admin, error) {
 		operator: operator.New(operator.Config{
 			DB: b.svc.db, Sales: g.sales, Versions: g.versions, Catalog: g.catalog,
 			Gate: g.gate, Orders: in.orders.store, Gates: in.scheduler.preloader,
-			Stock: g.stock, Payments: in.payments.service, Waitlist: in.waiting.service, Outbox: b.outbox, Feed: s.feed, Inbox: in.messages.inbox, Security: in.accounts.security,
+			Stock: g.stock, Payments: in.payments.service, Waitlist: in.waiting.service, Facts: b.facts(), Outbox: b.outbox, Feed: s.feed, Inbox: in.messages.inbox, Security: in.accounts.security,
 			Tokens: in.accounts.serviceTokens, PaymentWindow: b.cfg.PaymentWindow, Names: names(b.cfg),
 			TwoPersonUnits: b.cfg.TwoPersonUnits, TwoPersonExtension: b.cfg.TwoPersonExtension, Clock: b.clock, Log: b.log,
 		}),

@@ -6,12 +6,14 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 
 	"seckill/internal/app/server"
 	"seckill/internal/buy/admission/path"
 	"seckill/internal/buy/admission/queue"
 	"seckill/internal/buy/admission/risk"
 	"seckill/internal/buy/checkout"
+	"seckill/internal/buy/salestats"
 	"seckill/internal/buy/storefront"
 	"seckill/internal/buy/waitlist"
 	"seckill/internal/identity/account"
@@ -28,6 +30,7 @@ import (
 	"seckill/internal/platform/captcha"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/config"
+	"seckill/internal/platform/id"
 	"seckill/internal/platform/ratelimit"
 	"seckill/web"
 )
@@ -62,10 +65,21 @@ func newShop(b base, g gates, m messages, s stats, in shopParts) shop {
 		checkout: checkout.New(checkout.Config{
 			Catalog: g.catalog, Stock: g.stock, Gate: g.gate, Orders: in.orders.store,
 			Paths: in.admission.paths, Queue: in.admission.queue, Waitlist: in.waiting.service, Tries: tries, Risk: in.admission.risk, Book: book,
-			Counts: s.counts, Users: in.directory,
+			Observer: observer{s.counts}, Users: in.directory,
 		}),
 	}
 }
+
+// observer counts what checkout reports.
+type observer struct{ counts *salestats.Recorder }
+
+// Placed implements checkout.Observer.
+func (o observer) Placed(of id.Sale, in checkout.Attempt, out checkout.Result, took time.Duration, err error) {
+	o.counts.Placed(salestats.Placement{Sale: of, User: in.User, Item: in.Item, Took: took, Replayed: out.Replayed, Err: err})
+}
+
+// PathIssued implements checkout.Observer.
+func (o observer) PathIssued(of id.Sale) { o.counts.Stepped(of, salestats.StepPath, 1) }
 
 // admission holds the checks that a buyer passes before the gate.
 type admission struct {

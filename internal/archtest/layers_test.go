@@ -32,7 +32,7 @@ var rooms = []room{
 	{"internal/outbox", [][]string{{"delivery"}, {"mail", "webhook"}, {"notice"}}},
 	{"internal/identity", [][]string{{"recipient", "servicetoken"}, {"account"}, {"oidc"}}},
 	{"internal/buy", [][]string{
-		{"order", "reservation", "sale"}, {"acceptance", "admission", "refusal", "waitlist"}, {"salestats"}, {"checkout", "orderintake", "storefront"},
+		{"order", "reservation", "sale"}, {"orderfacts", "acceptance", "admission", "refusal", "waitlist"}, {"salestats"}, {"checkout", "orderintake", "storefront"},
 	}},
 	{"internal/pay", [][]string{{"payment", "receipt"}}},
 	{"internal/gate", [][]string{{"audit"}, {"preload", "reconcile"}, {"recordloss"}}},

@@ -32,7 +32,7 @@ var owners = []owner{
 	{
 		"ent",
 		[]string{
-			"ent", "internal/platform/postgres", "internal/buy/sale", "internal/buy/order", "internal/pay/payment", "internal/buy/waitlist", "internal/identity/account", "internal/outbox/webhook", "internal/identity/servicetoken", "internal/identity/recipient", "internal/outbox/mail", "internal/outbox/notice", "internal/pay/receipt", "internal/buy/refusal", "internal/platform/deadletter",
+			"ent", "internal/platform/postgres", "internal/buy/sale", "internal/buy/order", "internal/buy/orderfacts", "internal/pay/payment", "internal/buy/waitlist", "internal/identity/account", "internal/outbox/webhook", "internal/identity/servicetoken", "internal/identity/recipient", "internal/outbox/mail", "internal/outbox/notice", "internal/pay/receipt", "internal/buy/refusal", "internal/platform/deadletter",
 			"internal/gate/preload", "internal/gate/audit", "internal/gate/recordloss", "internal/ops/seed", "internal/app",
 			"internal/staff/operator", "internal/buy/orderintake", "internal/buy/salestats", "internal/staff/report",
 		},
@@ -55,6 +55,14 @@ var owners = []owner{
 	{"github.com/99designs/gqlgen", []string{"graph", "internal/app", "test/bench"}, "domains do not know the API"},
 	{"github.com/alicebob/miniredis", []string{"internal/app"}, "the embedded Redis is for the demo; other packages are given a connection"},
 	{"github.com/alecthomas/kong", []string{"cmd", "internal/platform/config"}, "arguments are parsed at the edge"},
+	{
+		"internal/outbox",
+		[]string{
+			"internal/buy/orderfacts", "internal/buy/sale", "internal/buy/waitlist", "internal/buy/admission/queue", "internal/identity/account", "internal/pay", "internal/gate/preload", "internal/staff", "internal/ops",
+			"internal/app", "graph", "cmd",
+		},
+		"order and checkout do not know who reads what they write: order.Facts, checkout.Observer",
+	},
 	{"internal/testenv", []string{"internal/testdb"}, "it is for tests"},
 	{"internal/testdb", nil, "it is for tests"},
 	{"testing", []string{"internal/testenv", "internal/testdb"}, "it is for tests"},

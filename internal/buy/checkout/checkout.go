@@ -17,7 +17,6 @@ import (
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
-	"seckill/internal/buy/salestats"
 	"seckill/internal/buy/waitlist"
 	"seckill/internal/identity/account"
 	"seckill/internal/identity/recipient"
@@ -38,7 +37,7 @@ type Checkout struct {
 	risk     *risk.Hook
 	book     *recipient.Book
 	users    *account.Directory
-	counts   *salestats.Recorder
+	observer Observer
 }
 
 // Config holds the dependencies of a Checkout.
@@ -54,15 +53,22 @@ type Config struct {
 	Risk     *risk.Hook         // asked about buyers before admission; nil = none
 	Book     *recipient.Book    // for sales whose orders have an address
 	Users    *account.Directory // for sales that require something of an account
-	// Counts counts calls of Place on public items, and issued path tokens.
-	Counts *salestats.Recorder
+	Observer Observer
+}
+
+// Observer receives what buyers did, for the figures of a sale.
+type Observer interface {
+	// Placed receives a call of Place on a public item, and how long it took.
+	Placed(of id.Sale, in Attempt, out Result, took time.Duration, err error)
+	// PathIssued receives a buyer who got a path token without waiting.
+	PathIssued(of id.Sale)
 }
 
 // New returns a Checkout.
 func New(cfg Config) *Checkout {
 	return &Checkout{
 		catalog: cfg.Catalog, stock: cfg.Stock, gate: cfg.Gate, orders: cfg.Orders, paths: cfg.Paths,
-		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, risk: cfg.Risk, book: cfg.Book, users: cfg.Users, counts: cfg.Counts,
+		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, risk: cfg.Risk, book: cfg.Book, users: cfg.Users, observer: cfg.Observer,
 	}
 }
 
@@ -90,11 +96,9 @@ func (c *Checkout) Place(ctx context.Context, in Attempt) (Result, error) {
 		return Result{}, err
 	}
 	began := time.Now()
-	placed, err := c.take(ctx, parent, item, in)
-	c.counts.Placed(salestats.Placement{
-		Sale: parent.ID, User: in.User, Item: in.Item, Took: time.Since(began), Replayed: placed.Replayed, Err: err,
-	})
-	return placed, err
+	result, err := c.take(ctx, parent, item, in)
+	c.observer.Placed(parent.ID, in, result, time.Since(began), err)
+	return result, err
 }
 
 // take checks the StockCache, then the gate in Redis. An offer of the waitlist skips

@@ -9,7 +9,6 @@ import (
 	"seckill/internal/buy/admission/queue"
 	"seckill/internal/buy/admission/risk"
 	"seckill/internal/buy/sale"
-	"seckill/internal/buy/salestats"
 	"seckill/internal/platform/captcha"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
@@ -62,7 +61,7 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 		return Issued{Ticket: ticket}, err
 	}
 	if err == nil {
-		c.counts.Stepped(parent.ID, salestats.StepPath, 1)
+		c.observer.PathIssued(parent.ID)
 	}
 	return Issued{Path: issued}, closedAs(parent, err)
 }

@@ -9,7 +9,6 @@ import (
 	entfulfilment "seckill/ent/fulfilment"
 	"seckill/ent/orderevent"
 	"seckill/internal/identity/recipient"
-	"seckill/internal/outbox/webhook"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
@@ -37,7 +36,7 @@ type Correction struct {
 type Corrections struct {
 	DB        *postgres.DB
 	Publisher *Publisher
-	Outbox    *webhook.Outbox // nil = write no events
+	Facts     Facts // nil = pass nothing on
 	Clock     clock.Clock
 }
 
@@ -114,7 +113,7 @@ func (s Corrections) set(ctx context.Context, tx *ent.Tx, in Correction) (*Order
 	if err != nil {
 		return nil, false, err
 	}
-	return noted, true, writeKind(ctx, tx, s.Outbox, webhook.OrderRecipient, noted)
+	return noted, true, orNone(s.Facts).RecipientChanged(ctx, tx, noted)
 }
 
 // correctable reports whether the recipient of an order may be changed. The goods of an order

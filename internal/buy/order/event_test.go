@@ -11,6 +11,7 @@ import (
 	"seckill/ent"
 	"seckill/ent/webhookevent"
 	"seckill/internal/buy/order"
+	"seckill/internal/buy/orderfacts"
 	"seckill/internal/outbox/webhook"
 	"seckill/internal/platform/id"
 	"seckill/internal/testenv"
@@ -52,8 +53,13 @@ func (e *env) events() (events []event) {
 	return events
 }
 
+// webhooks returns what writes events for other systems.
+func (e *env) webhooks() order.Facts {
+	return orderfacts.Outbox{Webhooks: webhook.NewOutbox(e.clock, nil)}
+}
+
 func (e *env) writerWithEvents() *order.Writer {
-	return order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock, Outbox: webhook.NewOutbox(e.clock, nil), Timeout: testenv.Wait})
+	return order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock, Facts: e.webhooks(), Timeout: testenv.Wait})
 }
 
 func TestABatchOfOrdersWritesItsEvents(t *testing.T) {
@@ -109,7 +115,7 @@ func TestExpiredOrdersWriteTheirEvents(t *testing.T) {
 			o := e.write(w, r).Order
 			orders[o.ID.Public()] = o
 		}
-		expired, err := order.Expire(t.Context(), e.db, webhook.NewOutbox(e.clock, nil), slices.Collect(maps.Values(orders)), e.clock.Now())
+		expired, err := order.Expire(t.Context(), e.db, e.webhooks(), slices.Collect(maps.Values(orders)), e.clock.Now())
 		e.must(err)
 		for _, got := range e.events() {
 			if got.Type != webhook.OrderExpired || got.Data.Status != "EXPIRED" || got.Data.Revision != 2 || orders[got.Data.OrderID] == nil {
@@ -126,11 +132,11 @@ func TestExpiredOrdersWriteTheirEvents(t *testing.T) {
 func TestEveryMoveThatConcernsOthersWritesItsEvent(t *testing.T) {
 	onBoth(t, stock{units: 5, limit: 1}, func(t *testing.T, e *env) {
 		e.subscribe()
-		outbox := webhook.NewOutbox(e.clock, nil)
+		outbox := e.webhooks()
 		o := e.write(e.writer(nil), e.request()).Order
 		for _, to := range []order.Status{order.Paid, order.Refunding, order.Paid, order.Refunding, order.Refunded} {
 			var err error
-			o, err = e.try(order.Move{Order: o, To: to, At: e.clock.Now(), Entry: entryOf(to), Outbox: outbox})
+			o, err = e.try(order.Move{Order: o, To: to, At: e.clock.Now(), Entry: entryOf(to), Facts: outbox})
 			e.must(err)
 		}
 		var kinds []string

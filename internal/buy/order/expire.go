@@ -11,7 +11,6 @@ import (
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/stockmovement"
-	"seckill/internal/outbox/webhook"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
 )
@@ -38,10 +37,10 @@ func (s *Store) Overdue(ctx context.Context, before time.Time, after *Order, lim
 
 // Expire moves many unpaid orders to EXPIRED in one transaction with one update per
 // item; Apply moves one. Orders that another process has moved since they were read, or
-// is moving, are left out. It returns the expired orders. Their events are written to
-// outbox, which may be nil.
-func Expire(ctx context.Context, db *postgres.DB, outbox *webhook.Outbox, overdue []*Order, at time.Time) ([]*Order, error) {
-	x := expiry{dialect: db.Dialect, outbox: outbox, at: instant(at)}
+// is moving, are left out. It returns the expired orders. Their moves are passed
+// to facts, which may be nil.
+func Expire(ctx context.Context, db *postgres.DB, facts Facts, overdue []*Order, at time.Time) ([]*Order, error) {
+	x := expiry{dialect: db.Dialect, facts: orNone(facts), at: instant(at)}
 	var expired []*Order
 	err := db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
 		expired, err = x.expire(ctx, tx, overdue)
@@ -56,7 +55,7 @@ func Expire(ctx context.Context, db *postgres.DB, outbox *webhook.Outbox, overdu
 // expiry is what the steps of Expire share.
 type expiry struct {
 	dialect string
-	outbox  *webhook.Outbox
+	facts   Facts
 	at      time.Time
 }
 
@@ -92,7 +91,7 @@ func (x expiry) expire(ctx context.Context, tx *ent.Tx, overdue []*Order) ([]*Or
 	if err := tx.OrderEvent.CreateBulk(log...).Exec(ctx); err != nil {
 		return nil, err
 	}
-	if err := writeEvents(ctx, tx, x.outbox, PendingPayment, expired...); err != nil {
+	if err := x.facts.Moved(ctx, tx, PendingPayment, expired...); err != nil {
 		return nil, err
 	}
 	for _, item := range sortedIDs(maps.Keys(units)) {

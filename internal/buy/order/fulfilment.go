@@ -9,7 +9,6 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/fulfilment"
-	"seckill/internal/outbox/webhook"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
@@ -67,7 +66,7 @@ func (f Fulfilment) ready() (Fulfilment, error) {
 type Fulfilments struct {
 	DB        *postgres.DB
 	Publisher *Publisher
-	Outbox    *webhook.Outbox // nil = write no events
+	Facts     Facts // nil = pass nothing on
 	Clock     clock.Clock
 }
 
@@ -127,7 +126,7 @@ func (s Fulfilments) set(ctx context.Context, tx *ent.Tx, entry Entry, orderID i
 	if err != nil {
 		return nil, false, fmt.Errorf("write fulfilment of order %s: %w", orderID, err)
 	}
-	return o, true, writeKind(ctx, tx, s.Outbox, webhook.OrderFulfilment, o)
+	return o, true, orNone(s.Facts).FulfilmentChanged(ctx, tx, o)
 }
 
 // Fulfilment returns how far the goods of an order are; nil = the shop has not said.

@@ -13,7 +13,6 @@ import (
 	"seckill/ent/predicate"
 	"seckill/ent/saleitem"
 	"seckill/ent/stockmovement"
-	"seckill/internal/outbox/webhook"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
 )
@@ -33,11 +32,11 @@ type Move struct {
 	Order          *Order // as it was read; its status and version are the guard
 	To             Status
 	At             time.Time
-	KeepUnits      bool            // take the units off the sale instead of returning them, where the table allows it
-	NewReservation *id.Task        // for EXPIRED to PAID: the name of the new reservation in Redis
-	Part           *Part           // for REFUNDING to PAID and to REFUNDED: the refunded units; nil = none, or all units of the order
-	Entry          Entry           // for the order's log
-	Outbox         *webhook.Outbox // for the event of the move; nil = none
+	KeepUnits      bool     // take the units off the sale instead of returning them, where the table allows it
+	NewReservation *id.Task // for EXPIRED to PAID: the name of the new reservation in Redis
+	Part           *Part    // for REFUNDING to PAID and to REFUNDED: the refunded units; nil = none, or all units of the order
+	Entry          Entry    // for the order's log
+	Facts          Facts    // receives the move; nil = pass nothing on
 }
 
 // Part is a refund of some units of an order.
@@ -66,7 +65,7 @@ func (m Move) edge() (edge, int, error) {
 	return edge{}, 0, fmt.Errorf("order %s: no refund of %d of %d units from %s to %s", m.Order.ID, m.Part.Units, left, m.Order.Status, m.To)
 }
 
-// Apply changes an order's state, moves its units and writes its log and its event in the
+// Apply changes an order's state, moves its units and writes its log and its facts in the
 // caller's transaction: a compare-and-set on status and version, a line in each log, and a
 // guarded update of the item, which is locked last. When units return to stock, the row
 // marks them as due in Redis. It returns the order after the move. A move that is not
@@ -99,10 +98,11 @@ func Apply(ctx context.Context, tx *ent.Tx, m Move) (*Order, error) {
 	if err := Log(ctx, tx, moved, m.At, m.Entry); err != nil {
 		return nil, err
 	}
+	facts := orNone(m.Facts)
 	if stock.refunds() {
-		err = writeRefund(ctx, tx, m.Outbox, moved, units)
+		err = facts.Refunded(ctx, tx, moved, units)
 	} else {
-		err = writeEvents(ctx, tx, m.Outbox, m.Order.Status, moved)
+		err = facts.Moved(ctx, tx, m.Order.Status, moved)
 	}
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func Apply(ctx context.Context, tx *ent.Tx, m Move) (*Order, error) {
 	if stock != Reacquire {
 		return moved, nil
 	}
-	return moved, WriteLowStock(ctx, tx, m.Outbox, moved.Item, LostUnits{Available: moved.Quantity, At: moved.UpdatedAt})
+	return moved, facts.UnitsLost(ctx, tx, moved.Item, LostUnits{Available: moved.Quantity, At: moved.UpdatedAt})
 }
 
 // Note writes to an order's log what its buyer must see although the state does not

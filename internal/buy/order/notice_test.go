@@ -8,6 +8,7 @@ import (
 	"seckill/ent"
 	"seckill/ent/noticefact"
 	"seckill/internal/buy/order"
+	"seckill/internal/buy/orderfacts"
 	"seckill/internal/outbox/notice"
 	"seckill/internal/platform/id"
 	"seckill/internal/testenv"
@@ -38,7 +39,7 @@ func (e *env) facts(due map[noticefact.Kind]time.Time) map[noticefact.Kind][]id.
 
 func TestOrdersWriteTheFactsForTheirNoticesInTheirTransaction(t *testing.T) {
 	onBoth(t, stock{units: 4, limit: 1}, func(t *testing.T, e *env) {
-		w := order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock, Notices: notice.NewOutbox(3*time.Minute, false), Timeout: testenv.Wait})
+		w := order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock, Facts: orderfacts.Outbox{Notices: notice.NewOutbox(3*time.Minute, false)}, Timeout: testenv.Wait})
 		now := e.clock.Now()
 		due := map[noticefact.Kind]time.Time{noticefact.KindORDER_PLACED: now, noticefact.KindPAYMENT_DEADLINE: now.Add(12 * time.Minute)}
 		requests := e.requests(6) // two more than there are units

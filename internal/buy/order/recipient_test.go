@@ -95,7 +95,7 @@ func TestACorrectionOfAnAddressIsOneEventWithTheNewRecipient(t *testing.T) {
 		r := e.requestOf(id.New[id.User](), 1)
 		home := e.lives(r.User, "1 First Road").Recipient
 		o := e.write(e.writerWithEvents(), r).Order
-		corrections := order.Corrections{DB: e.db, Outbox: webhook.NewOutbox(e.clock, nil), Clock: e.clock}
+		corrections := order.Corrections{DB: e.db, Facts: e.webhooks(), Clock: e.clock}
 		correct := func(by id.User, street string) error {
 			to := home
 			to.Street = street

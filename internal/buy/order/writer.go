@@ -17,8 +17,6 @@ import (
 	"seckill/ent"
 	"seckill/ent/saleitem"
 	"seckill/ent/stockmovement"
-	"seckill/internal/outbox/notice"
-	"seckill/internal/outbox/webhook"
 	"seckill/internal/platform/batch"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/fault"
@@ -53,8 +51,7 @@ var ErrSuperseded = errors.New("the gate of this order was rebuilt")
 type WriterConfig struct {
 	DB        *postgres.DB
 	Publisher *Publisher      // nil = publish nothing
-	Outbox    *webhook.Outbox // nil = write no events
-	Notices   *notice.Outbox  // nil = buyers get no notices
+	Facts     Facts           // nil = pass nothing on
 	Clock     clock.Clock     // nil = clock.System
 	Tracer    *tracing.Tracer // nil = trace nothing
 	Metrics   *Metrics        // nil = count nothing
@@ -71,8 +68,7 @@ type Writer struct {
 	clock     clock.Clock
 	metrics   *Metrics
 	tracer    *tracing.Tracer
-	outbox    *webhook.Outbox
-	notices   *notice.Outbox
+	facts     Facts
 	terms     *termsCache
 	rows      inserter
 	maxBatch  int // requests of one transaction
@@ -98,7 +94,7 @@ type Result struct {
 func NewWriter(cfg WriterConfig) *Writer {
 	w := &Writer{
 		db: cfg.DB, publisher: cfg.Publisher, clock: cfg.Clock, rows: arrays{}, maxBatch: maxBatch,
-		metrics: cfg.Metrics, tracer: cfg.Tracer, outbox: cfg.Outbox, notices: cfg.Notices, terms: newTermsCache(cfg.DB),
+		metrics: cfg.Metrics, tracer: cfg.Tracer, facts: orNone(cfg.Facts), terms: newTermsCache(cfg.DB),
 	}
 	if w.clock == nil {
 		w.clock = clock.System{}
@@ -253,12 +249,11 @@ var errNeedsOneByOne = errors.New("batch must be decided order by order")
 // orderBatch is the work of one transaction. A new one is made for each attempt, because a
 // transaction may run several times.
 type orderBatch struct {
-	rows    inserter
-	outbox  *webhook.Outbox
-	notices *notice.Outbox
-	now     time.Time
-	terms   map[id.Item]terms
-	ends    map[id.Task]Result
+	rows  inserter
+	facts Facts
+	now   time.Time
+	terms map[id.Item]terms
+	ends  map[id.Task]Result
 	// superseded are the tasks that were not decided, because their gate was rebuilt.
 	superseded []id.Task
 
@@ -267,7 +262,7 @@ type orderBatch struct {
 }
 
 func (w *Writer) newBatch(known map[id.Item]terms, size int) *orderBatch {
-	return &orderBatch{rows: w.rows, outbox: w.outbox, notices: w.notices, now: instant(w.clock.Now()), terms: known, ends: make(map[id.Task]Result, size)}
+	return &orderBatch{rows: w.rows, facts: w.facts, now: instant(w.clock.Now()), terms: known, ends: make(map[id.Task]Result, size)}
 }
 
 // persist ends every request in one transaction. It takes the fast path when all
@@ -353,22 +348,10 @@ func (b *orderBatch) insertOrders(ctx context.Context, tx *ent.Tx, requests []Re
 	if err := b.copyRecipients(ctx, tx, orders); err != nil {
 		return err
 	}
-	if err := writeEvents(ctx, tx, b.outbox, "", orders...); err != nil {
-		return err
-	}
-	if err := b.notices.OrdersPlaced(ctx, tx, placed(orders)); err != nil {
+	if err := b.facts.Moved(ctx, tx, "", orders...); err != nil {
 		return err
 	}
 	return b.takeStock(ctx, tx, orders)
-}
-
-// placed returns orders as notices need them.
-func placed(orders []*Order) []notice.Placed {
-	out := make([]notice.Placed, len(orders))
-	for i, o := range orders {
-		out[i] = notice.Placed{Order: o.ID, User: o.User, At: o.CreatedAt, Deadline: *o.PaymentDeadline}
-	}
-	return out
 }
 
 // taking is the units that fresh orders take from one item.
@@ -407,7 +390,7 @@ func (b *orderBatch) takeStock(ctx context.Context, tx *ent.Tx, orders []*Order)
 		if changed == 0 {
 			return errNeedsOneByOne
 		}
-		if err := WriteLowStock(ctx, tx, b.outbox, item, LostUnits{Available: t.units, At: b.now}); err != nil {
+		if err := b.facts.UnitsLost(ctx, tx, item, LostUnits{Available: t.units, At: b.now}); err != nil {
 			return err
 		}
 	}

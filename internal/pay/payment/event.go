@@ -10,9 +10,9 @@ import (
 	"seckill/internal/platform/money"
 )
 
-// apply moves an order and writes its event for other systems.
+// apply moves an order and passes the move on.
 func (s *Service) apply(ctx context.Context, tx *ent.Tx, m order.Move) (*order.Order, error) {
-	m.Outbox = s.outbox
+	m.Facts = s.facts
 	return order.Apply(ctx, tx, m)
 }
 

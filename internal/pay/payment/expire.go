@@ -119,7 +119,7 @@ func (s *Service) expire(ctx context.Context, free []*order.Order, counts map[st
 	if len(free) == 0 {
 		return nil
 	}
-	expired, err := order.Expire(ctx, s.db, s.outbox, free, s.clock.Now())
+	expired, err := order.Expire(ctx, s.db, s.facts, free, s.clock.Now())
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"seckill/ent"
 	"seckill/ent/sale"
 	"seckill/internal/buy/order"
+	"seckill/internal/buy/orderfacts"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/outbox/webhook"
 	"seckill/internal/pay/payment"
@@ -172,7 +173,7 @@ func (s *shop) restart() {
 		Cache: order.NewCache(s.conn, s.keys.Tasks, s.clock), Orders: s.published.publish, Timeout: testenv.Wait, Log: quiet,
 	})
 	s.pay = payment.New(payment.Config{
-		DB: s.db, Orders: s.orders, Publisher: publisher, Outbox: webhook.NewOutbox(s.clock, nil), Gate: s.flaky, Providers: []payment.Provider{cmp.Or(s.provider, payment.Provider(s.flaky))},
+		DB: s.db, Orders: s.orders, Publisher: publisher, Facts: orderfacts.Outbox{Webhooks: webhook.NewOutbox(s.clock, nil)}, Outbox: webhook.NewOutbox(s.clock, nil), Gate: s.flaky, Providers: []payment.Provider{cmp.Or(s.provider, payment.Provider(s.flaky))},
 		Timeout: testenv.Wait, Patience: testenv.Wait, Clock: s.clock, Registerer: s.registerer, Log: quiet, Security: s, Events: s,
 	})
 	s.returner = order.OrderReturns(s.db, func(ctx context.Context, reservations []order.Reservation) (building []id.Item, err error) {

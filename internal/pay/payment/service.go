@@ -52,6 +52,7 @@ type Config struct {
 	DB        *postgres.DB
 	Orders    *order.Store
 	Publisher *order.Publisher
+	Facts     order.Facts     // of orders; nil = pass nothing on
 	Outbox    *webhook.Outbox // nil = events for other systems are not written
 	Receipts  Receipts        // nil = buyers get none
 	Gate      Gate
@@ -98,6 +99,7 @@ type Service struct {
 	db        *postgres.DB
 	orders    *order.Store
 	publisher *order.Publisher
+	facts     order.Facts
 	outbox    *webhook.Outbox
 	receipts  Receipts
 	gate      Gate
@@ -119,7 +121,7 @@ type Service struct {
 // New returns a service.
 func New(cfg Config) *Service {
 	s := &Service{
-		db: cfg.DB, orders: cfg.Orders, publisher: cfg.Publisher, outbox: cfg.Outbox, receipts: cfg.Receipts, gate: cfg.Gate, providers: map[string]Provider{}, offered: cfg.Providers,
+		db: cfg.DB, orders: cfg.Orders, publisher: cfg.Publisher, facts: cfg.Facts, outbox: cfg.Outbox, receipts: cfg.Receipts, gate: cfg.Gate, providers: map[string]Provider{}, offered: cfg.Providers,
 		events: cfg.Events, inbox: cfg.Inbox, timeout: cmp.Or(cfg.Timeout, ProviderTimeout), patience: cmp.Or(cfg.Patience, defaultPatience), expiry: expiryScan{batches: maxExpireBatches}, clock: cfg.Clock, shared: cfg.Shared,
 		metrics: newMetrics(cfg.Registerer), log: cfg.Log,
 	}

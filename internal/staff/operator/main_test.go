@@ -16,6 +16,7 @@ import (
 
 	"seckill/ent"
 	"seckill/internal/buy/order"
+	"seckill/internal/buy/orderfacts"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
 	"seckill/internal/gate/preload"
@@ -127,6 +128,7 @@ func (e *env) config(versions *sale.Versions) operator.Config {
 		DB: e.db, Sales: e.sales, Versions: versions, Catalog: e.catalog,
 		Gate: reservation.NewGate(reservation.GateConfig{Client: e.conn.Script, Keys: e.keys, Timeout: testenv.Wait}), Orders: e.orders,
 		Gates:    e.pre,
+		Facts:    orderfacts.Outbox{Webhooks: webhook.NewOutbox(e.clock, nil)},
 		Outbox:   webhook.NewOutbox(e.clock, nil),
 		Payments: e.pays,
 		Feed:     e,

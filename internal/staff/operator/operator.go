@@ -63,6 +63,7 @@ type Config struct {
 	Stock    *reservation.StockCache
 	Payments *payment.Service
 	Waitlist *waitlist.Service
+	Facts    order.Facts           // of stock
 	Outbox   *webhook.Outbox       // nil = events for other systems are not written
 	Feed     Feed                  // nil = log entries are not published
 	Inbox    Inbox                 // nil = changes are not reported

@@ -197,7 +197,7 @@ func (s *Service) writeStock(ctx context.Context, by sale.Actor, v *sale.Sale, a
 		case act.Units > 0:
 			return nil
 		}
-		return order.WriteLowStock(ctx, tx, s.cfg.Outbox, act.Item, order.LostUnits{Available: -act.Units, Total: -act.Units, At: c.At})
+		return s.cfg.Facts.UnitsLost(ctx, tx, act.Item, order.LostUnits{Available: -act.Units, Total: -act.Units, At: c.At})
 	})
 	if err != nil {
 		return err

@@ -1,4 +1,10 @@
-package order
+// Package orderfacts passes on what happened to orders and stock: it writes the events for
+// other systems and the facts for notices, in the transaction in which it happened. It owns
+// the form of these events.
+//
+// It does not own their delivery (packages webhook and notice) or the orders (package order,
+// which knows only the interface order.Facts).
+package orderfacts
 
 import (
 	"context"
@@ -8,7 +14,9 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/fulfilment"
+	"seckill/internal/buy/order"
 	"seckill/internal/identity/recipient"
+	"seckill/internal/outbox/notice"
 	"seckill/internal/outbox/webhook"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/money"
@@ -19,24 +27,24 @@ const lowShare = 10
 
 // eventData is an order as other systems receive it. Fields are only ever added.
 type eventData struct {
-	OrderID         string      `json:"orderId"`
-	Number          string      `json:"number"`
-	Type            Kind        `json:"type"`
-	SaleID          string      `json:"saleId"`
-	ItemID          string      `json:"itemId"`
-	BuyerID         string      `json:"buyerId"`
-	Status          Status      `json:"status"`
-	Quantity        int         `json:"quantity"`
-	UnitPrice       eventAmount `json:"unitPrice"`
-	Total           eventAmount `json:"total"`
-	Revision        int64       `json:"revision"`
-	PlacedAt        time.Time   `json:"placedAt"`
-	PaymentDeadline *time.Time  `json:"paymentDeadline,omitempty"`
-	PaidAt          *time.Time  `json:"paidAt,omitempty"`
+	OrderID         string       `json:"orderId"`
+	Number          string       `json:"number"`
+	Type            order.Kind   `json:"type"`
+	SaleID          string       `json:"saleId"`
+	ItemID          string       `json:"itemId"`
+	BuyerID         string       `json:"buyerId"`
+	Status          order.Status `json:"status"`
+	Quantity        int          `json:"quantity"`
+	UnitPrice       eventAmount  `json:"unitPrice"`
+	Total           eventAmount  `json:"total"`
+	Revision        int64        `json:"revision"`
+	PlacedAt        time.Time    `json:"placedAt"`
+	PaymentDeadline *time.Time   `json:"paymentDeadline,omitempty"`
+	PaidAt          *time.Time   `json:"paidAt,omitempty"`
 	// Recipient is to whom the order goes, where its sale requires an address.
 	Recipient  *recipient.Recipient `json:"recipient,omitempty"`
 	Fulfilment *eventFulfilment     `json:"fulfilment,omitempty"`
-	Metadata   Metadata             `json:"metadata,omitempty"`
+	Metadata   order.Metadata       `json:"metadata,omitempty"`
 	// RefundedQuantity and RefundedAmount are what went back so far.
 	RefundedQuantity int          `json:"refundedQuantity,omitempty"`
 	RefundedAmount   *eventAmount `json:"refundedAmount,omitempty"`
@@ -51,10 +59,10 @@ type eventRefund struct {
 
 // eventFulfilment is how far the goods of an order are, as other systems receive it.
 type eventFulfilment struct {
-	State       FulfilmentState `json:"state"`
-	Carrier     string          `json:"carrier,omitempty"`
-	TrackingURL string          `json:"trackingUrl,omitempty"`
-	UpdatedAt   time.Time       `json:"updatedAt"`
+	State       order.FulfilmentState `json:"state"`
+	Carrier     string                `json:"carrier,omitempty"`
+	TrackingURL string                `json:"trackingUrl,omitempty"`
+	UpdatedAt   time.Time             `json:"updatedAt"`
 }
 
 // eventAmount is an amount as other systems receive it, and as the API returns it.
@@ -67,43 +75,64 @@ func amountOf(minor int64, currency string) eventAmount {
 	return eventAmount{money.Amount{Minor: minor, Currency: currency}.Decimal(), currency}
 }
 
+// Outbox implements order.Facts. Either field may be nil.
+type Outbox struct {
+	Webhooks *webhook.Outbox
+	Notices  *notice.Outbox
+}
+
+var _ order.Facts = Outbox{}
+
+// Moved writes the events of orders that made the same move; new orders move from "".
+func (o Outbox) Moved(ctx context.Context, tx *ent.Tx, from order.Status, orders ...*order.Order) error {
+	if kind := eventOf(from, orders[0].Status); kind != "" {
+		if err := o.write(ctx, tx, change{kind: kind}, orders...); err != nil {
+			return err
+		}
+	}
+	if from != "" {
+		return nil
+	}
+	placed := make([]notice.Placed, len(orders))
+	for i, o := range orders {
+		placed[i] = notice.Placed{Order: o.ID, User: o.User, At: o.CreatedAt, Deadline: *o.PaymentDeadline}
+	}
+	return o.Notices.OrdersPlaced(ctx, tx, placed)
+}
+
+// Refunded writes the event of a refund of some or all units.
+func (o Outbox) Refunded(ctx context.Context, tx *ent.Tx, of *order.Order, units int) error {
+	refund := &eventRefund{Quantity: units, Amount: amountOf(of.UnitPriceMinor*int64(units), of.Currency)}
+	return o.write(ctx, tx, change{webhook.OrderRefunded, refund}, of)
+}
+
+// RecipientChanged writes the event of a corrected address.
+func (o Outbox) RecipientChanged(ctx context.Context, tx *ent.Tx, of *order.Order) error {
+	return o.write(ctx, tx, change{kind: webhook.OrderRecipient}, of)
+}
+
+// FulfilmentChanged writes the event of goods on their way.
+func (o Outbox) FulfilmentChanged(ctx context.Context, tx *ent.Tx, of *order.Order) error {
+	return o.write(ctx, tx, change{kind: webhook.OrderFulfilment}, of)
+}
+
 // eventOf returns the kind of event of a move; "" = none. A new order moves from "".
-func eventOf(from, to Status) webhook.Kind {
+func eventOf(from, to order.Status) webhook.Kind {
 	switch to {
-	case PendingPayment:
+	case order.PendingPayment:
 		return webhook.OrderPlaced
-	case Paid:
-		if from == Refunding { // the refund was rejected
+	case order.Paid:
+		if from == order.Refunding { // the refund was rejected
 			return ""
 		}
 		return webhook.OrderPaid
-	case Expired:
+	case order.Expired:
 		return webhook.OrderExpired
-	case Cancelled:
+	case order.Cancelled:
 		return webhook.OrderCancelled
-	case Refunding, Refunded: // see writeRefund
+	case order.Refunding, order.Refunded: // see Refunded
 	}
 	return ""
-}
-
-// writeEvents writes the events of orders that made the same move, in its transaction.
-func writeEvents(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, from Status, orders ...*Order) error {
-	kind := eventOf(from, orders[0].Status)
-	if kind == "" {
-		return nil
-	}
-	return writeKind(ctx, tx, outbox, kind, orders...)
-}
-
-// writeRefund writes the event of a refund of some or all units, in the transaction of its move.
-func writeRefund(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, o *Order, units int) error {
-	refund := &eventRefund{Quantity: units, Amount: amountOf(o.UnitPriceMinor*int64(units), o.Currency)}
-	return change{webhook.OrderRefunded, refund}.write(ctx, tx, outbox, o)
-}
-
-// writeKind writes events of one kind.
-func writeKind(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, kind webhook.Kind, orders ...*Order) error {
-	return change{kind: kind}.write(ctx, tx, outbox, orders...)
 }
 
 // change is what an event is about.
@@ -114,8 +143,8 @@ type change struct {
 
 // write writes an event of the change for each order. It reads what belongs to the orders
 // only when another system receives the events.
-func (c change) write(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, orders ...*Order) error {
-	if wants, err := outbox.Wants(ctx, tx, c.kind); err != nil || !wants {
+func (o Outbox) write(ctx context.Context, tx *ent.Tx, c change, orders ...*order.Order) error {
+	if wants, err := o.Webhooks.Wants(ctx, tx, c.kind); err != nil || !wants {
 		return err
 	}
 	ids := make([]id.Order, len(orders))
@@ -130,11 +159,11 @@ func (c change) write(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, o
 	if err != nil {
 		return fmt.Errorf("read fulfilments of orders: %w", err)
 	}
-	metadata, err := MetadataOf(ctx, tx.OrderMetadata, ids...)
+	metadata, err := order.MetadataOf(ctx, tx.OrderMetadata, ids...)
 	if err != nil {
 		return err
 	}
-	return outbox.Write(ctx, tx, c.kind, func() []webhook.Event {
+	return o.Webhooks.Write(ctx, tx, c.kind, func() []webhook.Event {
 		events := make([]webhook.Event, len(orders))
 		for i, o := range orders {
 			data := eventDataOf(o)
@@ -144,7 +173,7 @@ func (c change) write(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, o
 			}
 			if at := slices.IndexFunc(fulfilments, func(row *ent.Fulfilment) bool { return row.ID == o.ID }); at >= 0 {
 				row := fulfilments[at]
-				data.Fulfilment = &eventFulfilment{FulfilmentState(row.State), row.Carrier, row.TrackingURL, row.UpdatedAt.UTC()}
+				data.Fulfilment = &eventFulfilment{order.FulfilmentState(row.State), row.Carrier, row.TrackingURL, row.UpdatedAt.UTC()}
 			}
 			events[i] = webhook.Event{Kind: c.kind, Subject: data.OrderID, At: o.UpdatedAt, Data: data}
 		}
@@ -152,7 +181,7 @@ func (c change) write(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, o
 	})
 }
 
-func eventDataOf(o *Order) eventData {
+func eventDataOf(o *order.Order) eventData {
 	data := eventData{
 		OrderID: o.ID.Public(), Number: o.Number, Type: o.Kind, SaleID: o.Sale.Public(), ItemID: o.Item.Public(),
 		BuyerID: o.User.Public(), Status: o.Status, Quantity: o.Quantity,
@@ -176,18 +205,10 @@ type stockData struct {
 	Revision  int64  `json:"revision"`
 }
 
-// LostUnits are units that an item lost at a time.
-type LostUnits struct {
-	Available int // units that are no longer available
-	Total     int // units that left the item
-	At        time.Time
-}
-
-// WriteLowStock writes an event when the units that an item just lost took its available
-// units to a tenth of the total or below, in the caller's transaction. The item's row is
-// locked.
-func WriteLowStock(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, item id.Item, lost LostUnits) error {
-	wants, err := outbox.Wants(ctx, tx, webhook.StockLow)
+// UnitsLost writes an event when the units that an item just lost took its available units to
+// a tenth of the total or below. The item's row is locked.
+func (o Outbox) UnitsLost(ctx context.Context, tx *ent.Tx, item id.Item, lost order.LostUnits) error {
+	wants, err := o.Webhooks.Wants(ctx, tx, webhook.StockLow)
 	if err != nil || !wants {
 		return err
 	}
@@ -198,7 +219,7 @@ func WriteLowStock(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, item
 	if !isLow(row.Available, row.Total) || isLow(row.Available+lost.Available, row.Total+lost.Total) {
 		return nil
 	}
-	return outbox.Write(ctx, tx, webhook.StockLow, func() []webhook.Event {
+	return o.Webhooks.Write(ctx, tx, webhook.StockLow, func() []webhook.Event {
 		return []webhook.Event{{Kind: webhook.StockLow, Subject: item.Public(), At: lost.At, Data: stockData{
 			SaleID: row.SaleID.Public(), ItemID: item.Public(), Available: row.Available, Total: row.Total, Revision: row.Revision,
 		}}}
