@@ -44,7 +44,7 @@ func TestTheHelpOfServeListsEverySettingAndItsVariable(t *testing.T) {
 	}
 	help := strings.Join(strings.Fields(command(t, nil, "serve", "--help").stdout), " ")
 	for _, s := range settings {
-		if !strings.Contains(help, "--"+s.Flag) || !strings.Contains(help, "["+s.Env+"]") {
+		if !strings.Contains(help, "--"+s.Flag) || !strings.Contains(help, "["+config.Name(s.Flag)+"]") {
 			t.Errorf("%s is missing", s.Flag)
 		}
 	}

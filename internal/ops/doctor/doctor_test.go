@@ -50,13 +50,19 @@ func TestFewOpenFilesAreWarnedOf(t *testing.T) {
 	wants(t, check(t, d), "config", doctor.Warning, "SECKILL_MAX_SOCKETS is 20000, but 1024 open files allow 576 sockets")
 }
 
+// deps returns an installation with further variables and flags.
 func deps(t *testing.T, database, redis string, extra ...string) doctor.Deps {
 	t.Helper()
 	vars := map[string]string{"SECKILL_DATABASE_URL": database, "SECKILL_REDIS_URL": redis, "SECKILL_JWT_KEY": key, "SECKILL_SANDBOX": "trial"}
+	var args []string
 	for i := 0; i < len(extra); i += 2 {
-		vars[extra[i]] = extra[i+1]
+		if strings.HasPrefix(extra[i], config.EnvPrefix) {
+			vars[extra[i]] = extra[i+1]
+		} else {
+			args = append(args, "--"+extra[i]+"="+extra[i+1])
+		}
 	}
-	cfg, settings, err := config.Parse(nil, func(name string) (string, bool) { v, ok := vars[name]; return v, ok })
+	cfg, settings, err := config.Parse(args, func(name string) (string, bool) { v, ok := vars[name]; return v, ok })
 	if err != nil {
 		t.Fatal(err)
 	}

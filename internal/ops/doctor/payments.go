@@ -27,7 +27,7 @@ func (r *report) payments(ctx context.Context, d Deps) {
 		r.add(areaPayments, OK, "SECKILL_SANDBOX=trial: orders can be paid without money, and every page says so; set it to off before the first real sale")
 	}
 	if cfg.Production() && strings.Contains(cfg.StripeKey.Reveal(), "_test_") {
-		r.add(areaPayments, Warning, "SECKILL_STRIPE_KEY is a key of test mode: anyone can pay orders with a test card")
+		r.add(areaPayments, Warning, "payments.stripe.key is a key of test mode: anyone can pay orders with a test card")
 	}
 	base := strings.TrimSuffix(cfg.PublicURL, "/")
 	providers, err := setup.Providers(cfg, base, d.Clock)

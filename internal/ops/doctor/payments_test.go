@@ -16,7 +16,7 @@ import (
 func cards(t *testing.T, key, public string) doctor.Deps {
 	t.Helper()
 	return deps(t, testdb.PostgresURL(t), testenv.RedisURL(t), "SECKILL_SANDBOX", "off",
-		"SECKILL_STRIPE_KEY", key, "SECKILL_STRIPE_WEBHOOK_SECRET", "whsec_1", "SECKILL_PUBLIC_URL", public)
+		"payments.stripe.key", key, "payments.stripe.webhook-secret", "whsec_1", "SECKILL_PUBLIC_URL", public)
 }
 
 func TestDoctorNamesTheAddressForStripeAndWarnsOfTestKeys(t *testing.T) {
@@ -38,7 +38,7 @@ func TestDoctorNamesTheAddressForStripeAndWarnsOfTestKeys(t *testing.T) {
 		}
 	}
 	trial := check(t, cards(t, "sk_test_1", "http://shop.example.com"))
-	wants(t, trial, "payments", doctor.Warning, "SECKILL_STRIPE_KEY is a key of test mode")
+	wants(t, trial, "payments", doctor.Warning, "payments.stripe.key is a key of test mode")
 	wants(t, trial, "payments", doctor.Warning, "SECKILL_PUBLIC_URL is not https")
 }
 
@@ -57,7 +57,7 @@ func TestKeysThatCannotBeReadAreAnError(t *testing.T) {
 	t.Parallel()
 	keys := providertest.TestKeys()
 	d := deps(t, testdb.PostgresURL(t), testenv.RedisURL(t), "SECKILL_PUBLIC_URL", "http://shop.example.com",
-		"SECKILL_ALIPAY_APP_ID", "2021", "SECKILL_ALIPAY_KEY", providertest.PrivatePEM(keys.Merchant), "SECKILL_ALIPAY_PUBLIC_KEY", "not a key")
+		"payments.alipay.app-id", "2021", "payments.alipay.key", providertest.PrivatePEM(keys.Merchant), "payments.alipay.public-key", "not a key")
 	wants(t, check(t, d), "payments", doctor.Error, "a key of a payment provider cannot be read: alipay: public key of Alipay")
 }
 

@@ -132,8 +132,13 @@ func TestSecretsMayBeInFiles(t *testing.T) {
 		t.Errorf("key of %d bytes, %d previous keys", len(c.JWTKey), len(c.JWTPreviousKeys))
 	}
 	pem := "-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----"
-	if c, _, err := Parse(nil, env("SECKILL_ALIPAY_KEY_FILE", write(t, pem+"\n"))); err != nil || c.AlipayKey.Reveal() != pem {
+	file := write(t, "[payments.alipay]\nkey_file = '"+write(t, pem+"\n")+"'\n")
+	if c, settings, err := Parse([]string{"--config", file}, env()); err != nil || c.AlipayKey.Reveal() != pem || find(t, settings, "payments.alipay.key").Origin != Origin(file+": payments.alipay.key_file") {
 		t.Errorf("a key of several lines: %v", err)
+	}
+	both := write(t, "[payments.stripe]\nkey = 'sk_1'\nkey_file = '"+key+"'\n")
+	if _, _, err := Parse([]string{"--config", both}, env()); err == nil || err.Error() != both+": payments.stripe.key and "+both+": payments.stripe.key_file are both set: unset one" {
+		t.Errorf("a key and its file: %v", err)
 	}
 	if origin := find(t, settings, "jwt-key").Origin; origin != "SECKILL_JWT_KEY_FILE" {
 		t.Errorf("the key comes from %q", origin)
@@ -178,6 +183,23 @@ func TestEveryMistakeIsOneLineWithItsPlace(t *testing.T) {
 		"SECKILL_PAYMENT_WINDOW: ", `SECKILL_PROFILE: "test" is not one of production, development`, "SECKILL_LOG_LEVEL: ",
 	} {
 		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in:\n%v", want, err)
+		}
+	}
+}
+
+func TestAnUnknownKeyOfATableIsRefusedWithTheNearest(t *testing.T) {
+	t.Parallel()
+	file := write(t, "[payments.stripe]\nweb_hook_secret = 'whsec_1'\nkey_id = 'x'\n[payments.wechat]\nh5_file = 'x'\n[payments.sofort]\nkey = 'x'\n")
+	_, _, err := Parse([]string{"--config", file}, env())
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for key, nearest := range map[string]string{
+		"payments.stripe.web_hook_secret": "payments.stripe.webhook_secret", "payments.stripe.key_id": "payments.stripe.key",
+		"payments.wechat.h5_file": "payments.wechat.h5", "payments.sofort.key": "payments.stripe.key",
+	} {
+		if want := file + `: there is no setting "` + key + `"; the nearest is "` + nearest + `"`; !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in:\n%v", want, err)
 		}
 	}

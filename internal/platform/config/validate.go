@@ -197,13 +197,13 @@ func (p *Problems) media(place string) {
 
 // outside checks the addresses of services of others that the gate asks.
 func (p *Problems) outside(c *Config) {
-	for flag, text := range map[string]string{"captcha-verify-url": c.CaptchaVerifyURL, "risk-url": c.RiskURL} {
+	for flag, text := range map[string]string{"captcha.verify-url": c.CaptchaVerifyURL, "risk-url": c.RiskURL} {
 		if u, err := url.Parse(text); text != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
 			p.add(flag, "is no address: write https://host/path")
 		}
 	}
 	if c.CaptchaVerifyURL != "" && (c.CaptchaSecret == "" || c.CaptchaSiteKey == "") {
-		p.add("captcha-verify-url", "is set without SECKILL_CAPTCHA_SECRET and SECKILL_CAPTCHA_SITE_KEY: the operator of the captcha gives you both")
+		p.add("captcha.verify-url", "is set without captcha.secret and captcha.site_key: the operator of the captcha gives you both")
 	}
 	p.widget(c)
 }
@@ -222,23 +222,23 @@ func (p *Problems) widget(c *Config) {
 	}
 	if c.CaptchaScriptURL == "" {
 		if len(c.CaptchaOrigins) > 0 {
-			p.add("captcha-origins", "is set without SECKILL_CAPTCHA_SCRIPT_URL: give the address of the widget's script")
+			p.add("captcha.origins", "is set without captcha.script_url: give the address of the widget's script")
 		}
 		return
 	}
 	if c.CaptchaVerifyURL == "" {
-		p.add("captcha-script-url", "is set without SECKILL_CAPTCHA_VERIFY_URL: give the address that verifies the answers")
+		p.add("captcha.script-url", "is set without captcha.verify_url: give the address that verifies the answers")
 	}
 	sources := c.CaptchaSources()
 	if len(sources) == 0 || !fits(sources[0]) {
-		p.add("captcha-script-url", "is no address of a script: write https://host/api.js")
+		p.add("captcha.script-url", "is no address of a script: write https://host/api.js")
 	}
 	if len(c.CaptchaOrigins) > maxCaptchaOrigins {
-		p.add("captcha-origins", "has %d origins: give at most %d", len(c.CaptchaOrigins), maxCaptchaOrigins)
+		p.add("captcha.origins", "has %d origins: give at most %d", len(c.CaptchaOrigins), maxCaptchaOrigins)
 	}
 	for _, origin := range c.CaptchaOrigins {
 		if !fits(origin) {
-			p.add("captcha-origins", "has %q, which is not an origin: write https://check.example or https://*.check.example", origin)
+			p.add("captcha.origins", "has %q, which is not an origin: write https://check.example or https://*.check.example", origin)
 		}
 	}
 }
