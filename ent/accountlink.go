@@ -178,6 +178,3 @@ func (_m *AccountLink) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// AccountLinks is a parsable slice of AccountLink.
-type AccountLinks []*AccountLink

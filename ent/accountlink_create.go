@@ -28,14 +28,6 @@ func (_c *AccountLinkCreate) SetUserID(v typedid.User) *AccountLinkCreate {
 	return _c
 }
 
-// SetNillableUserID sets the "user_id" field if the given value is not nil.
-func (_c *AccountLinkCreate) SetNillableUserID(v *typedid.User) *AccountLinkCreate {
-	if v != nil {
-		_c.SetUserID(*v)
-	}
-	return _c
-}
-
 // SetPurpose sets the "purpose" field.
 func (_c *AccountLinkCreate) SetPurpose(v accountlink.Purpose) *AccountLinkCreate {
 	_c.mutation.SetPurpose(v)
@@ -66,20 +58,6 @@ func (_c *AccountLinkCreate) SetExpiresAt(v time.Time) *AccountLinkCreate {
 	return _c
 }
 
-// SetUsedAt sets the "used_at" field.
-func (_c *AccountLinkCreate) SetUsedAt(v time.Time) *AccountLinkCreate {
-	_c.mutation.SetUsedAt(v)
-	return _c
-}
-
-// SetNillableUsedAt sets the "used_at" field if the given value is not nil.
-func (_c *AccountLinkCreate) SetNillableUsedAt(v *time.Time) *AccountLinkCreate {
-	if v != nil {
-		_c.SetUsedAt(*v)
-	}
-	return _c
-}
-
 // SetID sets the "id" field.
 func (_c *AccountLinkCreate) SetID(v uuid.UUID) *AccountLinkCreate {
 	_c.mutation.SetID(v)
@@ -96,26 +74,10 @@ func (_c *AccountLinkCreate) Save(ctx context.Context) (*AccountLink, error) {
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *AccountLinkCreate) SaveX(ctx context.Context) *AccountLink {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *AccountLinkCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *AccountLinkCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -277,24 +239,8 @@ func (_c *AccountLinkCreateBulk) Save(ctx context.Context) ([]*AccountLink, erro
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *AccountLinkCreateBulk) SaveX(ctx context.Context) []*AccountLink {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *AccountLinkCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *AccountLinkCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

@@ -29,37 +29,9 @@ func (_u *AccountLinkUpdate) Where(ps ...predicate.AccountLink) *AccountLinkUpda
 	return _u
 }
 
-// SetCreatedAt sets the "created_at" field.
-func (_u *AccountLinkUpdate) SetCreatedAt(v time.Time) *AccountLinkUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *AccountLinkUpdate) SetNillableCreatedAt(v *time.Time) *AccountLinkUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // SetUsedAt sets the "used_at" field.
 func (_u *AccountLinkUpdate) SetUsedAt(v time.Time) *AccountLinkUpdate {
 	_u.mutation.SetUsedAt(v)
-	return _u
-}
-
-// SetNillableUsedAt sets the "used_at" field if the given value is not nil.
-func (_u *AccountLinkUpdate) SetNillableUsedAt(v *time.Time) *AccountLinkUpdate {
-	if v != nil {
-		_u.SetUsedAt(*v)
-	}
-	return _u
-}
-
-// ClearUsedAt clears the value of the "used_at" field.
-func (_u *AccountLinkUpdate) ClearUsedAt() *AccountLinkUpdate {
-	_u.mutation.ClearUsedAt()
 	return _u
 }
 
@@ -73,32 +45,10 @@ func (_u *AccountLinkUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *AccountLinkUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *AccountLinkUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *AccountLinkUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *AccountLinkUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *AccountLinkUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *AccountLinkUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -144,40 +94,6 @@ type AccountLinkUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetCreatedAt sets the "created_at" field.
-func (_u *AccountLinkUpdateOne) SetCreatedAt(v time.Time) *AccountLinkUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *AccountLinkUpdateOne) SetNillableCreatedAt(v *time.Time) *AccountLinkUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
-// SetUsedAt sets the "used_at" field.
-func (_u *AccountLinkUpdateOne) SetUsedAt(v time.Time) *AccountLinkUpdateOne {
-	_u.mutation.SetUsedAt(v)
-	return _u
-}
-
-// SetNillableUsedAt sets the "used_at" field if the given value is not nil.
-func (_u *AccountLinkUpdateOne) SetNillableUsedAt(v *time.Time) *AccountLinkUpdateOne {
-	if v != nil {
-		_u.SetUsedAt(*v)
-	}
-	return _u
-}
-
-// ClearUsedAt clears the value of the "used_at" field.
-func (_u *AccountLinkUpdateOne) ClearUsedAt() *AccountLinkUpdateOne {
-	_u.mutation.ClearUsedAt()
-	return _u
-}
-
 // Mutation returns the AccountLinkMutation object of the builder.
 func (_u *AccountLinkUpdateOne) Mutation() *AccountLinkMutation {
 	return _u.mutation
@@ -189,44 +105,15 @@ func (_u *AccountLinkUpdateOne) Where(ps ...predicate.AccountLink) *AccountLinkU
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *AccountLinkUpdateOne) Select(field string, fields ...string) *AccountLinkUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated AccountLink entity.
 func (_u *AccountLinkUpdateOne) Save(ctx context.Context) (*AccountLink, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *AccountLinkUpdateOne) SaveX(ctx context.Context) *AccountLink {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *AccountLinkUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *AccountLinkUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *AccountLinkUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *AccountLinkUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *AccountLinkUpdateOne) sqlSave(ctx context.Context) (_node *AccountLink, err error) {

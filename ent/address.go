@@ -212,6 +212,3 @@ func (_m *Address) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// Addresses is a parsable slice of Address.
-type Addresses []*Address

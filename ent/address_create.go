@@ -39,14 +39,6 @@ func (_c *AddressCreate) SetIsDefault(v bool) *AddressCreate {
 	return _c
 }
 
-// SetNillableIsDefault sets the "is_default" field if the given value is not nil.
-func (_c *AddressCreate) SetNillableIsDefault(v *bool) *AddressCreate {
-	if v != nil {
-		_c.SetIsDefault(*v)
-	}
-	return _c
-}
-
 // SetCreatedAt sets the "created_at" field.
 func (_c *AddressCreate) SetCreatedAt(v time.Time) *AddressCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -77,14 +69,6 @@ func (_c *AddressCreate) SetRegion(v string) *AddressCreate {
 	return _c
 }
 
-// SetNillableRegion sets the "region" field if the given value is not nil.
-func (_c *AddressCreate) SetNillableRegion(v *string) *AddressCreate {
-	if v != nil {
-		_c.SetRegion(*v)
-	}
-	return _c
-}
-
 // SetCity sets the "city" field.
 func (_c *AddressCreate) SetCity(v string) *AddressCreate {
 	_c.mutation.SetCity(v)
@@ -100,14 +84,6 @@ func (_c *AddressCreate) SetStreet(v string) *AddressCreate {
 // SetPostalCode sets the "postal_code" field.
 func (_c *AddressCreate) SetPostalCode(v string) *AddressCreate {
 	_c.mutation.SetPostalCode(v)
-	return _c
-}
-
-// SetNillablePostalCode sets the "postal_code" field if the given value is not nil.
-func (_c *AddressCreate) SetNillablePostalCode(v *string) *AddressCreate {
-	if v != nil {
-		_c.SetPostalCode(*v)
-	}
 	return _c
 }
 
@@ -128,26 +104,10 @@ func (_c *AddressCreate) Save(ctx context.Context) (*Address, error) {
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *AddressCreate) SaveX(ctx context.Context) *Address {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *AddressCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *AddressCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -385,24 +345,8 @@ func (_c *AddressCreateBulk) Save(ctx context.Context) ([]*Address, error) {
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *AddressCreateBulk) SaveX(ctx context.Context) []*Address {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *AddressCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *AddressCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

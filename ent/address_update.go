@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"seckill/ent/address"
 	"seckill/ent/predicate"
-	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
@@ -35,126 +34,6 @@ func (_u *AddressUpdate) SetIsDefault(v bool) *AddressUpdate {
 	return _u
 }
 
-// SetNillableIsDefault sets the "is_default" field if the given value is not nil.
-func (_u *AddressUpdate) SetNillableIsDefault(v *bool) *AddressUpdate {
-	if v != nil {
-		_u.SetIsDefault(*v)
-	}
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *AddressUpdate) SetCreatedAt(v time.Time) *AddressUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *AddressUpdate) SetNillableCreatedAt(v *time.Time) *AddressUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
-// SetName sets the "name" field.
-func (_u *AddressUpdate) SetName(v string) *AddressUpdate {
-	_u.mutation.SetName(v)
-	return _u
-}
-
-// SetNillableName sets the "name" field if the given value is not nil.
-func (_u *AddressUpdate) SetNillableName(v *string) *AddressUpdate {
-	if v != nil {
-		_u.SetName(*v)
-	}
-	return _u
-}
-
-// SetPhone sets the "phone" field.
-func (_u *AddressUpdate) SetPhone(v string) *AddressUpdate {
-	_u.mutation.SetPhone(v)
-	return _u
-}
-
-// SetNillablePhone sets the "phone" field if the given value is not nil.
-func (_u *AddressUpdate) SetNillablePhone(v *string) *AddressUpdate {
-	if v != nil {
-		_u.SetPhone(*v)
-	}
-	return _u
-}
-
-// SetCountry sets the "country" field.
-func (_u *AddressUpdate) SetCountry(v string) *AddressUpdate {
-	_u.mutation.SetCountry(v)
-	return _u
-}
-
-// SetNillableCountry sets the "country" field if the given value is not nil.
-func (_u *AddressUpdate) SetNillableCountry(v *string) *AddressUpdate {
-	if v != nil {
-		_u.SetCountry(*v)
-	}
-	return _u
-}
-
-// SetRegion sets the "region" field.
-func (_u *AddressUpdate) SetRegion(v string) *AddressUpdate {
-	_u.mutation.SetRegion(v)
-	return _u
-}
-
-// SetNillableRegion sets the "region" field if the given value is not nil.
-func (_u *AddressUpdate) SetNillableRegion(v *string) *AddressUpdate {
-	if v != nil {
-		_u.SetRegion(*v)
-	}
-	return _u
-}
-
-// SetCity sets the "city" field.
-func (_u *AddressUpdate) SetCity(v string) *AddressUpdate {
-	_u.mutation.SetCity(v)
-	return _u
-}
-
-// SetNillableCity sets the "city" field if the given value is not nil.
-func (_u *AddressUpdate) SetNillableCity(v *string) *AddressUpdate {
-	if v != nil {
-		_u.SetCity(*v)
-	}
-	return _u
-}
-
-// SetStreet sets the "street" field.
-func (_u *AddressUpdate) SetStreet(v string) *AddressUpdate {
-	_u.mutation.SetStreet(v)
-	return _u
-}
-
-// SetNillableStreet sets the "street" field if the given value is not nil.
-func (_u *AddressUpdate) SetNillableStreet(v *string) *AddressUpdate {
-	if v != nil {
-		_u.SetStreet(*v)
-	}
-	return _u
-}
-
-// SetPostalCode sets the "postal_code" field.
-func (_u *AddressUpdate) SetPostalCode(v string) *AddressUpdate {
-	_u.mutation.SetPostalCode(v)
-	return _u
-}
-
-// SetNillablePostalCode sets the "postal_code" field if the given value is not nil.
-func (_u *AddressUpdate) SetNillablePostalCode(v *string) *AddressUpdate {
-	if v != nil {
-		_u.SetPostalCode(*v)
-	}
-	return _u
-}
-
 // Mutation returns the AddressMutation object of the builder.
 func (_u *AddressUpdate) Mutation() *AddressMutation {
 	return _u.mutation
@@ -165,26 +44,10 @@ func (_u *AddressUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *AddressUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *AddressUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *AddressUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -225,12 +88,6 @@ func (_u *AddressUpdate) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *AddressUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *AddressUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *AddressUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -300,39 +157,9 @@ func (_u *AddressUpdateOne) SetIsDefault(v bool) *AddressUpdateOne {
 	return _u
 }
 
-// SetNillableIsDefault sets the "is_default" field if the given value is not nil.
-func (_u *AddressUpdateOne) SetNillableIsDefault(v *bool) *AddressUpdateOne {
-	if v != nil {
-		_u.SetIsDefault(*v)
-	}
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *AddressUpdateOne) SetCreatedAt(v time.Time) *AddressUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *AddressUpdateOne) SetNillableCreatedAt(v *time.Time) *AddressUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // SetName sets the "name" field.
 func (_u *AddressUpdateOne) SetName(v string) *AddressUpdateOne {
 	_u.mutation.SetName(v)
-	return _u
-}
-
-// SetNillableName sets the "name" field if the given value is not nil.
-func (_u *AddressUpdateOne) SetNillableName(v *string) *AddressUpdateOne {
-	if v != nil {
-		_u.SetName(*v)
-	}
 	return _u
 }
 
@@ -342,25 +169,9 @@ func (_u *AddressUpdateOne) SetPhone(v string) *AddressUpdateOne {
 	return _u
 }
 
-// SetNillablePhone sets the "phone" field if the given value is not nil.
-func (_u *AddressUpdateOne) SetNillablePhone(v *string) *AddressUpdateOne {
-	if v != nil {
-		_u.SetPhone(*v)
-	}
-	return _u
-}
-
 // SetCountry sets the "country" field.
 func (_u *AddressUpdateOne) SetCountry(v string) *AddressUpdateOne {
 	_u.mutation.SetCountry(v)
-	return _u
-}
-
-// SetNillableCountry sets the "country" field if the given value is not nil.
-func (_u *AddressUpdateOne) SetNillableCountry(v *string) *AddressUpdateOne {
-	if v != nil {
-		_u.SetCountry(*v)
-	}
 	return _u
 }
 
@@ -370,25 +181,9 @@ func (_u *AddressUpdateOne) SetRegion(v string) *AddressUpdateOne {
 	return _u
 }
 
-// SetNillableRegion sets the "region" field if the given value is not nil.
-func (_u *AddressUpdateOne) SetNillableRegion(v *string) *AddressUpdateOne {
-	if v != nil {
-		_u.SetRegion(*v)
-	}
-	return _u
-}
-
 // SetCity sets the "city" field.
 func (_u *AddressUpdateOne) SetCity(v string) *AddressUpdateOne {
 	_u.mutation.SetCity(v)
-	return _u
-}
-
-// SetNillableCity sets the "city" field if the given value is not nil.
-func (_u *AddressUpdateOne) SetNillableCity(v *string) *AddressUpdateOne {
-	if v != nil {
-		_u.SetCity(*v)
-	}
 	return _u
 }
 
@@ -398,25 +193,9 @@ func (_u *AddressUpdateOne) SetStreet(v string) *AddressUpdateOne {
 	return _u
 }
 
-// SetNillableStreet sets the "street" field if the given value is not nil.
-func (_u *AddressUpdateOne) SetNillableStreet(v *string) *AddressUpdateOne {
-	if v != nil {
-		_u.SetStreet(*v)
-	}
-	return _u
-}
-
 // SetPostalCode sets the "postal_code" field.
 func (_u *AddressUpdateOne) SetPostalCode(v string) *AddressUpdateOne {
 	_u.mutation.SetPostalCode(v)
-	return _u
-}
-
-// SetNillablePostalCode sets the "postal_code" field if the given value is not nil.
-func (_u *AddressUpdateOne) SetNillablePostalCode(v *string) *AddressUpdateOne {
-	if v != nil {
-		_u.SetPostalCode(*v)
-	}
 	return _u
 }
 
@@ -431,38 +210,15 @@ func (_u *AddressUpdateOne) Where(ps ...predicate.Address) *AddressUpdateOne {
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *AddressUpdateOne) Select(field string, fields ...string) *AddressUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated Address entity.
 func (_u *AddressUpdateOne) Save(ctx context.Context) (*Address, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *AddressUpdateOne) SaveX(ctx context.Context) *Address {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *AddressUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *AddressUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -503,12 +259,6 @@ func (_u *AddressUpdateOne) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *AddressUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *AddressUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *AddressUpdateOne) sqlSave(ctx context.Context) (_node *Address, err error) {

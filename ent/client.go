@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"reflect"
 
 	"seckill/ent/accountlink"
 	"seckill/ent/address"
@@ -241,40 +240,10 @@ func (c *config) options(opts ...Option) {
 	}
 }
 
-// Debug enables debug logging on the ent.Driver.
-func Debug() Option {
-	return func(c *config) {
-		c.debug = true
-	}
-}
-
-// Log sets the logging function for debug mode.
-func Log(fn func(...any)) Option {
-	return func(c *config) {
-		c.log = fn
-	}
-}
-
 // Driver configures the client driver.
 func Driver(driver dialect.Driver) Option {
 	return func(c *config) {
 		c.driver = driver
-	}
-}
-
-// Open opens a database/sql.DB specified by the driver name and
-// the data source name, and returns a new client attached to it.
-// Optional parameters can be added for configuring the client.
-func Open(driverName, dataSourceName string, options ...Option) (*Client, error) {
-	switch driverName {
-	case dialect.MySQL, dialect.Postgres, dialect.SQLite:
-		drv, err := sql.Open(driverName, dataSourceName)
-		if err != nil {
-			return nil, err
-		}
-		return NewClient(append(options, Driver(drv))...), nil
-	default:
-		return nil, fmt.Errorf("unsupported driver: %q", driverName)
 	}
 }
 
@@ -404,44 +373,9 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 	}, nil
 }
 
-// Debug returns a new debug-client. It's used to get verbose logging on specific operations.
-//
-//	client.Debug().
-//		AccountLink.
-//		Query().
-//		Count(ctx)
-func (c *Client) Debug() *Client {
-	if c.debug {
-		return c
-	}
-	cfg := c.config
-	cfg.driver = dialect.Debug(c.driver, c.log)
-	client := &Client{config: cfg}
-	client.init()
-	return client
-}
-
 // Close closes the database connection and prevents new queries from starting.
 func (c *Client) Close() error {
 	return c.driver.Close()
-}
-
-// Use adds the mutation hooks to all the entity clients.
-// In order to add hooks to a specific client, call: `client.Node.Use(...)`.
-func (c *Client) Use(hooks ...Hook) {
-	for _, n := range []interface{ Use(...Hook) }{
-		c.AccountLink, c.Address, c.DeadLetter, c.Fulfilment, c.Goods, c.GoodsLog,
-		c.Intervention, c.LetterAct, c.LogPosition, c.Mail, c.NoticeChoice,
-		c.NoticeDelivery, c.NoticeFact, c.Order, c.OrderEvent, c.OrderFailure,
-		c.OrderMetadata, c.OrderRecipient, c.Payment, c.PaymentEvent,
-		c.PushSubscription, c.RecordMark, c.Refund, c.RefusedAttempt, c.Sale,
-		c.SaleFigures, c.SaleItem, c.SaleLog, c.SaleReminder, c.SaleTemplate,
-		c.SandboxCall, c.SandboxCharge, c.SandboxRefund, c.SecurityEvent,
-		c.ServiceToken, c.Session, c.StockMovement, c.User, c.UserIdentity,
-		c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint, c.WebhookEvent,
-	} {
-		n.Use(hooks...)
-	}
 }
 
 // Intercept adds the query interceptors to all the entity clients.
@@ -566,12 +500,6 @@ func NewAccountLinkClient(c config) *AccountLinkClient {
 	return &AccountLinkClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `accountlink.Hooks(f(g(h())))`.
-func (c *AccountLinkClient) Use(hooks ...Hook) {
-	c.hooks.AccountLink = append(c.hooks.AccountLink, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `accountlink.Intercept(f(g(h())))`.
 func (c *AccountLinkClient) Intercept(interceptors ...Interceptor) {
@@ -586,21 +514,6 @@ func (c *AccountLinkClient) Create() *AccountLinkCreate {
 
 // CreateBulk returns a builder for creating a bulk of AccountLink entities.
 func (c *AccountLinkClient) CreateBulk(builders ...*AccountLinkCreate) *AccountLinkCreateBulk {
-	return &AccountLinkCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *AccountLinkClient) MapCreateBulk(slice any, setFunc func(*AccountLinkCreate, int)) *AccountLinkCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &AccountLinkCreateBulk{err: fmt.Errorf("calling to AccountLinkClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*AccountLinkCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &AccountLinkCreateBulk{config: c.config, builders: builders}
 }
 
@@ -699,12 +612,6 @@ func NewAddressClient(c config) *AddressClient {
 	return &AddressClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `address.Hooks(f(g(h())))`.
-func (c *AddressClient) Use(hooks ...Hook) {
-	c.hooks.Address = append(c.hooks.Address, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `address.Intercept(f(g(h())))`.
 func (c *AddressClient) Intercept(interceptors ...Interceptor) {
@@ -719,21 +626,6 @@ func (c *AddressClient) Create() *AddressCreate {
 
 // CreateBulk returns a builder for creating a bulk of Address entities.
 func (c *AddressClient) CreateBulk(builders ...*AddressCreate) *AddressCreateBulk {
-	return &AddressCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *AddressClient) MapCreateBulk(slice any, setFunc func(*AddressCreate, int)) *AddressCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &AddressCreateBulk{err: fmt.Errorf("calling to AddressClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*AddressCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &AddressCreateBulk{config: c.config, builders: builders}
 }
 
@@ -832,12 +724,6 @@ func NewDeadLetterClient(c config) *DeadLetterClient {
 	return &DeadLetterClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `deadletter.Hooks(f(g(h())))`.
-func (c *DeadLetterClient) Use(hooks ...Hook) {
-	c.hooks.DeadLetter = append(c.hooks.DeadLetter, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `deadletter.Intercept(f(g(h())))`.
 func (c *DeadLetterClient) Intercept(interceptors ...Interceptor) {
@@ -852,21 +738,6 @@ func (c *DeadLetterClient) Create() *DeadLetterCreate {
 
 // CreateBulk returns a builder for creating a bulk of DeadLetter entities.
 func (c *DeadLetterClient) CreateBulk(builders ...*DeadLetterCreate) *DeadLetterCreateBulk {
-	return &DeadLetterCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *DeadLetterClient) MapCreateBulk(slice any, setFunc func(*DeadLetterCreate, int)) *DeadLetterCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &DeadLetterCreateBulk{err: fmt.Errorf("calling to DeadLetterClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*DeadLetterCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &DeadLetterCreateBulk{config: c.config, builders: builders}
 }
 
@@ -965,12 +836,6 @@ func NewFulfilmentClient(c config) *FulfilmentClient {
 	return &FulfilmentClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `fulfilment.Hooks(f(g(h())))`.
-func (c *FulfilmentClient) Use(hooks ...Hook) {
-	c.hooks.Fulfilment = append(c.hooks.Fulfilment, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `fulfilment.Intercept(f(g(h())))`.
 func (c *FulfilmentClient) Intercept(interceptors ...Interceptor) {
@@ -985,21 +850,6 @@ func (c *FulfilmentClient) Create() *FulfilmentCreate {
 
 // CreateBulk returns a builder for creating a bulk of Fulfilment entities.
 func (c *FulfilmentClient) CreateBulk(builders ...*FulfilmentCreate) *FulfilmentCreateBulk {
-	return &FulfilmentCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *FulfilmentClient) MapCreateBulk(slice any, setFunc func(*FulfilmentCreate, int)) *FulfilmentCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &FulfilmentCreateBulk{err: fmt.Errorf("calling to FulfilmentClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*FulfilmentCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &FulfilmentCreateBulk{config: c.config, builders: builders}
 }
 
@@ -1098,12 +948,6 @@ func NewGoodsClient(c config) *GoodsClient {
 	return &GoodsClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `goods.Hooks(f(g(h())))`.
-func (c *GoodsClient) Use(hooks ...Hook) {
-	c.hooks.Goods = append(c.hooks.Goods, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `goods.Intercept(f(g(h())))`.
 func (c *GoodsClient) Intercept(interceptors ...Interceptor) {
@@ -1118,21 +962,6 @@ func (c *GoodsClient) Create() *GoodsCreate {
 
 // CreateBulk returns a builder for creating a bulk of Goods entities.
 func (c *GoodsClient) CreateBulk(builders ...*GoodsCreate) *GoodsCreateBulk {
-	return &GoodsCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *GoodsClient) MapCreateBulk(slice any, setFunc func(*GoodsCreate, int)) *GoodsCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &GoodsCreateBulk{err: fmt.Errorf("calling to GoodsClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*GoodsCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &GoodsCreateBulk{config: c.config, builders: builders}
 }
 
@@ -1231,12 +1060,6 @@ func NewGoodsLogClient(c config) *GoodsLogClient {
 	return &GoodsLogClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `goodslog.Hooks(f(g(h())))`.
-func (c *GoodsLogClient) Use(hooks ...Hook) {
-	c.hooks.GoodsLog = append(c.hooks.GoodsLog, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `goodslog.Intercept(f(g(h())))`.
 func (c *GoodsLogClient) Intercept(interceptors ...Interceptor) {
@@ -1251,21 +1074,6 @@ func (c *GoodsLogClient) Create() *GoodsLogCreate {
 
 // CreateBulk returns a builder for creating a bulk of GoodsLog entities.
 func (c *GoodsLogClient) CreateBulk(builders ...*GoodsLogCreate) *GoodsLogCreateBulk {
-	return &GoodsLogCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *GoodsLogClient) MapCreateBulk(slice any, setFunc func(*GoodsLogCreate, int)) *GoodsLogCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &GoodsLogCreateBulk{err: fmt.Errorf("calling to GoodsLogClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*GoodsLogCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &GoodsLogCreateBulk{config: c.config, builders: builders}
 }
 
@@ -1364,12 +1172,6 @@ func NewInterventionClient(c config) *InterventionClient {
 	return &InterventionClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `intervention.Hooks(f(g(h())))`.
-func (c *InterventionClient) Use(hooks ...Hook) {
-	c.hooks.Intervention = append(c.hooks.Intervention, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `intervention.Intercept(f(g(h())))`.
 func (c *InterventionClient) Intercept(interceptors ...Interceptor) {
@@ -1384,21 +1186,6 @@ func (c *InterventionClient) Create() *InterventionCreate {
 
 // CreateBulk returns a builder for creating a bulk of Intervention entities.
 func (c *InterventionClient) CreateBulk(builders ...*InterventionCreate) *InterventionCreateBulk {
-	return &InterventionCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *InterventionClient) MapCreateBulk(slice any, setFunc func(*InterventionCreate, int)) *InterventionCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &InterventionCreateBulk{err: fmt.Errorf("calling to InterventionClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*InterventionCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &InterventionCreateBulk{config: c.config, builders: builders}
 }
 
@@ -1497,12 +1284,6 @@ func NewLetterActClient(c config) *LetterActClient {
 	return &LetterActClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `letteract.Hooks(f(g(h())))`.
-func (c *LetterActClient) Use(hooks ...Hook) {
-	c.hooks.LetterAct = append(c.hooks.LetterAct, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `letteract.Intercept(f(g(h())))`.
 func (c *LetterActClient) Intercept(interceptors ...Interceptor) {
@@ -1517,21 +1298,6 @@ func (c *LetterActClient) Create() *LetterActCreate {
 
 // CreateBulk returns a builder for creating a bulk of LetterAct entities.
 func (c *LetterActClient) CreateBulk(builders ...*LetterActCreate) *LetterActCreateBulk {
-	return &LetterActCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *LetterActClient) MapCreateBulk(slice any, setFunc func(*LetterActCreate, int)) *LetterActCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &LetterActCreateBulk{err: fmt.Errorf("calling to LetterActClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*LetterActCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &LetterActCreateBulk{config: c.config, builders: builders}
 }
 
@@ -1630,12 +1396,6 @@ func NewLogPositionClient(c config) *LogPositionClient {
 	return &LogPositionClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `logposition.Hooks(f(g(h())))`.
-func (c *LogPositionClient) Use(hooks ...Hook) {
-	c.hooks.LogPosition = append(c.hooks.LogPosition, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `logposition.Intercept(f(g(h())))`.
 func (c *LogPositionClient) Intercept(interceptors ...Interceptor) {
@@ -1650,21 +1410,6 @@ func (c *LogPositionClient) Create() *LogPositionCreate {
 
 // CreateBulk returns a builder for creating a bulk of LogPosition entities.
 func (c *LogPositionClient) CreateBulk(builders ...*LogPositionCreate) *LogPositionCreateBulk {
-	return &LogPositionCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *LogPositionClient) MapCreateBulk(slice any, setFunc func(*LogPositionCreate, int)) *LogPositionCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &LogPositionCreateBulk{err: fmt.Errorf("calling to LogPositionClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*LogPositionCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &LogPositionCreateBulk{config: c.config, builders: builders}
 }
 
@@ -1763,12 +1508,6 @@ func NewMailClient(c config) *MailClient {
 	return &MailClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `mail.Hooks(f(g(h())))`.
-func (c *MailClient) Use(hooks ...Hook) {
-	c.hooks.Mail = append(c.hooks.Mail, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `mail.Intercept(f(g(h())))`.
 func (c *MailClient) Intercept(interceptors ...Interceptor) {
@@ -1783,21 +1522,6 @@ func (c *MailClient) Create() *MailCreate {
 
 // CreateBulk returns a builder for creating a bulk of Mail entities.
 func (c *MailClient) CreateBulk(builders ...*MailCreate) *MailCreateBulk {
-	return &MailCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *MailClient) MapCreateBulk(slice any, setFunc func(*MailCreate, int)) *MailCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &MailCreateBulk{err: fmt.Errorf("calling to MailClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*MailCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &MailCreateBulk{config: c.config, builders: builders}
 }
 
@@ -1896,12 +1620,6 @@ func NewNoticeChoiceClient(c config) *NoticeChoiceClient {
 	return &NoticeChoiceClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `noticechoice.Hooks(f(g(h())))`.
-func (c *NoticeChoiceClient) Use(hooks ...Hook) {
-	c.hooks.NoticeChoice = append(c.hooks.NoticeChoice, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `noticechoice.Intercept(f(g(h())))`.
 func (c *NoticeChoiceClient) Intercept(interceptors ...Interceptor) {
@@ -1916,21 +1634,6 @@ func (c *NoticeChoiceClient) Create() *NoticeChoiceCreate {
 
 // CreateBulk returns a builder for creating a bulk of NoticeChoice entities.
 func (c *NoticeChoiceClient) CreateBulk(builders ...*NoticeChoiceCreate) *NoticeChoiceCreateBulk {
-	return &NoticeChoiceCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *NoticeChoiceClient) MapCreateBulk(slice any, setFunc func(*NoticeChoiceCreate, int)) *NoticeChoiceCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &NoticeChoiceCreateBulk{err: fmt.Errorf("calling to NoticeChoiceClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*NoticeChoiceCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &NoticeChoiceCreateBulk{config: c.config, builders: builders}
 }
 
@@ -2029,12 +1732,6 @@ func NewNoticeDeliveryClient(c config) *NoticeDeliveryClient {
 	return &NoticeDeliveryClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `noticedelivery.Hooks(f(g(h())))`.
-func (c *NoticeDeliveryClient) Use(hooks ...Hook) {
-	c.hooks.NoticeDelivery = append(c.hooks.NoticeDelivery, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `noticedelivery.Intercept(f(g(h())))`.
 func (c *NoticeDeliveryClient) Intercept(interceptors ...Interceptor) {
@@ -2049,21 +1746,6 @@ func (c *NoticeDeliveryClient) Create() *NoticeDeliveryCreate {
 
 // CreateBulk returns a builder for creating a bulk of NoticeDelivery entities.
 func (c *NoticeDeliveryClient) CreateBulk(builders ...*NoticeDeliveryCreate) *NoticeDeliveryCreateBulk {
-	return &NoticeDeliveryCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *NoticeDeliveryClient) MapCreateBulk(slice any, setFunc func(*NoticeDeliveryCreate, int)) *NoticeDeliveryCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &NoticeDeliveryCreateBulk{err: fmt.Errorf("calling to NoticeDeliveryClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*NoticeDeliveryCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &NoticeDeliveryCreateBulk{config: c.config, builders: builders}
 }
 
@@ -2162,12 +1844,6 @@ func NewNoticeFactClient(c config) *NoticeFactClient {
 	return &NoticeFactClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `noticefact.Hooks(f(g(h())))`.
-func (c *NoticeFactClient) Use(hooks ...Hook) {
-	c.hooks.NoticeFact = append(c.hooks.NoticeFact, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `noticefact.Intercept(f(g(h())))`.
 func (c *NoticeFactClient) Intercept(interceptors ...Interceptor) {
@@ -2182,21 +1858,6 @@ func (c *NoticeFactClient) Create() *NoticeFactCreate {
 
 // CreateBulk returns a builder for creating a bulk of NoticeFact entities.
 func (c *NoticeFactClient) CreateBulk(builders ...*NoticeFactCreate) *NoticeFactCreateBulk {
-	return &NoticeFactCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *NoticeFactClient) MapCreateBulk(slice any, setFunc func(*NoticeFactCreate, int)) *NoticeFactCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &NoticeFactCreateBulk{err: fmt.Errorf("calling to NoticeFactClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*NoticeFactCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &NoticeFactCreateBulk{config: c.config, builders: builders}
 }
 
@@ -2295,12 +1956,6 @@ func NewOrderClient(c config) *OrderClient {
 	return &OrderClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `order.Hooks(f(g(h())))`.
-func (c *OrderClient) Use(hooks ...Hook) {
-	c.hooks.Order = append(c.hooks.Order, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `order.Intercept(f(g(h())))`.
 func (c *OrderClient) Intercept(interceptors ...Interceptor) {
@@ -2315,21 +1970,6 @@ func (c *OrderClient) Create() *OrderCreate {
 
 // CreateBulk returns a builder for creating a bulk of Order entities.
 func (c *OrderClient) CreateBulk(builders ...*OrderCreate) *OrderCreateBulk {
-	return &OrderCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *OrderClient) MapCreateBulk(slice any, setFunc func(*OrderCreate, int)) *OrderCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &OrderCreateBulk{err: fmt.Errorf("calling to OrderClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*OrderCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &OrderCreateBulk{config: c.config, builders: builders}
 }
 
@@ -2428,12 +2068,6 @@ func NewOrderEventClient(c config) *OrderEventClient {
 	return &OrderEventClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `orderevent.Hooks(f(g(h())))`.
-func (c *OrderEventClient) Use(hooks ...Hook) {
-	c.hooks.OrderEvent = append(c.hooks.OrderEvent, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `orderevent.Intercept(f(g(h())))`.
 func (c *OrderEventClient) Intercept(interceptors ...Interceptor) {
@@ -2448,21 +2082,6 @@ func (c *OrderEventClient) Create() *OrderEventCreate {
 
 // CreateBulk returns a builder for creating a bulk of OrderEvent entities.
 func (c *OrderEventClient) CreateBulk(builders ...*OrderEventCreate) *OrderEventCreateBulk {
-	return &OrderEventCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *OrderEventClient) MapCreateBulk(slice any, setFunc func(*OrderEventCreate, int)) *OrderEventCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &OrderEventCreateBulk{err: fmt.Errorf("calling to OrderEventClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*OrderEventCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &OrderEventCreateBulk{config: c.config, builders: builders}
 }
 
@@ -2561,12 +2180,6 @@ func NewOrderFailureClient(c config) *OrderFailureClient {
 	return &OrderFailureClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `orderfailure.Hooks(f(g(h())))`.
-func (c *OrderFailureClient) Use(hooks ...Hook) {
-	c.hooks.OrderFailure = append(c.hooks.OrderFailure, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `orderfailure.Intercept(f(g(h())))`.
 func (c *OrderFailureClient) Intercept(interceptors ...Interceptor) {
@@ -2581,21 +2194,6 @@ func (c *OrderFailureClient) Create() *OrderFailureCreate {
 
 // CreateBulk returns a builder for creating a bulk of OrderFailure entities.
 func (c *OrderFailureClient) CreateBulk(builders ...*OrderFailureCreate) *OrderFailureCreateBulk {
-	return &OrderFailureCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *OrderFailureClient) MapCreateBulk(slice any, setFunc func(*OrderFailureCreate, int)) *OrderFailureCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &OrderFailureCreateBulk{err: fmt.Errorf("calling to OrderFailureClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*OrderFailureCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &OrderFailureCreateBulk{config: c.config, builders: builders}
 }
 
@@ -2694,12 +2292,6 @@ func NewOrderMetadataClient(c config) *OrderMetadataClient {
 	return &OrderMetadataClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `ordermetadata.Hooks(f(g(h())))`.
-func (c *OrderMetadataClient) Use(hooks ...Hook) {
-	c.hooks.OrderMetadata = append(c.hooks.OrderMetadata, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `ordermetadata.Intercept(f(g(h())))`.
 func (c *OrderMetadataClient) Intercept(interceptors ...Interceptor) {
@@ -2714,21 +2306,6 @@ func (c *OrderMetadataClient) Create() *OrderMetadataCreate {
 
 // CreateBulk returns a builder for creating a bulk of OrderMetadata entities.
 func (c *OrderMetadataClient) CreateBulk(builders ...*OrderMetadataCreate) *OrderMetadataCreateBulk {
-	return &OrderMetadataCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *OrderMetadataClient) MapCreateBulk(slice any, setFunc func(*OrderMetadataCreate, int)) *OrderMetadataCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &OrderMetadataCreateBulk{err: fmt.Errorf("calling to OrderMetadataClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*OrderMetadataCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &OrderMetadataCreateBulk{config: c.config, builders: builders}
 }
 
@@ -2827,12 +2404,6 @@ func NewOrderRecipientClient(c config) *OrderRecipientClient {
 	return &OrderRecipientClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `orderrecipient.Hooks(f(g(h())))`.
-func (c *OrderRecipientClient) Use(hooks ...Hook) {
-	c.hooks.OrderRecipient = append(c.hooks.OrderRecipient, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `orderrecipient.Intercept(f(g(h())))`.
 func (c *OrderRecipientClient) Intercept(interceptors ...Interceptor) {
@@ -2847,21 +2418,6 @@ func (c *OrderRecipientClient) Create() *OrderRecipientCreate {
 
 // CreateBulk returns a builder for creating a bulk of OrderRecipient entities.
 func (c *OrderRecipientClient) CreateBulk(builders ...*OrderRecipientCreate) *OrderRecipientCreateBulk {
-	return &OrderRecipientCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *OrderRecipientClient) MapCreateBulk(slice any, setFunc func(*OrderRecipientCreate, int)) *OrderRecipientCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &OrderRecipientCreateBulk{err: fmt.Errorf("calling to OrderRecipientClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*OrderRecipientCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &OrderRecipientCreateBulk{config: c.config, builders: builders}
 }
 
@@ -2960,12 +2516,6 @@ func NewPaymentClient(c config) *PaymentClient {
 	return &PaymentClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `payment.Hooks(f(g(h())))`.
-func (c *PaymentClient) Use(hooks ...Hook) {
-	c.hooks.Payment = append(c.hooks.Payment, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `payment.Intercept(f(g(h())))`.
 func (c *PaymentClient) Intercept(interceptors ...Interceptor) {
@@ -2980,21 +2530,6 @@ func (c *PaymentClient) Create() *PaymentCreate {
 
 // CreateBulk returns a builder for creating a bulk of Payment entities.
 func (c *PaymentClient) CreateBulk(builders ...*PaymentCreate) *PaymentCreateBulk {
-	return &PaymentCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *PaymentClient) MapCreateBulk(slice any, setFunc func(*PaymentCreate, int)) *PaymentCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &PaymentCreateBulk{err: fmt.Errorf("calling to PaymentClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*PaymentCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &PaymentCreateBulk{config: c.config, builders: builders}
 }
 
@@ -3093,12 +2628,6 @@ func NewPaymentEventClient(c config) *PaymentEventClient {
 	return &PaymentEventClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `paymentevent.Hooks(f(g(h())))`.
-func (c *PaymentEventClient) Use(hooks ...Hook) {
-	c.hooks.PaymentEvent = append(c.hooks.PaymentEvent, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `paymentevent.Intercept(f(g(h())))`.
 func (c *PaymentEventClient) Intercept(interceptors ...Interceptor) {
@@ -3113,21 +2642,6 @@ func (c *PaymentEventClient) Create() *PaymentEventCreate {
 
 // CreateBulk returns a builder for creating a bulk of PaymentEvent entities.
 func (c *PaymentEventClient) CreateBulk(builders ...*PaymentEventCreate) *PaymentEventCreateBulk {
-	return &PaymentEventCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *PaymentEventClient) MapCreateBulk(slice any, setFunc func(*PaymentEventCreate, int)) *PaymentEventCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &PaymentEventCreateBulk{err: fmt.Errorf("calling to PaymentEventClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*PaymentEventCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &PaymentEventCreateBulk{config: c.config, builders: builders}
 }
 
@@ -3226,12 +2740,6 @@ func NewPushSubscriptionClient(c config) *PushSubscriptionClient {
 	return &PushSubscriptionClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `pushsubscription.Hooks(f(g(h())))`.
-func (c *PushSubscriptionClient) Use(hooks ...Hook) {
-	c.hooks.PushSubscription = append(c.hooks.PushSubscription, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `pushsubscription.Intercept(f(g(h())))`.
 func (c *PushSubscriptionClient) Intercept(interceptors ...Interceptor) {
@@ -3246,21 +2754,6 @@ func (c *PushSubscriptionClient) Create() *PushSubscriptionCreate {
 
 // CreateBulk returns a builder for creating a bulk of PushSubscription entities.
 func (c *PushSubscriptionClient) CreateBulk(builders ...*PushSubscriptionCreate) *PushSubscriptionCreateBulk {
-	return &PushSubscriptionCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *PushSubscriptionClient) MapCreateBulk(slice any, setFunc func(*PushSubscriptionCreate, int)) *PushSubscriptionCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &PushSubscriptionCreateBulk{err: fmt.Errorf("calling to PushSubscriptionClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*PushSubscriptionCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &PushSubscriptionCreateBulk{config: c.config, builders: builders}
 }
 
@@ -3359,12 +2852,6 @@ func NewRecordMarkClient(c config) *RecordMarkClient {
 	return &RecordMarkClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `recordmark.Hooks(f(g(h())))`.
-func (c *RecordMarkClient) Use(hooks ...Hook) {
-	c.hooks.RecordMark = append(c.hooks.RecordMark, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `recordmark.Intercept(f(g(h())))`.
 func (c *RecordMarkClient) Intercept(interceptors ...Interceptor) {
@@ -3379,21 +2866,6 @@ func (c *RecordMarkClient) Create() *RecordMarkCreate {
 
 // CreateBulk returns a builder for creating a bulk of RecordMark entities.
 func (c *RecordMarkClient) CreateBulk(builders ...*RecordMarkCreate) *RecordMarkCreateBulk {
-	return &RecordMarkCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *RecordMarkClient) MapCreateBulk(slice any, setFunc func(*RecordMarkCreate, int)) *RecordMarkCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &RecordMarkCreateBulk{err: fmt.Errorf("calling to RecordMarkClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*RecordMarkCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &RecordMarkCreateBulk{config: c.config, builders: builders}
 }
 
@@ -3492,12 +2964,6 @@ func NewRefundClient(c config) *RefundClient {
 	return &RefundClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `refund.Hooks(f(g(h())))`.
-func (c *RefundClient) Use(hooks ...Hook) {
-	c.hooks.Refund = append(c.hooks.Refund, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `refund.Intercept(f(g(h())))`.
 func (c *RefundClient) Intercept(interceptors ...Interceptor) {
@@ -3512,21 +2978,6 @@ func (c *RefundClient) Create() *RefundCreate {
 
 // CreateBulk returns a builder for creating a bulk of Refund entities.
 func (c *RefundClient) CreateBulk(builders ...*RefundCreate) *RefundCreateBulk {
-	return &RefundCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *RefundClient) MapCreateBulk(slice any, setFunc func(*RefundCreate, int)) *RefundCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &RefundCreateBulk{err: fmt.Errorf("calling to RefundClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*RefundCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &RefundCreateBulk{config: c.config, builders: builders}
 }
 
@@ -3625,12 +3076,6 @@ func NewRefusedAttemptClient(c config) *RefusedAttemptClient {
 	return &RefusedAttemptClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `refusedattempt.Hooks(f(g(h())))`.
-func (c *RefusedAttemptClient) Use(hooks ...Hook) {
-	c.hooks.RefusedAttempt = append(c.hooks.RefusedAttempt, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `refusedattempt.Intercept(f(g(h())))`.
 func (c *RefusedAttemptClient) Intercept(interceptors ...Interceptor) {
@@ -3645,21 +3090,6 @@ func (c *RefusedAttemptClient) Create() *RefusedAttemptCreate {
 
 // CreateBulk returns a builder for creating a bulk of RefusedAttempt entities.
 func (c *RefusedAttemptClient) CreateBulk(builders ...*RefusedAttemptCreate) *RefusedAttemptCreateBulk {
-	return &RefusedAttemptCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *RefusedAttemptClient) MapCreateBulk(slice any, setFunc func(*RefusedAttemptCreate, int)) *RefusedAttemptCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &RefusedAttemptCreateBulk{err: fmt.Errorf("calling to RefusedAttemptClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*RefusedAttemptCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &RefusedAttemptCreateBulk{config: c.config, builders: builders}
 }
 
@@ -3758,12 +3188,6 @@ func NewSaleClient(c config) *SaleClient {
 	return &SaleClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `sale.Hooks(f(g(h())))`.
-func (c *SaleClient) Use(hooks ...Hook) {
-	c.hooks.Sale = append(c.hooks.Sale, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `sale.Intercept(f(g(h())))`.
 func (c *SaleClient) Intercept(interceptors ...Interceptor) {
@@ -3778,21 +3202,6 @@ func (c *SaleClient) Create() *SaleCreate {
 
 // CreateBulk returns a builder for creating a bulk of Sale entities.
 func (c *SaleClient) CreateBulk(builders ...*SaleCreate) *SaleCreateBulk {
-	return &SaleCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *SaleClient) MapCreateBulk(slice any, setFunc func(*SaleCreate, int)) *SaleCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &SaleCreateBulk{err: fmt.Errorf("calling to SaleClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*SaleCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &SaleCreateBulk{config: c.config, builders: builders}
 }
 
@@ -3891,12 +3300,6 @@ func NewSaleFiguresClient(c config) *SaleFiguresClient {
 	return &SaleFiguresClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `salefigures.Hooks(f(g(h())))`.
-func (c *SaleFiguresClient) Use(hooks ...Hook) {
-	c.hooks.SaleFigures = append(c.hooks.SaleFigures, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `salefigures.Intercept(f(g(h())))`.
 func (c *SaleFiguresClient) Intercept(interceptors ...Interceptor) {
@@ -3911,21 +3314,6 @@ func (c *SaleFiguresClient) Create() *SaleFiguresCreate {
 
 // CreateBulk returns a builder for creating a bulk of SaleFigures entities.
 func (c *SaleFiguresClient) CreateBulk(builders ...*SaleFiguresCreate) *SaleFiguresCreateBulk {
-	return &SaleFiguresCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *SaleFiguresClient) MapCreateBulk(slice any, setFunc func(*SaleFiguresCreate, int)) *SaleFiguresCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &SaleFiguresCreateBulk{err: fmt.Errorf("calling to SaleFiguresClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*SaleFiguresCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &SaleFiguresCreateBulk{config: c.config, builders: builders}
 }
 
@@ -4024,12 +3412,6 @@ func NewSaleItemClient(c config) *SaleItemClient {
 	return &SaleItemClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `saleitem.Hooks(f(g(h())))`.
-func (c *SaleItemClient) Use(hooks ...Hook) {
-	c.hooks.SaleItem = append(c.hooks.SaleItem, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `saleitem.Intercept(f(g(h())))`.
 func (c *SaleItemClient) Intercept(interceptors ...Interceptor) {
@@ -4044,21 +3426,6 @@ func (c *SaleItemClient) Create() *SaleItemCreate {
 
 // CreateBulk returns a builder for creating a bulk of SaleItem entities.
 func (c *SaleItemClient) CreateBulk(builders ...*SaleItemCreate) *SaleItemCreateBulk {
-	return &SaleItemCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *SaleItemClient) MapCreateBulk(slice any, setFunc func(*SaleItemCreate, int)) *SaleItemCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &SaleItemCreateBulk{err: fmt.Errorf("calling to SaleItemClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*SaleItemCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &SaleItemCreateBulk{config: c.config, builders: builders}
 }
 
@@ -4157,12 +3524,6 @@ func NewSaleLogClient(c config) *SaleLogClient {
 	return &SaleLogClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `salelog.Hooks(f(g(h())))`.
-func (c *SaleLogClient) Use(hooks ...Hook) {
-	c.hooks.SaleLog = append(c.hooks.SaleLog, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `salelog.Intercept(f(g(h())))`.
 func (c *SaleLogClient) Intercept(interceptors ...Interceptor) {
@@ -4177,21 +3538,6 @@ func (c *SaleLogClient) Create() *SaleLogCreate {
 
 // CreateBulk returns a builder for creating a bulk of SaleLog entities.
 func (c *SaleLogClient) CreateBulk(builders ...*SaleLogCreate) *SaleLogCreateBulk {
-	return &SaleLogCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *SaleLogClient) MapCreateBulk(slice any, setFunc func(*SaleLogCreate, int)) *SaleLogCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &SaleLogCreateBulk{err: fmt.Errorf("calling to SaleLogClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*SaleLogCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &SaleLogCreateBulk{config: c.config, builders: builders}
 }
 
@@ -4290,12 +3636,6 @@ func NewSaleReminderClient(c config) *SaleReminderClient {
 	return &SaleReminderClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `salereminder.Hooks(f(g(h())))`.
-func (c *SaleReminderClient) Use(hooks ...Hook) {
-	c.hooks.SaleReminder = append(c.hooks.SaleReminder, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `salereminder.Intercept(f(g(h())))`.
 func (c *SaleReminderClient) Intercept(interceptors ...Interceptor) {
@@ -4310,21 +3650,6 @@ func (c *SaleReminderClient) Create() *SaleReminderCreate {
 
 // CreateBulk returns a builder for creating a bulk of SaleReminder entities.
 func (c *SaleReminderClient) CreateBulk(builders ...*SaleReminderCreate) *SaleReminderCreateBulk {
-	return &SaleReminderCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *SaleReminderClient) MapCreateBulk(slice any, setFunc func(*SaleReminderCreate, int)) *SaleReminderCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &SaleReminderCreateBulk{err: fmt.Errorf("calling to SaleReminderClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*SaleReminderCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &SaleReminderCreateBulk{config: c.config, builders: builders}
 }
 
@@ -4423,12 +3748,6 @@ func NewSaleTemplateClient(c config) *SaleTemplateClient {
 	return &SaleTemplateClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `saletemplate.Hooks(f(g(h())))`.
-func (c *SaleTemplateClient) Use(hooks ...Hook) {
-	c.hooks.SaleTemplate = append(c.hooks.SaleTemplate, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `saletemplate.Intercept(f(g(h())))`.
 func (c *SaleTemplateClient) Intercept(interceptors ...Interceptor) {
@@ -4443,21 +3762,6 @@ func (c *SaleTemplateClient) Create() *SaleTemplateCreate {
 
 // CreateBulk returns a builder for creating a bulk of SaleTemplate entities.
 func (c *SaleTemplateClient) CreateBulk(builders ...*SaleTemplateCreate) *SaleTemplateCreateBulk {
-	return &SaleTemplateCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *SaleTemplateClient) MapCreateBulk(slice any, setFunc func(*SaleTemplateCreate, int)) *SaleTemplateCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &SaleTemplateCreateBulk{err: fmt.Errorf("calling to SaleTemplateClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*SaleTemplateCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &SaleTemplateCreateBulk{config: c.config, builders: builders}
 }
 
@@ -4556,12 +3860,6 @@ func NewSandboxCallClient(c config) *SandboxCallClient {
 	return &SandboxCallClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `sandboxcall.Hooks(f(g(h())))`.
-func (c *SandboxCallClient) Use(hooks ...Hook) {
-	c.hooks.SandboxCall = append(c.hooks.SandboxCall, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `sandboxcall.Intercept(f(g(h())))`.
 func (c *SandboxCallClient) Intercept(interceptors ...Interceptor) {
@@ -4576,21 +3874,6 @@ func (c *SandboxCallClient) Create() *SandboxCallCreate {
 
 // CreateBulk returns a builder for creating a bulk of SandboxCall entities.
 func (c *SandboxCallClient) CreateBulk(builders ...*SandboxCallCreate) *SandboxCallCreateBulk {
-	return &SandboxCallCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *SandboxCallClient) MapCreateBulk(slice any, setFunc func(*SandboxCallCreate, int)) *SandboxCallCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &SandboxCallCreateBulk{err: fmt.Errorf("calling to SandboxCallClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*SandboxCallCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &SandboxCallCreateBulk{config: c.config, builders: builders}
 }
 
@@ -4689,12 +3972,6 @@ func NewSandboxChargeClient(c config) *SandboxChargeClient {
 	return &SandboxChargeClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `sandboxcharge.Hooks(f(g(h())))`.
-func (c *SandboxChargeClient) Use(hooks ...Hook) {
-	c.hooks.SandboxCharge = append(c.hooks.SandboxCharge, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `sandboxcharge.Intercept(f(g(h())))`.
 func (c *SandboxChargeClient) Intercept(interceptors ...Interceptor) {
@@ -4709,21 +3986,6 @@ func (c *SandboxChargeClient) Create() *SandboxChargeCreate {
 
 // CreateBulk returns a builder for creating a bulk of SandboxCharge entities.
 func (c *SandboxChargeClient) CreateBulk(builders ...*SandboxChargeCreate) *SandboxChargeCreateBulk {
-	return &SandboxChargeCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *SandboxChargeClient) MapCreateBulk(slice any, setFunc func(*SandboxChargeCreate, int)) *SandboxChargeCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &SandboxChargeCreateBulk{err: fmt.Errorf("calling to SandboxChargeClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*SandboxChargeCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &SandboxChargeCreateBulk{config: c.config, builders: builders}
 }
 
@@ -4822,12 +4084,6 @@ func NewSandboxRefundClient(c config) *SandboxRefundClient {
 	return &SandboxRefundClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `sandboxrefund.Hooks(f(g(h())))`.
-func (c *SandboxRefundClient) Use(hooks ...Hook) {
-	c.hooks.SandboxRefund = append(c.hooks.SandboxRefund, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `sandboxrefund.Intercept(f(g(h())))`.
 func (c *SandboxRefundClient) Intercept(interceptors ...Interceptor) {
@@ -4842,21 +4098,6 @@ func (c *SandboxRefundClient) Create() *SandboxRefundCreate {
 
 // CreateBulk returns a builder for creating a bulk of SandboxRefund entities.
 func (c *SandboxRefundClient) CreateBulk(builders ...*SandboxRefundCreate) *SandboxRefundCreateBulk {
-	return &SandboxRefundCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *SandboxRefundClient) MapCreateBulk(slice any, setFunc func(*SandboxRefundCreate, int)) *SandboxRefundCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &SandboxRefundCreateBulk{err: fmt.Errorf("calling to SandboxRefundClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*SandboxRefundCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &SandboxRefundCreateBulk{config: c.config, builders: builders}
 }
 
@@ -4955,12 +4196,6 @@ func NewSecurityEventClient(c config) *SecurityEventClient {
 	return &SecurityEventClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `securityevent.Hooks(f(g(h())))`.
-func (c *SecurityEventClient) Use(hooks ...Hook) {
-	c.hooks.SecurityEvent = append(c.hooks.SecurityEvent, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `securityevent.Intercept(f(g(h())))`.
 func (c *SecurityEventClient) Intercept(interceptors ...Interceptor) {
@@ -4975,21 +4210,6 @@ func (c *SecurityEventClient) Create() *SecurityEventCreate {
 
 // CreateBulk returns a builder for creating a bulk of SecurityEvent entities.
 func (c *SecurityEventClient) CreateBulk(builders ...*SecurityEventCreate) *SecurityEventCreateBulk {
-	return &SecurityEventCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *SecurityEventClient) MapCreateBulk(slice any, setFunc func(*SecurityEventCreate, int)) *SecurityEventCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &SecurityEventCreateBulk{err: fmt.Errorf("calling to SecurityEventClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*SecurityEventCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &SecurityEventCreateBulk{config: c.config, builders: builders}
 }
 
@@ -5088,12 +4308,6 @@ func NewServiceTokenClient(c config) *ServiceTokenClient {
 	return &ServiceTokenClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `servicetoken.Hooks(f(g(h())))`.
-func (c *ServiceTokenClient) Use(hooks ...Hook) {
-	c.hooks.ServiceToken = append(c.hooks.ServiceToken, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `servicetoken.Intercept(f(g(h())))`.
 func (c *ServiceTokenClient) Intercept(interceptors ...Interceptor) {
@@ -5108,21 +4322,6 @@ func (c *ServiceTokenClient) Create() *ServiceTokenCreate {
 
 // CreateBulk returns a builder for creating a bulk of ServiceToken entities.
 func (c *ServiceTokenClient) CreateBulk(builders ...*ServiceTokenCreate) *ServiceTokenCreateBulk {
-	return &ServiceTokenCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *ServiceTokenClient) MapCreateBulk(slice any, setFunc func(*ServiceTokenCreate, int)) *ServiceTokenCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &ServiceTokenCreateBulk{err: fmt.Errorf("calling to ServiceTokenClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*ServiceTokenCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &ServiceTokenCreateBulk{config: c.config, builders: builders}
 }
 
@@ -5221,12 +4420,6 @@ func NewSessionClient(c config) *SessionClient {
 	return &SessionClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `session.Hooks(f(g(h())))`.
-func (c *SessionClient) Use(hooks ...Hook) {
-	c.hooks.Session = append(c.hooks.Session, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `session.Intercept(f(g(h())))`.
 func (c *SessionClient) Intercept(interceptors ...Interceptor) {
@@ -5241,21 +4434,6 @@ func (c *SessionClient) Create() *SessionCreate {
 
 // CreateBulk returns a builder for creating a bulk of Session entities.
 func (c *SessionClient) CreateBulk(builders ...*SessionCreate) *SessionCreateBulk {
-	return &SessionCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *SessionClient) MapCreateBulk(slice any, setFunc func(*SessionCreate, int)) *SessionCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &SessionCreateBulk{err: fmt.Errorf("calling to SessionClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*SessionCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &SessionCreateBulk{config: c.config, builders: builders}
 }
 
@@ -5354,12 +4532,6 @@ func NewStockMovementClient(c config) *StockMovementClient {
 	return &StockMovementClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `stockmovement.Hooks(f(g(h())))`.
-func (c *StockMovementClient) Use(hooks ...Hook) {
-	c.hooks.StockMovement = append(c.hooks.StockMovement, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `stockmovement.Intercept(f(g(h())))`.
 func (c *StockMovementClient) Intercept(interceptors ...Interceptor) {
@@ -5374,21 +4546,6 @@ func (c *StockMovementClient) Create() *StockMovementCreate {
 
 // CreateBulk returns a builder for creating a bulk of StockMovement entities.
 func (c *StockMovementClient) CreateBulk(builders ...*StockMovementCreate) *StockMovementCreateBulk {
-	return &StockMovementCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *StockMovementClient) MapCreateBulk(slice any, setFunc func(*StockMovementCreate, int)) *StockMovementCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &StockMovementCreateBulk{err: fmt.Errorf("calling to StockMovementClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*StockMovementCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &StockMovementCreateBulk{config: c.config, builders: builders}
 }
 
@@ -5487,12 +4644,6 @@ func NewUserClient(c config) *UserClient {
 	return &UserClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `user.Hooks(f(g(h())))`.
-func (c *UserClient) Use(hooks ...Hook) {
-	c.hooks.User = append(c.hooks.User, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `user.Intercept(f(g(h())))`.
 func (c *UserClient) Intercept(interceptors ...Interceptor) {
@@ -5507,21 +4658,6 @@ func (c *UserClient) Create() *UserCreate {
 
 // CreateBulk returns a builder for creating a bulk of User entities.
 func (c *UserClient) CreateBulk(builders ...*UserCreate) *UserCreateBulk {
-	return &UserCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *UserClient) MapCreateBulk(slice any, setFunc func(*UserCreate, int)) *UserCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &UserCreateBulk{err: fmt.Errorf("calling to UserClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*UserCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &UserCreateBulk{config: c.config, builders: builders}
 }
 
@@ -5620,12 +4756,6 @@ func NewUserIdentityClient(c config) *UserIdentityClient {
 	return &UserIdentityClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `useridentity.Hooks(f(g(h())))`.
-func (c *UserIdentityClient) Use(hooks ...Hook) {
-	c.hooks.UserIdentity = append(c.hooks.UserIdentity, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `useridentity.Intercept(f(g(h())))`.
 func (c *UserIdentityClient) Intercept(interceptors ...Interceptor) {
@@ -5640,21 +4770,6 @@ func (c *UserIdentityClient) Create() *UserIdentityCreate {
 
 // CreateBulk returns a builder for creating a bulk of UserIdentity entities.
 func (c *UserIdentityClient) CreateBulk(builders ...*UserIdentityCreate) *UserIdentityCreateBulk {
-	return &UserIdentityCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *UserIdentityClient) MapCreateBulk(slice any, setFunc func(*UserIdentityCreate, int)) *UserIdentityCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &UserIdentityCreateBulk{err: fmt.Errorf("calling to UserIdentityClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*UserIdentityCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &UserIdentityCreateBulk{config: c.config, builders: builders}
 }
 
@@ -5753,12 +4868,6 @@ func NewWaitlistEntryClient(c config) *WaitlistEntryClient {
 	return &WaitlistEntryClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `waitlistentry.Hooks(f(g(h())))`.
-func (c *WaitlistEntryClient) Use(hooks ...Hook) {
-	c.hooks.WaitlistEntry = append(c.hooks.WaitlistEntry, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `waitlistentry.Intercept(f(g(h())))`.
 func (c *WaitlistEntryClient) Intercept(interceptors ...Interceptor) {
@@ -5773,21 +4882,6 @@ func (c *WaitlistEntryClient) Create() *WaitlistEntryCreate {
 
 // CreateBulk returns a builder for creating a bulk of WaitlistEntry entities.
 func (c *WaitlistEntryClient) CreateBulk(builders ...*WaitlistEntryCreate) *WaitlistEntryCreateBulk {
-	return &WaitlistEntryCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *WaitlistEntryClient) MapCreateBulk(slice any, setFunc func(*WaitlistEntryCreate, int)) *WaitlistEntryCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &WaitlistEntryCreateBulk{err: fmt.Errorf("calling to WaitlistEntryClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*WaitlistEntryCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &WaitlistEntryCreateBulk{config: c.config, builders: builders}
 }
 
@@ -5886,12 +4980,6 @@ func NewWebhookDeliveryClient(c config) *WebhookDeliveryClient {
 	return &WebhookDeliveryClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `webhookdelivery.Hooks(f(g(h())))`.
-func (c *WebhookDeliveryClient) Use(hooks ...Hook) {
-	c.hooks.WebhookDelivery = append(c.hooks.WebhookDelivery, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `webhookdelivery.Intercept(f(g(h())))`.
 func (c *WebhookDeliveryClient) Intercept(interceptors ...Interceptor) {
@@ -5906,21 +4994,6 @@ func (c *WebhookDeliveryClient) Create() *WebhookDeliveryCreate {
 
 // CreateBulk returns a builder for creating a bulk of WebhookDelivery entities.
 func (c *WebhookDeliveryClient) CreateBulk(builders ...*WebhookDeliveryCreate) *WebhookDeliveryCreateBulk {
-	return &WebhookDeliveryCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *WebhookDeliveryClient) MapCreateBulk(slice any, setFunc func(*WebhookDeliveryCreate, int)) *WebhookDeliveryCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &WebhookDeliveryCreateBulk{err: fmt.Errorf("calling to WebhookDeliveryClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*WebhookDeliveryCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &WebhookDeliveryCreateBulk{config: c.config, builders: builders}
 }
 
@@ -6019,12 +5092,6 @@ func NewWebhookEndpointClient(c config) *WebhookEndpointClient {
 	return &WebhookEndpointClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `webhookendpoint.Hooks(f(g(h())))`.
-func (c *WebhookEndpointClient) Use(hooks ...Hook) {
-	c.hooks.WebhookEndpoint = append(c.hooks.WebhookEndpoint, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `webhookendpoint.Intercept(f(g(h())))`.
 func (c *WebhookEndpointClient) Intercept(interceptors ...Interceptor) {
@@ -6039,21 +5106,6 @@ func (c *WebhookEndpointClient) Create() *WebhookEndpointCreate {
 
 // CreateBulk returns a builder for creating a bulk of WebhookEndpoint entities.
 func (c *WebhookEndpointClient) CreateBulk(builders ...*WebhookEndpointCreate) *WebhookEndpointCreateBulk {
-	return &WebhookEndpointCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *WebhookEndpointClient) MapCreateBulk(slice any, setFunc func(*WebhookEndpointCreate, int)) *WebhookEndpointCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &WebhookEndpointCreateBulk{err: fmt.Errorf("calling to WebhookEndpointClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*WebhookEndpointCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &WebhookEndpointCreateBulk{config: c.config, builders: builders}
 }
 
@@ -6152,12 +5204,6 @@ func NewWebhookEventClient(c config) *WebhookEventClient {
 	return &WebhookEventClient{config: c}
 }
 
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `webhookevent.Hooks(f(g(h())))`.
-func (c *WebhookEventClient) Use(hooks ...Hook) {
-	c.hooks.WebhookEvent = append(c.hooks.WebhookEvent, hooks...)
-}
-
 // Intercept adds a list of query interceptors to the interceptors stack.
 // A call to `Intercept(f, g, h)` equals to `webhookevent.Intercept(f(g(h())))`.
 func (c *WebhookEventClient) Intercept(interceptors ...Interceptor) {
@@ -6172,21 +5218,6 @@ func (c *WebhookEventClient) Create() *WebhookEventCreate {
 
 // CreateBulk returns a builder for creating a bulk of WebhookEvent entities.
 func (c *WebhookEventClient) CreateBulk(builders ...*WebhookEventCreate) *WebhookEventCreateBulk {
-	return &WebhookEventCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *WebhookEventClient) MapCreateBulk(slice any, setFunc func(*WebhookEventCreate, int)) *WebhookEventCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &WebhookEventCreateBulk{err: fmt.Errorf("calling to WebhookEventClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*WebhookEventCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
 	return &WebhookEventCreateBulk{config: c.config, builders: builders}
 }
 

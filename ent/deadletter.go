@@ -219,6 +219,3 @@ func (_m *DeadLetter) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// DeadLetters is a parsable slice of DeadLetter.
-type DeadLetters []*DeadLetter

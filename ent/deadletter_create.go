@@ -39,25 +39,9 @@ func (_c *DeadLetterCreate) SetMessageID(v string) *DeadLetterCreate {
 	return _c
 }
 
-// SetNillableMessageID sets the "message_id" field if the given value is not nil.
-func (_c *DeadLetterCreate) SetNillableMessageID(v *string) *DeadLetterCreate {
-	if v != nil {
-		_c.SetMessageID(*v)
-	}
-	return _c
-}
-
 // SetHandler sets the "handler" field.
 func (_c *DeadLetterCreate) SetHandler(v string) *DeadLetterCreate {
 	_c.mutation.SetHandler(v)
-	return _c
-}
-
-// SetNillableHandler sets the "handler" field if the given value is not nil.
-func (_c *DeadLetterCreate) SetNillableHandler(v *string) *DeadLetterCreate {
-	if v != nil {
-		_c.SetHandler(*v)
-	}
 	return _c
 }
 
@@ -67,39 +51,15 @@ func (_c *DeadLetterCreate) SetReason(v string) *DeadLetterCreate {
 	return _c
 }
 
-// SetNillableReason sets the "reason" field if the given value is not nil.
-func (_c *DeadLetterCreate) SetNillableReason(v *string) *DeadLetterCreate {
-	if v != nil {
-		_c.SetReason(*v)
-	}
-	return _c
-}
-
 // SetDeliveries sets the "deliveries" field.
 func (_c *DeadLetterCreate) SetDeliveries(v int) *DeadLetterCreate {
 	_c.mutation.SetDeliveries(v)
 	return _c
 }
 
-// SetNillableDeliveries sets the "deliveries" field if the given value is not nil.
-func (_c *DeadLetterCreate) SetNillableDeliveries(v *int) *DeadLetterCreate {
-	if v != nil {
-		_c.SetDeliveries(*v)
-	}
-	return _c
-}
-
 // SetAttempts sets the "attempts" field.
 func (_c *DeadLetterCreate) SetAttempts(v int) *DeadLetterCreate {
 	_c.mutation.SetAttempts(v)
-	return _c
-}
-
-// SetNillableAttempts sets the "attempts" field if the given value is not nil.
-func (_c *DeadLetterCreate) SetNillableAttempts(v *int) *DeadLetterCreate {
-	if v != nil {
-		_c.SetAttempts(*v)
-	}
 	return _c
 }
 
@@ -115,14 +75,6 @@ func (_c *DeadLetterCreate) SetState(v deadletter.State) *DeadLetterCreate {
 	return _c
 }
 
-// SetNillableState sets the "state" field if the given value is not nil.
-func (_c *DeadLetterCreate) SetNillableState(v *deadletter.State) *DeadLetterCreate {
-	if v != nil {
-		_c.SetState(*v)
-	}
-	return _c
-}
-
 // SetCreatedAt sets the "created_at" field.
 func (_c *DeadLetterCreate) SetCreatedAt(v time.Time) *DeadLetterCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -132,14 +84,6 @@ func (_c *DeadLetterCreate) SetCreatedAt(v time.Time) *DeadLetterCreate {
 // SetEndedAt sets the "ended_at" field.
 func (_c *DeadLetterCreate) SetEndedAt(v time.Time) *DeadLetterCreate {
 	_c.mutation.SetEndedAt(v)
-	return _c
-}
-
-// SetNillableEndedAt sets the "ended_at" field if the given value is not nil.
-func (_c *DeadLetterCreate) SetNillableEndedAt(v *time.Time) *DeadLetterCreate {
-	if v != nil {
-		_c.SetEndedAt(*v)
-	}
 	return _c
 }
 
@@ -160,26 +104,10 @@ func (_c *DeadLetterCreate) Save(ctx context.Context) (*DeadLetter, error) {
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *DeadLetterCreate) SaveX(ctx context.Context) *DeadLetter {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *DeadLetterCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *DeadLetterCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -426,24 +354,8 @@ func (_c *DeadLetterCreateBulk) Save(ctx context.Context) ([]*DeadLetter, error)
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *DeadLetterCreateBulk) SaveX(ctx context.Context) []*DeadLetter {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *DeadLetterCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *DeadLetterCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

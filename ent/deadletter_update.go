@@ -35,45 +35,9 @@ func (_u *DeadLetterUpdate) SetState(v deadletter.State) *DeadLetterUpdate {
 	return _u
 }
 
-// SetNillableState sets the "state" field if the given value is not nil.
-func (_u *DeadLetterUpdate) SetNillableState(v *deadletter.State) *DeadLetterUpdate {
-	if v != nil {
-		_u.SetState(*v)
-	}
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *DeadLetterUpdate) SetCreatedAt(v time.Time) *DeadLetterUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *DeadLetterUpdate) SetNillableCreatedAt(v *time.Time) *DeadLetterUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // SetEndedAt sets the "ended_at" field.
 func (_u *DeadLetterUpdate) SetEndedAt(v time.Time) *DeadLetterUpdate {
 	_u.mutation.SetEndedAt(v)
-	return _u
-}
-
-// SetNillableEndedAt sets the "ended_at" field if the given value is not nil.
-func (_u *DeadLetterUpdate) SetNillableEndedAt(v *time.Time) *DeadLetterUpdate {
-	if v != nil {
-		_u.SetEndedAt(*v)
-	}
-	return _u
-}
-
-// ClearEndedAt clears the value of the "ended_at" field.
-func (_u *DeadLetterUpdate) ClearEndedAt() *DeadLetterUpdate {
-	_u.mutation.ClearEndedAt()
 	return _u
 }
 
@@ -87,26 +51,10 @@ func (_u *DeadLetterUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *DeadLetterUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *DeadLetterUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *DeadLetterUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -117,12 +65,6 @@ func (_u *DeadLetterUpdate) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *DeadLetterUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *DeadLetterUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *DeadLetterUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -177,45 +119,9 @@ func (_u *DeadLetterUpdateOne) SetState(v deadletter.State) *DeadLetterUpdateOne
 	return _u
 }
 
-// SetNillableState sets the "state" field if the given value is not nil.
-func (_u *DeadLetterUpdateOne) SetNillableState(v *deadletter.State) *DeadLetterUpdateOne {
-	if v != nil {
-		_u.SetState(*v)
-	}
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *DeadLetterUpdateOne) SetCreatedAt(v time.Time) *DeadLetterUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *DeadLetterUpdateOne) SetNillableCreatedAt(v *time.Time) *DeadLetterUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // SetEndedAt sets the "ended_at" field.
 func (_u *DeadLetterUpdateOne) SetEndedAt(v time.Time) *DeadLetterUpdateOne {
 	_u.mutation.SetEndedAt(v)
-	return _u
-}
-
-// SetNillableEndedAt sets the "ended_at" field if the given value is not nil.
-func (_u *DeadLetterUpdateOne) SetNillableEndedAt(v *time.Time) *DeadLetterUpdateOne {
-	if v != nil {
-		_u.SetEndedAt(*v)
-	}
-	return _u
-}
-
-// ClearEndedAt clears the value of the "ended_at" field.
-func (_u *DeadLetterUpdateOne) ClearEndedAt() *DeadLetterUpdateOne {
-	_u.mutation.ClearEndedAt()
 	return _u
 }
 
@@ -230,38 +136,15 @@ func (_u *DeadLetterUpdateOne) Where(ps ...predicate.DeadLetter) *DeadLetterUpda
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *DeadLetterUpdateOne) Select(field string, fields ...string) *DeadLetterUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated DeadLetter entity.
 func (_u *DeadLetterUpdateOne) Save(ctx context.Context) (*DeadLetter, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *DeadLetterUpdateOne) SaveX(ctx context.Context) *DeadLetter {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *DeadLetterUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *DeadLetterUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -272,12 +155,6 @@ func (_u *DeadLetterUpdateOne) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *DeadLetterUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *DeadLetterUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *DeadLetterUpdateOne) sqlSave(ctx context.Context) (_node *DeadLetter, err error) {

@@ -135,6 +135,3 @@ func (_m *Fulfilment) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// Fulfilments is a parsable slice of Fulfilment.
-type Fulfilments []*Fulfilment

@@ -33,25 +33,9 @@ func (_c *FulfilmentCreate) SetCarrier(v string) *FulfilmentCreate {
 	return _c
 }
 
-// SetNillableCarrier sets the "carrier" field if the given value is not nil.
-func (_c *FulfilmentCreate) SetNillableCarrier(v *string) *FulfilmentCreate {
-	if v != nil {
-		_c.SetCarrier(*v)
-	}
-	return _c
-}
-
 // SetTrackingURL sets the "tracking_url" field.
 func (_c *FulfilmentCreate) SetTrackingURL(v string) *FulfilmentCreate {
 	_c.mutation.SetTrackingURL(v)
-	return _c
-}
-
-// SetNillableTrackingURL sets the "tracking_url" field if the given value is not nil.
-func (_c *FulfilmentCreate) SetNillableTrackingURL(v *string) *FulfilmentCreate {
-	if v != nil {
-		_c.SetTrackingURL(*v)
-	}
 	return _c
 }
 
@@ -78,26 +62,10 @@ func (_c *FulfilmentCreate) Save(ctx context.Context) (*Fulfilment, error) {
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *FulfilmentCreate) SaveX(ctx context.Context) *Fulfilment {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *FulfilmentCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *FulfilmentCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -257,24 +225,8 @@ func (_c *FulfilmentCreateBulk) Save(ctx context.Context) ([]*Fulfilment, error)
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *FulfilmentCreateBulk) SaveX(ctx context.Context) []*Fulfilment {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *FulfilmentCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *FulfilmentCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

@@ -42,12 +42,6 @@ func (_q *FulfilmentQuery) Limit(limit int) *FulfilmentQuery {
 	return _q
 }
 
-// Offset to start from.
-func (_q *FulfilmentQuery) Offset(offset int) *FulfilmentQuery {
-	_q.ctx.Offset = &offset
-	return _q
-}
-
 // Unique configures the query builder to filter duplicate records on query.
 // By default, unique is set to true, and can be disabled using this method.
 func (_q *FulfilmentQuery) Unique(unique bool) *FulfilmentQuery {
@@ -74,15 +68,6 @@ func (_q *FulfilmentQuery) First(ctx context.Context) (*Fulfilment, error) {
 	return nodes[0], nil
 }
 
-// FirstX is like First, but panics if an error occurs.
-func (_q *FulfilmentQuery) FirstX(ctx context.Context) *Fulfilment {
-	node, err := _q.First(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return node
-}
-
 // FirstID returns the first Fulfilment ID from the query.
 // Returns a *NotFoundError when no Fulfilment ID was found.
 func (_q *FulfilmentQuery) FirstID(ctx context.Context) (id typedid.Order, err error) {
@@ -95,15 +80,6 @@ func (_q *FulfilmentQuery) FirstID(ctx context.Context) (id typedid.Order, err e
 		return
 	}
 	return ids[0], nil
-}
-
-// FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *FulfilmentQuery) FirstIDX(ctx context.Context) typedid.Order {
-	id, err := _q.FirstID(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return id
 }
 
 // Only returns a single Fulfilment entity found by the query, ensuring it only returns one.
@@ -124,43 +100,6 @@ func (_q *FulfilmentQuery) Only(ctx context.Context) (*Fulfilment, error) {
 	}
 }
 
-// OnlyX is like Only, but panics if an error occurs.
-func (_q *FulfilmentQuery) OnlyX(ctx context.Context) *Fulfilment {
-	node, err := _q.Only(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
-}
-
-// OnlyID is like Only, but returns the only Fulfilment ID in the query.
-// Returns a *NotSingularError when more than one Fulfilment ID is found.
-// Returns a *NotFoundError when no entities are found.
-func (_q *FulfilmentQuery) OnlyID(ctx context.Context) (id typedid.Order, err error) {
-	var ids []typedid.Order
-	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
-		return
-	}
-	switch len(ids) {
-	case 1:
-		id = ids[0]
-	case 0:
-		err = &NotFoundError{fulfilment.Label}
-	default:
-		err = &NotSingularError{fulfilment.Label}
-	}
-	return
-}
-
-// OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *FulfilmentQuery) OnlyIDX(ctx context.Context) typedid.Order {
-	id, err := _q.OnlyID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // All executes the query and returns a list of Fulfilments.
 func (_q *FulfilmentQuery) All(ctx context.Context) ([]*Fulfilment, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryAll)
@@ -169,15 +108,6 @@ func (_q *FulfilmentQuery) All(ctx context.Context) ([]*Fulfilment, error) {
 	}
 	qr := querierAll[[]*Fulfilment, *FulfilmentQuery]()
 	return withInterceptors[[]*Fulfilment](ctx, _q, qr, _q.inters)
-}
-
-// AllX is like All, but panics if an error occurs.
-func (_q *FulfilmentQuery) AllX(ctx context.Context) []*Fulfilment {
-	nodes, err := _q.All(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return nodes
 }
 
 // IDs executes the query and returns a list of Fulfilment IDs.
@@ -192,15 +122,6 @@ func (_q *FulfilmentQuery) IDs(ctx context.Context) (ids []typedid.Order, err er
 	return ids, nil
 }
 
-// IDsX is like IDs, but panics if an error occurs.
-func (_q *FulfilmentQuery) IDsX(ctx context.Context) []typedid.Order {
-	ids, err := _q.IDs(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return ids
-}
-
 // Count returns the count of the given query.
 func (_q *FulfilmentQuery) Count(ctx context.Context) (int, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryCount)
@@ -208,15 +129,6 @@ func (_q *FulfilmentQuery) Count(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	return withInterceptors[int](ctx, _q, querierCount[*FulfilmentQuery](), _q.inters)
-}
-
-// CountX is like Count, but panics if an error occurs.
-func (_q *FulfilmentQuery) CountX(ctx context.Context) int {
-	count, err := _q.Count(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return count
 }
 
 // Exist returns true if the query has elements in the graph.
@@ -230,57 +142,6 @@ func (_q *FulfilmentQuery) Exist(ctx context.Context) (bool, error) {
 	default:
 		return true, nil
 	}
-}
-
-// ExistX is like Exist, but panics if an error occurs.
-func (_q *FulfilmentQuery) ExistX(ctx context.Context) bool {
-	exist, err := _q.Exist(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return exist
-}
-
-// Clone returns a duplicate of the FulfilmentQuery builder, including all associated steps. It can be
-// used to prepare common query builders and use them differently after the clone is made.
-func (_q *FulfilmentQuery) Clone() *FulfilmentQuery {
-	if _q == nil {
-		return nil
-	}
-	return &FulfilmentQuery{
-		config:     _q.config,
-		ctx:        _q.ctx.Clone(),
-		order:      append([]fulfilment.OrderOption{}, _q.order...),
-		inters:     append([]Interceptor{}, _q.inters...),
-		predicates: append([]predicate.Fulfilment{}, _q.predicates...),
-		// clone intermediate query.
-		sql:       _q.sql.Clone(),
-		path:      _q.path,
-		modifiers: append([]func(*sql.Selector){}, _q.modifiers...),
-	}
-}
-
-// GroupBy is used to group vertices by one or more fields/columns.
-// It is often used with aggregate functions, like: count, max, mean, min, sum.
-//
-// Example:
-//
-//	var v []struct {
-//		State fulfilment.State `json:"state,omitempty"`
-//		Count int `json:"count,omitempty"`
-//	}
-//
-//	client.Fulfilment.Query().
-//		GroupBy(fulfilment.FieldState).
-//		Aggregate(ent.Count()).
-//		Scan(ctx, &v)
-func (_q *FulfilmentQuery) GroupBy(field string, fields ...string) *FulfilmentGroupBy {
-	_q.ctx.Fields = append([]string{field}, fields...)
-	grbuild := &FulfilmentGroupBy{build: _q}
-	grbuild.flds = &_q.ctx.Fields
-	grbuild.label = fulfilment.Label
-	grbuild.scan = grbuild.Scan
-	return grbuild
 }
 
 // Select allows the selection one or more fields/columns for the given query,
@@ -462,73 +323,6 @@ func (_q *FulfilmentQuery) ForUpdate(opts ...sql.LockOption) *FulfilmentQuery {
 	return _q
 }
 
-// ForShare behaves similarly to ForUpdate, except that it acquires a shared mode lock
-// on any rows that are read. Other sessions can read the rows, but cannot modify them
-// until your transaction commits.
-func (_q *FulfilmentQuery) ForShare(opts ...sql.LockOption) *FulfilmentQuery {
-	if _q.driver.Dialect() == dialect.Postgres {
-		_q.Unique(false)
-	}
-	_q.modifiers = append(_q.modifiers, func(s *sql.Selector) {
-		s.ForShare(opts...)
-	})
-	return _q
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_q *FulfilmentQuery) Modify(modifiers ...func(s *sql.Selector)) *FulfilmentSelect {
-	_q.modifiers = append(_q.modifiers, modifiers...)
-	return _q.Select()
-}
-
-// FulfilmentGroupBy is the group-by builder for Fulfilment entities.
-type FulfilmentGroupBy struct {
-	selector
-	build *FulfilmentQuery
-}
-
-// Aggregate adds the given aggregation functions to the group-by query.
-func (_g *FulfilmentGroupBy) Aggregate(fns ...AggregateFunc) *FulfilmentGroupBy {
-	_g.fns = append(_g.fns, fns...)
-	return _g
-}
-
-// Scan applies the selector query and scans the result into the given value.
-func (_g *FulfilmentGroupBy) Scan(ctx context.Context, v any) error {
-	ctx = setContextOp(ctx, _g.build.ctx, ent.OpQueryGroupBy)
-	if err := _g.build.prepareQuery(ctx); err != nil {
-		return err
-	}
-	return scanWithInterceptors[*FulfilmentQuery, *FulfilmentGroupBy](ctx, _g.build, _g, _g.build.inters, v)
-}
-
-func (_g *FulfilmentGroupBy) sqlScan(ctx context.Context, root *FulfilmentQuery, v any) error {
-	selector := root.sqlQuery(ctx).Select()
-	aggregation := make([]string, 0, len(_g.fns))
-	for _, fn := range _g.fns {
-		aggregation = append(aggregation, fn(selector))
-	}
-	if len(selector.SelectedColumns()) == 0 {
-		columns := make([]string, 0, len(*_g.flds)+len(_g.fns))
-		for _, f := range *_g.flds {
-			columns = append(columns, selector.C(f))
-		}
-		columns = append(columns, aggregation...)
-		selector.Select(columns...)
-	}
-	selector.GroupBy(selector.Columns(*_g.flds...)...)
-	if err := selector.Err(); err != nil {
-		return err
-	}
-	rows := &sql.Rows{}
-	query, args := selector.Query()
-	if err := _g.build.driver.Query(ctx, query, args, rows); err != nil {
-		return err
-	}
-	defer rows.Close()
-	return sql.ScanSlice(rows, v)
-}
-
 // FulfilmentSelect is the builder for selecting fields of Fulfilment entities.
 type FulfilmentSelect struct {
 	*FulfilmentQuery
@@ -569,10 +363,4 @@ func (_s *FulfilmentSelect) sqlScan(ctx context.Context, root *FulfilmentQuery, 
 	}
 	defer rows.Close()
 	return sql.ScanSlice(rows, v)
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_s *FulfilmentSelect) Modify(modifiers ...func(s *sql.Selector)) *FulfilmentSelect {
-	_s.modifiers = append(_s.modifiers, modifiers...)
-	return _s
 }

@@ -35,56 +35,6 @@ func (_u *FulfilmentUpdate) SetState(v fulfilment.State) *FulfilmentUpdate {
 	return _u
 }
 
-// SetNillableState sets the "state" field if the given value is not nil.
-func (_u *FulfilmentUpdate) SetNillableState(v *fulfilment.State) *FulfilmentUpdate {
-	if v != nil {
-		_u.SetState(*v)
-	}
-	return _u
-}
-
-// SetCarrier sets the "carrier" field.
-func (_u *FulfilmentUpdate) SetCarrier(v string) *FulfilmentUpdate {
-	_u.mutation.SetCarrier(v)
-	return _u
-}
-
-// SetNillableCarrier sets the "carrier" field if the given value is not nil.
-func (_u *FulfilmentUpdate) SetNillableCarrier(v *string) *FulfilmentUpdate {
-	if v != nil {
-		_u.SetCarrier(*v)
-	}
-	return _u
-}
-
-// SetTrackingURL sets the "tracking_url" field.
-func (_u *FulfilmentUpdate) SetTrackingURL(v string) *FulfilmentUpdate {
-	_u.mutation.SetTrackingURL(v)
-	return _u
-}
-
-// SetNillableTrackingURL sets the "tracking_url" field if the given value is not nil.
-func (_u *FulfilmentUpdate) SetNillableTrackingURL(v *string) *FulfilmentUpdate {
-	if v != nil {
-		_u.SetTrackingURL(*v)
-	}
-	return _u
-}
-
-// SetUpdatedAt sets the "updated_at" field.
-func (_u *FulfilmentUpdate) SetUpdatedAt(v time.Time) *FulfilmentUpdate {
-	_u.mutation.SetUpdatedAt(v)
-	return _u
-}
-
-// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
-func (_u *FulfilmentUpdate) SetNillableUpdatedAt(v *time.Time) *FulfilmentUpdate {
-	if v != nil {
-		_u.SetUpdatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the FulfilmentMutation object of the builder.
 func (_u *FulfilmentUpdate) Mutation() *FulfilmentMutation {
 	return _u.mutation
@@ -95,26 +45,10 @@ func (_u *FulfilmentUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *FulfilmentUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *FulfilmentUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *FulfilmentUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -135,12 +69,6 @@ func (_u *FulfilmentUpdate) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *FulfilmentUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *FulfilmentUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *FulfilmentUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -195,25 +123,9 @@ func (_u *FulfilmentUpdateOne) SetState(v fulfilment.State) *FulfilmentUpdateOne
 	return _u
 }
 
-// SetNillableState sets the "state" field if the given value is not nil.
-func (_u *FulfilmentUpdateOne) SetNillableState(v *fulfilment.State) *FulfilmentUpdateOne {
-	if v != nil {
-		_u.SetState(*v)
-	}
-	return _u
-}
-
 // SetCarrier sets the "carrier" field.
 func (_u *FulfilmentUpdateOne) SetCarrier(v string) *FulfilmentUpdateOne {
 	_u.mutation.SetCarrier(v)
-	return _u
-}
-
-// SetNillableCarrier sets the "carrier" field if the given value is not nil.
-func (_u *FulfilmentUpdateOne) SetNillableCarrier(v *string) *FulfilmentUpdateOne {
-	if v != nil {
-		_u.SetCarrier(*v)
-	}
 	return _u
 }
 
@@ -223,25 +135,9 @@ func (_u *FulfilmentUpdateOne) SetTrackingURL(v string) *FulfilmentUpdateOne {
 	return _u
 }
 
-// SetNillableTrackingURL sets the "tracking_url" field if the given value is not nil.
-func (_u *FulfilmentUpdateOne) SetNillableTrackingURL(v *string) *FulfilmentUpdateOne {
-	if v != nil {
-		_u.SetTrackingURL(*v)
-	}
-	return _u
-}
-
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *FulfilmentUpdateOne) SetUpdatedAt(v time.Time) *FulfilmentUpdateOne {
 	_u.mutation.SetUpdatedAt(v)
-	return _u
-}
-
-// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
-func (_u *FulfilmentUpdateOne) SetNillableUpdatedAt(v *time.Time) *FulfilmentUpdateOne {
-	if v != nil {
-		_u.SetUpdatedAt(*v)
-	}
 	return _u
 }
 
@@ -256,38 +152,15 @@ func (_u *FulfilmentUpdateOne) Where(ps ...predicate.Fulfilment) *FulfilmentUpda
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *FulfilmentUpdateOne) Select(field string, fields ...string) *FulfilmentUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated Fulfilment entity.
 func (_u *FulfilmentUpdateOne) Save(ctx context.Context) (*Fulfilment, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *FulfilmentUpdateOne) SaveX(ctx context.Context) *Fulfilment {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *FulfilmentUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *FulfilmentUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -308,12 +181,6 @@ func (_u *FulfilmentUpdateOne) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *FulfilmentUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *FulfilmentUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *FulfilmentUpdateOne) sqlSave(ctx context.Context) (_node *Fulfilment, err error) {

@@ -231,6 +231,3 @@ func (_m *Goods) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// GoodsSlice is a parsable slice of Goods.
-type GoodsSlice []*Goods

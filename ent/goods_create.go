@@ -33,14 +33,6 @@ func (_c *GoodsCreate) SetDescription(v string) *GoodsCreate {
 	return _c
 }
 
-// SetNillableDescription sets the "description" field if the given value is not nil.
-func (_c *GoodsCreate) SetNillableDescription(v *string) *GoodsCreate {
-	if v != nil {
-		_c.SetDescription(*v)
-	}
-	return _c
-}
-
 // SetImageURL sets the "image_url" field.
 func (_c *GoodsCreate) SetImageURL(v string) *GoodsCreate {
 	_c.mutation.SetImageURL(v)
@@ -109,31 +101,9 @@ func (_c *GoodsCreate) SetNillableSku(v *string) *GoodsCreate {
 	return _c
 }
 
-// SetRevision sets the "revision" field.
-func (_c *GoodsCreate) SetRevision(v int64) *GoodsCreate {
-	_c.mutation.SetRevision(v)
-	return _c
-}
-
-// SetNillableRevision sets the "revision" field if the given value is not nil.
-func (_c *GoodsCreate) SetNillableRevision(v *int64) *GoodsCreate {
-	if v != nil {
-		_c.SetRevision(*v)
-	}
-	return _c
-}
-
 // SetChangedBy sets the "changed_by" field.
 func (_c *GoodsCreate) SetChangedBy(v typedid.User) *GoodsCreate {
 	_c.mutation.SetChangedBy(v)
-	return _c
-}
-
-// SetNillableChangedBy sets the "changed_by" field if the given value is not nil.
-func (_c *GoodsCreate) SetNillableChangedBy(v *typedid.User) *GoodsCreate {
-	if v != nil {
-		_c.SetChangedBy(*v)
-	}
 	return _c
 }
 
@@ -160,26 +130,10 @@ func (_c *GoodsCreate) Save(ctx context.Context) (*Goods, error) {
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *GoodsCreate) SaveX(ctx context.Context) *Goods {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *GoodsCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *GoodsCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -388,24 +342,8 @@ func (_c *GoodsCreateBulk) Save(ctx context.Context) ([]*Goods, error) {
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *GoodsCreateBulk) SaveX(ctx context.Context) []*Goods {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *GoodsCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *GoodsCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

@@ -42,12 +42,6 @@ func (_q *GoodsQuery) Limit(limit int) *GoodsQuery {
 	return _q
 }
 
-// Offset to start from.
-func (_q *GoodsQuery) Offset(offset int) *GoodsQuery {
-	_q.ctx.Offset = &offset
-	return _q
-}
-
 // Unique configures the query builder to filter duplicate records on query.
 // By default, unique is set to true, and can be disabled using this method.
 func (_q *GoodsQuery) Unique(unique bool) *GoodsQuery {
@@ -74,15 +68,6 @@ func (_q *GoodsQuery) First(ctx context.Context) (*Goods, error) {
 	return nodes[0], nil
 }
 
-// FirstX is like First, but panics if an error occurs.
-func (_q *GoodsQuery) FirstX(ctx context.Context) *Goods {
-	node, err := _q.First(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return node
-}
-
 // FirstID returns the first Goods ID from the query.
 // Returns a *NotFoundError when no Goods ID was found.
 func (_q *GoodsQuery) FirstID(ctx context.Context) (id typedid.Goods, err error) {
@@ -95,15 +80,6 @@ func (_q *GoodsQuery) FirstID(ctx context.Context) (id typedid.Goods, err error)
 		return
 	}
 	return ids[0], nil
-}
-
-// FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *GoodsQuery) FirstIDX(ctx context.Context) typedid.Goods {
-	id, err := _q.FirstID(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return id
 }
 
 // Only returns a single Goods entity found by the query, ensuring it only returns one.
@@ -122,43 +98,6 @@ func (_q *GoodsQuery) Only(ctx context.Context) (*Goods, error) {
 	default:
 		return nil, &NotSingularError{goods.Label}
 	}
-}
-
-// OnlyX is like Only, but panics if an error occurs.
-func (_q *GoodsQuery) OnlyX(ctx context.Context) *Goods {
-	node, err := _q.Only(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
-}
-
-// OnlyID is like Only, but returns the only Goods ID in the query.
-// Returns a *NotSingularError when more than one Goods ID is found.
-// Returns a *NotFoundError when no entities are found.
-func (_q *GoodsQuery) OnlyID(ctx context.Context) (id typedid.Goods, err error) {
-	var ids []typedid.Goods
-	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
-		return
-	}
-	switch len(ids) {
-	case 1:
-		id = ids[0]
-	case 0:
-		err = &NotFoundError{goods.Label}
-	default:
-		err = &NotSingularError{goods.Label}
-	}
-	return
-}
-
-// OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *GoodsQuery) OnlyIDX(ctx context.Context) typedid.Goods {
-	id, err := _q.OnlyID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
 }
 
 // All executes the query and returns a list of GoodsSlice.
@@ -192,15 +131,6 @@ func (_q *GoodsQuery) IDs(ctx context.Context) (ids []typedid.Goods, err error) 
 	return ids, nil
 }
 
-// IDsX is like IDs, but panics if an error occurs.
-func (_q *GoodsQuery) IDsX(ctx context.Context) []typedid.Goods {
-	ids, err := _q.IDs(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return ids
-}
-
 // Count returns the count of the given query.
 func (_q *GoodsQuery) Count(ctx context.Context) (int, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryCount)
@@ -230,57 +160,6 @@ func (_q *GoodsQuery) Exist(ctx context.Context) (bool, error) {
 	default:
 		return true, nil
 	}
-}
-
-// ExistX is like Exist, but panics if an error occurs.
-func (_q *GoodsQuery) ExistX(ctx context.Context) bool {
-	exist, err := _q.Exist(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return exist
-}
-
-// Clone returns a duplicate of the GoodsQuery builder, including all associated steps. It can be
-// used to prepare common query builders and use them differently after the clone is made.
-func (_q *GoodsQuery) Clone() *GoodsQuery {
-	if _q == nil {
-		return nil
-	}
-	return &GoodsQuery{
-		config:     _q.config,
-		ctx:        _q.ctx.Clone(),
-		order:      append([]goods.OrderOption{}, _q.order...),
-		inters:     append([]Interceptor{}, _q.inters...),
-		predicates: append([]predicate.Goods{}, _q.predicates...),
-		// clone intermediate query.
-		sql:       _q.sql.Clone(),
-		path:      _q.path,
-		modifiers: append([]func(*sql.Selector){}, _q.modifiers...),
-	}
-}
-
-// GroupBy is used to group vertices by one or more fields/columns.
-// It is often used with aggregate functions, like: count, max, mean, min, sum.
-//
-// Example:
-//
-//	var v []struct {
-//		Name string `json:"name,omitempty"`
-//		Count int `json:"count,omitempty"`
-//	}
-//
-//	client.Goods.Query().
-//		GroupBy(goods.FieldName).
-//		Aggregate(ent.Count()).
-//		Scan(ctx, &v)
-func (_q *GoodsQuery) GroupBy(field string, fields ...string) *GoodsGroupBy {
-	_q.ctx.Fields = append([]string{field}, fields...)
-	grbuild := &GoodsGroupBy{build: _q}
-	grbuild.flds = &_q.ctx.Fields
-	grbuild.label = goods.Label
-	grbuild.scan = grbuild.Scan
-	return grbuild
 }
 
 // Select allows the selection one or more fields/columns for the given query,
@@ -462,73 +341,6 @@ func (_q *GoodsQuery) ForUpdate(opts ...sql.LockOption) *GoodsQuery {
 	return _q
 }
 
-// ForShare behaves similarly to ForUpdate, except that it acquires a shared mode lock
-// on any rows that are read. Other sessions can read the rows, but cannot modify them
-// until your transaction commits.
-func (_q *GoodsQuery) ForShare(opts ...sql.LockOption) *GoodsQuery {
-	if _q.driver.Dialect() == dialect.Postgres {
-		_q.Unique(false)
-	}
-	_q.modifiers = append(_q.modifiers, func(s *sql.Selector) {
-		s.ForShare(opts...)
-	})
-	return _q
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_q *GoodsQuery) Modify(modifiers ...func(s *sql.Selector)) *GoodsSelect {
-	_q.modifiers = append(_q.modifiers, modifiers...)
-	return _q.Select()
-}
-
-// GoodsGroupBy is the group-by builder for Goods entities.
-type GoodsGroupBy struct {
-	selector
-	build *GoodsQuery
-}
-
-// Aggregate adds the given aggregation functions to the group-by query.
-func (_g *GoodsGroupBy) Aggregate(fns ...AggregateFunc) *GoodsGroupBy {
-	_g.fns = append(_g.fns, fns...)
-	return _g
-}
-
-// Scan applies the selector query and scans the result into the given value.
-func (_g *GoodsGroupBy) Scan(ctx context.Context, v any) error {
-	ctx = setContextOp(ctx, _g.build.ctx, ent.OpQueryGroupBy)
-	if err := _g.build.prepareQuery(ctx); err != nil {
-		return err
-	}
-	return scanWithInterceptors[*GoodsQuery, *GoodsGroupBy](ctx, _g.build, _g, _g.build.inters, v)
-}
-
-func (_g *GoodsGroupBy) sqlScan(ctx context.Context, root *GoodsQuery, v any) error {
-	selector := root.sqlQuery(ctx).Select()
-	aggregation := make([]string, 0, len(_g.fns))
-	for _, fn := range _g.fns {
-		aggregation = append(aggregation, fn(selector))
-	}
-	if len(selector.SelectedColumns()) == 0 {
-		columns := make([]string, 0, len(*_g.flds)+len(_g.fns))
-		for _, f := range *_g.flds {
-			columns = append(columns, selector.C(f))
-		}
-		columns = append(columns, aggregation...)
-		selector.Select(columns...)
-	}
-	selector.GroupBy(selector.Columns(*_g.flds...)...)
-	if err := selector.Err(); err != nil {
-		return err
-	}
-	rows := &sql.Rows{}
-	query, args := selector.Query()
-	if err := _g.build.driver.Query(ctx, query, args, rows); err != nil {
-		return err
-	}
-	defer rows.Close()
-	return sql.ScanSlice(rows, v)
-}
-
 // GoodsSelect is the builder for selecting fields of Goods entities.
 type GoodsSelect struct {
 	*GoodsQuery
@@ -569,10 +381,4 @@ func (_s *GoodsSelect) sqlScan(ctx context.Context, root *GoodsQuery, v any) err
 	}
 	defer rows.Close()
 	return sql.ScanSlice(rows, v)
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_s *GoodsSelect) Modify(modifiers ...func(s *sql.Selector)) *GoodsSelect {
-	_s.modifiers = append(_s.modifiers, modifiers...)
-	return _s
 }

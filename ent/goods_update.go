@@ -9,7 +9,6 @@ import (
 	"seckill/ent/goods"
 	"seckill/ent/predicate"
 	typedid "seckill/internal/platform/id"
-	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
@@ -36,39 +35,15 @@ func (_u *GoodsUpdate) SetName(v string) *GoodsUpdate {
 	return _u
 }
 
-// SetNillableName sets the "name" field if the given value is not nil.
-func (_u *GoodsUpdate) SetNillableName(v *string) *GoodsUpdate {
-	if v != nil {
-		_u.SetName(*v)
-	}
-	return _u
-}
-
 // SetDescription sets the "description" field.
 func (_u *GoodsUpdate) SetDescription(v string) *GoodsUpdate {
 	_u.mutation.SetDescription(v)
 	return _u
 }
 
-// SetNillableDescription sets the "description" field if the given value is not nil.
-func (_u *GoodsUpdate) SetNillableDescription(v *string) *GoodsUpdate {
-	if v != nil {
-		_u.SetDescription(*v)
-	}
-	return _u
-}
-
 // SetImageURL sets the "image_url" field.
 func (_u *GoodsUpdate) SetImageURL(v string) *GoodsUpdate {
 	_u.mutation.SetImageURL(v)
-	return _u
-}
-
-// SetNillableImageURL sets the "image_url" field if the given value is not nil.
-func (_u *GoodsUpdate) SetNillableImageURL(v *string) *GoodsUpdate {
-	if v != nil {
-		_u.SetImageURL(*v)
-	}
 	return _u
 }
 
@@ -81,14 +56,6 @@ func (_u *GoodsUpdate) ClearImageURL() *GoodsUpdate {
 // SetImageAlt sets the "image_alt" field.
 func (_u *GoodsUpdate) SetImageAlt(v string) *GoodsUpdate {
 	_u.mutation.SetImageAlt(v)
-	return _u
-}
-
-// SetNillableImageAlt sets the "image_alt" field if the given value is not nil.
-func (_u *GoodsUpdate) SetNillableImageAlt(v *string) *GoodsUpdate {
-	if v != nil {
-		_u.SetImageAlt(*v)
-	}
 	return _u
 }
 
@@ -105,51 +72,15 @@ func (_u *GoodsUpdate) SetListPriceMinor(v int64) *GoodsUpdate {
 	return _u
 }
 
-// SetNillableListPriceMinor sets the "list_price_minor" field if the given value is not nil.
-func (_u *GoodsUpdate) SetNillableListPriceMinor(v *int64) *GoodsUpdate {
-	if v != nil {
-		_u.SetListPriceMinor(*v)
-	}
-	return _u
-}
-
-// AddListPriceMinor adds value to the "list_price_minor" field.
-func (_u *GoodsUpdate) AddListPriceMinor(v int64) *GoodsUpdate {
-	_u.mutation.AddListPriceMinor(v)
-	return _u
-}
-
 // SetExternalID sets the "external_id" field.
 func (_u *GoodsUpdate) SetExternalID(v string) *GoodsUpdate {
 	_u.mutation.SetExternalID(v)
 	return _u
 }
 
-// SetNillableExternalID sets the "external_id" field if the given value is not nil.
-func (_u *GoodsUpdate) SetNillableExternalID(v *string) *GoodsUpdate {
-	if v != nil {
-		_u.SetExternalID(*v)
-	}
-	return _u
-}
-
-// ClearExternalID clears the value of the "external_id" field.
-func (_u *GoodsUpdate) ClearExternalID() *GoodsUpdate {
-	_u.mutation.ClearExternalID()
-	return _u
-}
-
 // SetSku sets the "sku" field.
 func (_u *GoodsUpdate) SetSku(v string) *GoodsUpdate {
 	_u.mutation.SetSku(v)
-	return _u
-}
-
-// SetNillableSku sets the "sku" field if the given value is not nil.
-func (_u *GoodsUpdate) SetNillableSku(v *string) *GoodsUpdate {
-	if v != nil {
-		_u.SetSku(*v)
-	}
 	return _u
 }
 
@@ -166,51 +97,9 @@ func (_u *GoodsUpdate) SetRevision(v int64) *GoodsUpdate {
 	return _u
 }
 
-// SetNillableRevision sets the "revision" field if the given value is not nil.
-func (_u *GoodsUpdate) SetNillableRevision(v *int64) *GoodsUpdate {
-	if v != nil {
-		_u.SetRevision(*v)
-	}
-	return _u
-}
-
-// AddRevision adds value to the "revision" field.
-func (_u *GoodsUpdate) AddRevision(v int64) *GoodsUpdate {
-	_u.mutation.AddRevision(v)
-	return _u
-}
-
 // SetChangedBy sets the "changed_by" field.
 func (_u *GoodsUpdate) SetChangedBy(v typedid.User) *GoodsUpdate {
 	_u.mutation.SetChangedBy(v)
-	return _u
-}
-
-// SetNillableChangedBy sets the "changed_by" field if the given value is not nil.
-func (_u *GoodsUpdate) SetNillableChangedBy(v *typedid.User) *GoodsUpdate {
-	if v != nil {
-		_u.SetChangedBy(*v)
-	}
-	return _u
-}
-
-// ClearChangedBy clears the value of the "changed_by" field.
-func (_u *GoodsUpdate) ClearChangedBy() *GoodsUpdate {
-	_u.mutation.ClearChangedBy()
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *GoodsUpdate) SetCreatedAt(v time.Time) *GoodsUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *GoodsUpdate) SetNillableCreatedAt(v *time.Time) *GoodsUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
 	return _u
 }
 
@@ -224,26 +113,10 @@ func (_u *GoodsUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *GoodsUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *GoodsUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *GoodsUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -274,12 +147,6 @@ func (_u *GoodsUpdate) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *GoodsUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *GoodsUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *GoodsUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -367,187 +234,9 @@ type GoodsUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetName sets the "name" field.
-func (_u *GoodsUpdateOne) SetName(v string) *GoodsUpdateOne {
-	_u.mutation.SetName(v)
-	return _u
-}
-
-// SetNillableName sets the "name" field if the given value is not nil.
-func (_u *GoodsUpdateOne) SetNillableName(v *string) *GoodsUpdateOne {
-	if v != nil {
-		_u.SetName(*v)
-	}
-	return _u
-}
-
-// SetDescription sets the "description" field.
-func (_u *GoodsUpdateOne) SetDescription(v string) *GoodsUpdateOne {
-	_u.mutation.SetDescription(v)
-	return _u
-}
-
-// SetNillableDescription sets the "description" field if the given value is not nil.
-func (_u *GoodsUpdateOne) SetNillableDescription(v *string) *GoodsUpdateOne {
-	if v != nil {
-		_u.SetDescription(*v)
-	}
-	return _u
-}
-
-// SetImageURL sets the "image_url" field.
-func (_u *GoodsUpdateOne) SetImageURL(v string) *GoodsUpdateOne {
-	_u.mutation.SetImageURL(v)
-	return _u
-}
-
-// SetNillableImageURL sets the "image_url" field if the given value is not nil.
-func (_u *GoodsUpdateOne) SetNillableImageURL(v *string) *GoodsUpdateOne {
-	if v != nil {
-		_u.SetImageURL(*v)
-	}
-	return _u
-}
-
-// ClearImageURL clears the value of the "image_url" field.
-func (_u *GoodsUpdateOne) ClearImageURL() *GoodsUpdateOne {
-	_u.mutation.ClearImageURL()
-	return _u
-}
-
-// SetImageAlt sets the "image_alt" field.
-func (_u *GoodsUpdateOne) SetImageAlt(v string) *GoodsUpdateOne {
-	_u.mutation.SetImageAlt(v)
-	return _u
-}
-
-// SetNillableImageAlt sets the "image_alt" field if the given value is not nil.
-func (_u *GoodsUpdateOne) SetNillableImageAlt(v *string) *GoodsUpdateOne {
-	if v != nil {
-		_u.SetImageAlt(*v)
-	}
-	return _u
-}
-
-// ClearImageAlt clears the value of the "image_alt" field.
-func (_u *GoodsUpdateOne) ClearImageAlt() *GoodsUpdateOne {
-	_u.mutation.ClearImageAlt()
-	return _u
-}
-
-// SetListPriceMinor sets the "list_price_minor" field.
-func (_u *GoodsUpdateOne) SetListPriceMinor(v int64) *GoodsUpdateOne {
-	_u.mutation.ResetListPriceMinor()
-	_u.mutation.SetListPriceMinor(v)
-	return _u
-}
-
-// SetNillableListPriceMinor sets the "list_price_minor" field if the given value is not nil.
-func (_u *GoodsUpdateOne) SetNillableListPriceMinor(v *int64) *GoodsUpdateOne {
-	if v != nil {
-		_u.SetListPriceMinor(*v)
-	}
-	return _u
-}
-
-// AddListPriceMinor adds value to the "list_price_minor" field.
-func (_u *GoodsUpdateOne) AddListPriceMinor(v int64) *GoodsUpdateOne {
-	_u.mutation.AddListPriceMinor(v)
-	return _u
-}
-
 // SetExternalID sets the "external_id" field.
 func (_u *GoodsUpdateOne) SetExternalID(v string) *GoodsUpdateOne {
 	_u.mutation.SetExternalID(v)
-	return _u
-}
-
-// SetNillableExternalID sets the "external_id" field if the given value is not nil.
-func (_u *GoodsUpdateOne) SetNillableExternalID(v *string) *GoodsUpdateOne {
-	if v != nil {
-		_u.SetExternalID(*v)
-	}
-	return _u
-}
-
-// ClearExternalID clears the value of the "external_id" field.
-func (_u *GoodsUpdateOne) ClearExternalID() *GoodsUpdateOne {
-	_u.mutation.ClearExternalID()
-	return _u
-}
-
-// SetSku sets the "sku" field.
-func (_u *GoodsUpdateOne) SetSku(v string) *GoodsUpdateOne {
-	_u.mutation.SetSku(v)
-	return _u
-}
-
-// SetNillableSku sets the "sku" field if the given value is not nil.
-func (_u *GoodsUpdateOne) SetNillableSku(v *string) *GoodsUpdateOne {
-	if v != nil {
-		_u.SetSku(*v)
-	}
-	return _u
-}
-
-// ClearSku clears the value of the "sku" field.
-func (_u *GoodsUpdateOne) ClearSku() *GoodsUpdateOne {
-	_u.mutation.ClearSku()
-	return _u
-}
-
-// SetRevision sets the "revision" field.
-func (_u *GoodsUpdateOne) SetRevision(v int64) *GoodsUpdateOne {
-	_u.mutation.ResetRevision()
-	_u.mutation.SetRevision(v)
-	return _u
-}
-
-// SetNillableRevision sets the "revision" field if the given value is not nil.
-func (_u *GoodsUpdateOne) SetNillableRevision(v *int64) *GoodsUpdateOne {
-	if v != nil {
-		_u.SetRevision(*v)
-	}
-	return _u
-}
-
-// AddRevision adds value to the "revision" field.
-func (_u *GoodsUpdateOne) AddRevision(v int64) *GoodsUpdateOne {
-	_u.mutation.AddRevision(v)
-	return _u
-}
-
-// SetChangedBy sets the "changed_by" field.
-func (_u *GoodsUpdateOne) SetChangedBy(v typedid.User) *GoodsUpdateOne {
-	_u.mutation.SetChangedBy(v)
-	return _u
-}
-
-// SetNillableChangedBy sets the "changed_by" field if the given value is not nil.
-func (_u *GoodsUpdateOne) SetNillableChangedBy(v *typedid.User) *GoodsUpdateOne {
-	if v != nil {
-		_u.SetChangedBy(*v)
-	}
-	return _u
-}
-
-// ClearChangedBy clears the value of the "changed_by" field.
-func (_u *GoodsUpdateOne) ClearChangedBy() *GoodsUpdateOne {
-	_u.mutation.ClearChangedBy()
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *GoodsUpdateOne) SetCreatedAt(v time.Time) *GoodsUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *GoodsUpdateOne) SetNillableCreatedAt(v *time.Time) *GoodsUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
 	return _u
 }
 
@@ -562,38 +251,15 @@ func (_u *GoodsUpdateOne) Where(ps ...predicate.Goods) *GoodsUpdateOne {
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *GoodsUpdateOne) Select(field string, fields ...string) *GoodsUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated Goods entity.
 func (_u *GoodsUpdateOne) Save(ctx context.Context) (*Goods, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *GoodsUpdateOne) SaveX(ctx context.Context) *Goods {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *GoodsUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *GoodsUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -624,12 +290,6 @@ func (_u *GoodsUpdateOne) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *GoodsUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *GoodsUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *GoodsUpdateOne) sqlSave(ctx context.Context) (_node *Goods, err error) {

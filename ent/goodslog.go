@@ -175,6 +175,3 @@ func (_m *GoodsLog) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// GoodsLogs is a parsable slice of GoodsLog.
-type GoodsLogs []*GoodsLog

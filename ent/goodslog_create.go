@@ -52,25 +52,9 @@ func (_c *GoodsLogCreate) SetNote(v string) *GoodsLogCreate {
 	return _c
 }
 
-// SetNillableNote sets the "note" field if the given value is not nil.
-func (_c *GoodsLogCreate) SetNillableNote(v *string) *GoodsLogCreate {
-	if v != nil {
-		_c.SetNote(*v)
-	}
-	return _c
-}
-
 // SetDetails sets the "details" field.
 func (_c *GoodsLogCreate) SetDetails(v string) *GoodsLogCreate {
 	_c.mutation.SetDetails(v)
-	return _c
-}
-
-// SetNillableDetails sets the "details" field if the given value is not nil.
-func (_c *GoodsLogCreate) SetNillableDetails(v *string) *GoodsLogCreate {
-	if v != nil {
-		_c.SetDetails(*v)
-	}
 	return _c
 }
 
@@ -97,26 +81,10 @@ func (_c *GoodsLogCreate) Save(ctx context.Context) (*GoodsLog, error) {
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *GoodsLogCreate) SaveX(ctx context.Context) *GoodsLog {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *GoodsLogCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *GoodsLogCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -292,24 +260,8 @@ func (_c *GoodsLogCreateBulk) Save(ctx context.Context) ([]*GoodsLog, error) {
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *GoodsLogCreateBulk) SaveX(ctx context.Context) []*GoodsLog {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *GoodsLogCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *GoodsLogCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"seckill/ent/goodslog"
 	"seckill/ent/predicate"
-	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
@@ -29,20 +28,6 @@ func (_u *GoodsLogUpdate) Where(ps ...predicate.GoodsLog) *GoodsLogUpdate {
 	return _u
 }
 
-// SetCreatedAt sets the "created_at" field.
-func (_u *GoodsLogUpdate) SetCreatedAt(v time.Time) *GoodsLogUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *GoodsLogUpdate) SetNillableCreatedAt(v *time.Time) *GoodsLogUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the GoodsLogMutation object of the builder.
 func (_u *GoodsLogUpdate) Mutation() *GoodsLogMutation {
 	return _u.mutation
@@ -53,32 +38,10 @@ func (_u *GoodsLogUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *GoodsLogUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *GoodsLogUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *GoodsLogUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *GoodsLogUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *GoodsLogUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *GoodsLogUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -115,20 +78,6 @@ type GoodsLogUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetCreatedAt sets the "created_at" field.
-func (_u *GoodsLogUpdateOne) SetCreatedAt(v time.Time) *GoodsLogUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *GoodsLogUpdateOne) SetNillableCreatedAt(v *time.Time) *GoodsLogUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the GoodsLogMutation object of the builder.
 func (_u *GoodsLogUpdateOne) Mutation() *GoodsLogMutation {
 	return _u.mutation
@@ -140,44 +89,15 @@ func (_u *GoodsLogUpdateOne) Where(ps ...predicate.GoodsLog) *GoodsLogUpdateOne 
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *GoodsLogUpdateOne) Select(field string, fields ...string) *GoodsLogUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated GoodsLog entity.
 func (_u *GoodsLogUpdateOne) Save(ctx context.Context) (*GoodsLog, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *GoodsLogUpdateOne) SaveX(ctx context.Context) *GoodsLog {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *GoodsLogUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *GoodsLogUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *GoodsLogUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *GoodsLogUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *GoodsLogUpdateOne) sqlSave(ctx context.Context) (_node *GoodsLog, err error) {

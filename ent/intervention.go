@@ -280,6 +280,3 @@ func (_m *Intervention) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// Interventions is a parsable slice of Intervention.
-type Interventions []*Intervention

@@ -53,20 +53,6 @@ func (_c *InterventionCreate) SetNillableOrderID(v *typedid.Order) *Intervention
 	return _c
 }
 
-// SetHolderID sets the "holder_id" field.
-func (_c *InterventionCreate) SetHolderID(v typedid.User) *InterventionCreate {
-	_c.mutation.SetHolderID(v)
-	return _c
-}
-
-// SetNillableHolderID sets the "holder_id" field if the given value is not nil.
-func (_c *InterventionCreate) SetNillableHolderID(v *typedid.User) *InterventionCreate {
-	if v != nil {
-		_c.SetHolderID(*v)
-	}
-	return _c
-}
-
 // SetQuantity sets the "quantity" field.
 func (_c *InterventionCreate) SetQuantity(v int) *InterventionCreate {
 	_c.mutation.SetQuantity(v)
@@ -76,14 +62,6 @@ func (_c *InterventionCreate) SetQuantity(v int) *InterventionCreate {
 // SetExtensionSeconds sets the "extension_seconds" field.
 func (_c *InterventionCreate) SetExtensionSeconds(v int) *InterventionCreate {
 	_c.mutation.SetExtensionSeconds(v)
-	return _c
-}
-
-// SetNillableExtensionSeconds sets the "extension_seconds" field if the given value is not nil.
-func (_c *InterventionCreate) SetNillableExtensionSeconds(v *int) *InterventionCreate {
-	if v != nil {
-		_c.SetExtensionSeconds(*v)
-	}
 	return _c
 }
 
@@ -125,28 +103,6 @@ func (_c *InterventionCreate) SetDecidedBy(v typedid.User) *InterventionCreate {
 	return _c
 }
 
-// SetNillableDecidedBy sets the "decided_by" field if the given value is not nil.
-func (_c *InterventionCreate) SetNillableDecidedBy(v *typedid.User) *InterventionCreate {
-	if v != nil {
-		_c.SetDecidedBy(*v)
-	}
-	return _c
-}
-
-// SetDecision sets the "decision" field.
-func (_c *InterventionCreate) SetDecision(v string) *InterventionCreate {
-	_c.mutation.SetDecision(v)
-	return _c
-}
-
-// SetNillableDecision sets the "decision" field if the given value is not nil.
-func (_c *InterventionCreate) SetNillableDecision(v *string) *InterventionCreate {
-	if v != nil {
-		_c.SetDecision(*v)
-	}
-	return _c
-}
-
 // SetCreatedAt sets the "created_at" field.
 func (_c *InterventionCreate) SetCreatedAt(v time.Time) *InterventionCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -176,26 +132,10 @@ func (_c *InterventionCreate) Save(ctx context.Context) (*Intervention, error) {
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *InterventionCreate) SaveX(ctx context.Context) *Intervention {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *InterventionCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *InterventionCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -425,24 +365,8 @@ func (_c *InterventionCreateBulk) Save(ctx context.Context) ([]*Intervention, er
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *InterventionCreateBulk) SaveX(ctx context.Context) []*Intervention {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *InterventionCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *InterventionCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

@@ -36,14 +36,6 @@ func (_u *InterventionUpdate) SetState(v intervention.State) *InterventionUpdate
 	return _u
 }
 
-// SetNillableState sets the "state" field if the given value is not nil.
-func (_u *InterventionUpdate) SetNillableState(v *intervention.State) *InterventionUpdate {
-	if v != nil {
-		_u.SetState(*v)
-	}
-	return _u
-}
-
 // SetDecidedBy sets the "decided_by" field.
 func (_u *InterventionUpdate) SetDecidedBy(v typedid.User) *InterventionUpdate {
 	_u.mutation.SetDecidedBy(v)
@@ -58,51 +50,15 @@ func (_u *InterventionUpdate) SetNillableDecidedBy(v *typedid.User) *Interventio
 	return _u
 }
 
-// ClearDecidedBy clears the value of the "decided_by" field.
-func (_u *InterventionUpdate) ClearDecidedBy() *InterventionUpdate {
-	_u.mutation.ClearDecidedBy()
-	return _u
-}
-
 // SetDecision sets the "decision" field.
 func (_u *InterventionUpdate) SetDecision(v string) *InterventionUpdate {
 	_u.mutation.SetDecision(v)
 	return _u
 }
 
-// SetNillableDecision sets the "decision" field if the given value is not nil.
-func (_u *InterventionUpdate) SetNillableDecision(v *string) *InterventionUpdate {
-	if v != nil {
-		_u.SetDecision(*v)
-	}
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *InterventionUpdate) SetCreatedAt(v time.Time) *InterventionUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *InterventionUpdate) SetNillableCreatedAt(v *time.Time) *InterventionUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *InterventionUpdate) SetUpdatedAt(v time.Time) *InterventionUpdate {
 	_u.mutation.SetUpdatedAt(v)
-	return _u
-}
-
-// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
-func (_u *InterventionUpdate) SetNillableUpdatedAt(v *time.Time) *InterventionUpdate {
-	if v != nil {
-		_u.SetUpdatedAt(*v)
-	}
 	return _u
 }
 
@@ -116,26 +72,10 @@ func (_u *InterventionUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *InterventionUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *InterventionUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *InterventionUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -151,12 +91,6 @@ func (_u *InterventionUpdate) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *InterventionUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *InterventionUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *InterventionUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -226,76 +160,6 @@ func (_u *InterventionUpdateOne) SetState(v intervention.State) *InterventionUpd
 	return _u
 }
 
-// SetNillableState sets the "state" field if the given value is not nil.
-func (_u *InterventionUpdateOne) SetNillableState(v *intervention.State) *InterventionUpdateOne {
-	if v != nil {
-		_u.SetState(*v)
-	}
-	return _u
-}
-
-// SetDecidedBy sets the "decided_by" field.
-func (_u *InterventionUpdateOne) SetDecidedBy(v typedid.User) *InterventionUpdateOne {
-	_u.mutation.SetDecidedBy(v)
-	return _u
-}
-
-// SetNillableDecidedBy sets the "decided_by" field if the given value is not nil.
-func (_u *InterventionUpdateOne) SetNillableDecidedBy(v *typedid.User) *InterventionUpdateOne {
-	if v != nil {
-		_u.SetDecidedBy(*v)
-	}
-	return _u
-}
-
-// ClearDecidedBy clears the value of the "decided_by" field.
-func (_u *InterventionUpdateOne) ClearDecidedBy() *InterventionUpdateOne {
-	_u.mutation.ClearDecidedBy()
-	return _u
-}
-
-// SetDecision sets the "decision" field.
-func (_u *InterventionUpdateOne) SetDecision(v string) *InterventionUpdateOne {
-	_u.mutation.SetDecision(v)
-	return _u
-}
-
-// SetNillableDecision sets the "decision" field if the given value is not nil.
-func (_u *InterventionUpdateOne) SetNillableDecision(v *string) *InterventionUpdateOne {
-	if v != nil {
-		_u.SetDecision(*v)
-	}
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *InterventionUpdateOne) SetCreatedAt(v time.Time) *InterventionUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *InterventionUpdateOne) SetNillableCreatedAt(v *time.Time) *InterventionUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
-// SetUpdatedAt sets the "updated_at" field.
-func (_u *InterventionUpdateOne) SetUpdatedAt(v time.Time) *InterventionUpdateOne {
-	_u.mutation.SetUpdatedAt(v)
-	return _u
-}
-
-// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
-func (_u *InterventionUpdateOne) SetNillableUpdatedAt(v *time.Time) *InterventionUpdateOne {
-	if v != nil {
-		_u.SetUpdatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the InterventionMutation object of the builder.
 func (_u *InterventionUpdateOne) Mutation() *InterventionMutation {
 	return _u.mutation
@@ -307,38 +171,15 @@ func (_u *InterventionUpdateOne) Where(ps ...predicate.Intervention) *Interventi
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *InterventionUpdateOne) Select(field string, fields ...string) *InterventionUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated Intervention entity.
 func (_u *InterventionUpdateOne) Save(ctx context.Context) (*Intervention, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *InterventionUpdateOne) SaveX(ctx context.Context) *Intervention {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *InterventionUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *InterventionUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -354,12 +195,6 @@ func (_u *InterventionUpdateOne) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *InterventionUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *InterventionUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *InterventionUpdateOne) sqlSave(ctx context.Context) (_node *Intervention, err error) {

@@ -187,6 +187,3 @@ func (_m *LetterAct) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// LetterActs is a parsable slice of LetterAct.
-type LetterActs []*LetterAct

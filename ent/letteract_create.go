@@ -46,14 +46,6 @@ func (_c *LetterActCreate) SetTaskID(v typedid.Task) *LetterActCreate {
 	return _c
 }
 
-// SetNillableTaskID sets the "task_id" field if the given value is not nil.
-func (_c *LetterActCreate) SetNillableTaskID(v *typedid.Task) *LetterActCreate {
-	if v != nil {
-		_c.SetTaskID(*v)
-	}
-	return _c
-}
-
 // SetReason sets the "reason" field.
 func (_c *LetterActCreate) SetReason(v string) *LetterActCreate {
 	_c.mutation.SetReason(v)
@@ -94,26 +86,10 @@ func (_c *LetterActCreate) Save(ctx context.Context) (*LetterAct, error) {
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *LetterActCreate) SaveX(ctx context.Context) *LetterAct {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *LetterActCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *LetterActCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -295,24 +271,8 @@ func (_c *LetterActCreateBulk) Save(ctx context.Context) ([]*LetterAct, error) {
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *LetterActCreateBulk) SaveX(ctx context.Context) []*LetterAct {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *LetterActCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *LetterActCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

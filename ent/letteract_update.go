@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"seckill/ent/letteract"
 	"seckill/ent/predicate"
-	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
@@ -29,20 +28,6 @@ func (_u *LetterActUpdate) Where(ps ...predicate.LetterAct) *LetterActUpdate {
 	return _u
 }
 
-// SetCreatedAt sets the "created_at" field.
-func (_u *LetterActUpdate) SetCreatedAt(v time.Time) *LetterActUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *LetterActUpdate) SetNillableCreatedAt(v *time.Time) *LetterActUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the LetterActMutation object of the builder.
 func (_u *LetterActUpdate) Mutation() *LetterActMutation {
 	return _u.mutation
@@ -53,32 +38,10 @@ func (_u *LetterActUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *LetterActUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *LetterActUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *LetterActUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *LetterActUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *LetterActUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *LetterActUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -118,20 +81,6 @@ type LetterActUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetCreatedAt sets the "created_at" field.
-func (_u *LetterActUpdateOne) SetCreatedAt(v time.Time) *LetterActUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *LetterActUpdateOne) SetNillableCreatedAt(v *time.Time) *LetterActUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the LetterActMutation object of the builder.
 func (_u *LetterActUpdateOne) Mutation() *LetterActMutation {
 	return _u.mutation
@@ -143,44 +92,15 @@ func (_u *LetterActUpdateOne) Where(ps ...predicate.LetterAct) *LetterActUpdateO
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *LetterActUpdateOne) Select(field string, fields ...string) *LetterActUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated LetterAct entity.
 func (_u *LetterActUpdateOne) Save(ctx context.Context) (*LetterAct, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *LetterActUpdateOne) SaveX(ctx context.Context) *LetterAct {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *LetterActUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *LetterActUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *LetterActUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *LetterActUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *LetterActUpdateOne) sqlSave(ctx context.Context) (_node *LetterAct, err error) {

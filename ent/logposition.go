@@ -113,6 +113,3 @@ func (_m *LogPosition) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// LogPositions is a parsable slice of LogPosition.
-type LogPositions []*LogPosition

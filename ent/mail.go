@@ -235,6 +235,3 @@ func (_m *Mail) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// Mails is a parsable slice of Mail.
-type Mails []*Mail

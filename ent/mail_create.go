@@ -28,14 +28,6 @@ func (_c *MailCreate) SetUserID(v typedid.User) *MailCreate {
 	return _c
 }
 
-// SetNillableUserID sets the "user_id" field if the given value is not nil.
-func (_c *MailCreate) SetNillableUserID(v *typedid.User) *MailCreate {
-	if v != nil {
-		_c.SetUserID(*v)
-	}
-	return _c
-}
-
 // SetRecipient sets the "recipient" field.
 func (_c *MailCreate) SetRecipient(v string) *MailCreate {
 	_c.mutation.SetRecipient(v)
@@ -66,28 +58,6 @@ func (_c *MailCreate) SetState(v mail.State) *MailCreate {
 	return _c
 }
 
-// SetNillableState sets the "state" field if the given value is not nil.
-func (_c *MailCreate) SetNillableState(v *mail.State) *MailCreate {
-	if v != nil {
-		_c.SetState(*v)
-	}
-	return _c
-}
-
-// SetAttempts sets the "attempts" field.
-func (_c *MailCreate) SetAttempts(v int) *MailCreate {
-	_c.mutation.SetAttempts(v)
-	return _c
-}
-
-// SetNillableAttempts sets the "attempts" field if the given value is not nil.
-func (_c *MailCreate) SetNillableAttempts(v *int) *MailCreate {
-	if v != nil {
-		_c.SetAttempts(*v)
-	}
-	return _c
-}
-
 // SetDueAt sets the "due_at" field.
 func (_c *MailCreate) SetDueAt(v time.Time) *MailCreate {
 	_c.mutation.SetDueAt(v)
@@ -106,14 +76,6 @@ func (_c *MailCreate) SetError(v string) *MailCreate {
 	return _c
 }
 
-// SetNillableError sets the "error" field if the given value is not nil.
-func (_c *MailCreate) SetNillableError(v *string) *MailCreate {
-	if v != nil {
-		_c.SetError(*v)
-	}
-	return _c
-}
-
 // SetCreatedAt sets the "created_at" field.
 func (_c *MailCreate) SetCreatedAt(v time.Time) *MailCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -123,14 +85,6 @@ func (_c *MailCreate) SetCreatedAt(v time.Time) *MailCreate {
 // SetEndedAt sets the "ended_at" field.
 func (_c *MailCreate) SetEndedAt(v time.Time) *MailCreate {
 	_c.mutation.SetEndedAt(v)
-	return _c
-}
-
-// SetNillableEndedAt sets the "ended_at" field if the given value is not nil.
-func (_c *MailCreate) SetNillableEndedAt(v *time.Time) *MailCreate {
-	if v != nil {
-		_c.SetEndedAt(*v)
-	}
 	return _c
 }
 
@@ -151,26 +105,10 @@ func (_c *MailCreate) Save(ctx context.Context) (*Mail, error) {
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *MailCreate) SaveX(ctx context.Context) *Mail {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *MailCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *MailCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -391,24 +329,8 @@ func (_c *MailCreateBulk) Save(ctx context.Context) ([]*Mail, error) {
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *MailCreateBulk) SaveX(ctx context.Context) []*Mail {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *MailCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *MailCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

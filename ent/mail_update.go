@@ -47,29 +47,6 @@ func (_u *MailUpdate) SetState(v mail.State) *MailUpdate {
 	return _u
 }
 
-// SetNillableState sets the "state" field if the given value is not nil.
-func (_u *MailUpdate) SetNillableState(v *mail.State) *MailUpdate {
-	if v != nil {
-		_u.SetState(*v)
-	}
-	return _u
-}
-
-// SetAttempts sets the "attempts" field.
-func (_u *MailUpdate) SetAttempts(v int) *MailUpdate {
-	_u.mutation.ResetAttempts()
-	_u.mutation.SetAttempts(v)
-	return _u
-}
-
-// SetNillableAttempts sets the "attempts" field if the given value is not nil.
-func (_u *MailUpdate) SetNillableAttempts(v *int) *MailUpdate {
-	if v != nil {
-		_u.SetAttempts(*v)
-	}
-	return _u
-}
-
 // AddAttempts adds value to the "attempts" field.
 func (_u *MailUpdate) AddAttempts(v int) *MailUpdate {
 	_u.mutation.AddAttempts(v)
@@ -82,59 +59,15 @@ func (_u *MailUpdate) SetDueAt(v time.Time) *MailUpdate {
 	return _u
 }
 
-// SetNillableDueAt sets the "due_at" field if the given value is not nil.
-func (_u *MailUpdate) SetNillableDueAt(v *time.Time) *MailUpdate {
-	if v != nil {
-		_u.SetDueAt(*v)
-	}
-	return _u
-}
-
 // SetError sets the "error" field.
 func (_u *MailUpdate) SetError(v string) *MailUpdate {
 	_u.mutation.SetError(v)
 	return _u
 }
 
-// SetNillableError sets the "error" field if the given value is not nil.
-func (_u *MailUpdate) SetNillableError(v *string) *MailUpdate {
-	if v != nil {
-		_u.SetError(*v)
-	}
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *MailUpdate) SetCreatedAt(v time.Time) *MailUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *MailUpdate) SetNillableCreatedAt(v *time.Time) *MailUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // SetEndedAt sets the "ended_at" field.
 func (_u *MailUpdate) SetEndedAt(v time.Time) *MailUpdate {
 	_u.mutation.SetEndedAt(v)
-	return _u
-}
-
-// SetNillableEndedAt sets the "ended_at" field if the given value is not nil.
-func (_u *MailUpdate) SetNillableEndedAt(v *time.Time) *MailUpdate {
-	if v != nil {
-		_u.SetEndedAt(*v)
-	}
-	return _u
-}
-
-// ClearEndedAt clears the value of the "ended_at" field.
-func (_u *MailUpdate) ClearEndedAt() *MailUpdate {
-	_u.mutation.ClearEndedAt()
 	return _u
 }
 
@@ -148,26 +81,10 @@ func (_u *MailUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *MailUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *MailUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *MailUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -183,12 +100,6 @@ func (_u *MailUpdate) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *MailUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *MailUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *MailUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -264,58 +175,9 @@ func (_u *MailUpdateOne) SetContent(v []byte) *MailUpdateOne {
 	return _u
 }
 
-// ClearContent clears the value of the "content" field.
-func (_u *MailUpdateOne) ClearContent() *MailUpdateOne {
-	_u.mutation.ClearContent()
-	return _u
-}
-
 // SetState sets the "state" field.
 func (_u *MailUpdateOne) SetState(v mail.State) *MailUpdateOne {
 	_u.mutation.SetState(v)
-	return _u
-}
-
-// SetNillableState sets the "state" field if the given value is not nil.
-func (_u *MailUpdateOne) SetNillableState(v *mail.State) *MailUpdateOne {
-	if v != nil {
-		_u.SetState(*v)
-	}
-	return _u
-}
-
-// SetAttempts sets the "attempts" field.
-func (_u *MailUpdateOne) SetAttempts(v int) *MailUpdateOne {
-	_u.mutation.ResetAttempts()
-	_u.mutation.SetAttempts(v)
-	return _u
-}
-
-// SetNillableAttempts sets the "attempts" field if the given value is not nil.
-func (_u *MailUpdateOne) SetNillableAttempts(v *int) *MailUpdateOne {
-	if v != nil {
-		_u.SetAttempts(*v)
-	}
-	return _u
-}
-
-// AddAttempts adds value to the "attempts" field.
-func (_u *MailUpdateOne) AddAttempts(v int) *MailUpdateOne {
-	_u.mutation.AddAttempts(v)
-	return _u
-}
-
-// SetDueAt sets the "due_at" field.
-func (_u *MailUpdateOne) SetDueAt(v time.Time) *MailUpdateOne {
-	_u.mutation.SetDueAt(v)
-	return _u
-}
-
-// SetNillableDueAt sets the "due_at" field if the given value is not nil.
-func (_u *MailUpdateOne) SetNillableDueAt(v *time.Time) *MailUpdateOne {
-	if v != nil {
-		_u.SetDueAt(*v)
-	}
 	return _u
 }
 
@@ -325,45 +187,9 @@ func (_u *MailUpdateOne) SetError(v string) *MailUpdateOne {
 	return _u
 }
 
-// SetNillableError sets the "error" field if the given value is not nil.
-func (_u *MailUpdateOne) SetNillableError(v *string) *MailUpdateOne {
-	if v != nil {
-		_u.SetError(*v)
-	}
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *MailUpdateOne) SetCreatedAt(v time.Time) *MailUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *MailUpdateOne) SetNillableCreatedAt(v *time.Time) *MailUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // SetEndedAt sets the "ended_at" field.
 func (_u *MailUpdateOne) SetEndedAt(v time.Time) *MailUpdateOne {
 	_u.mutation.SetEndedAt(v)
-	return _u
-}
-
-// SetNillableEndedAt sets the "ended_at" field if the given value is not nil.
-func (_u *MailUpdateOne) SetNillableEndedAt(v *time.Time) *MailUpdateOne {
-	if v != nil {
-		_u.SetEndedAt(*v)
-	}
-	return _u
-}
-
-// ClearEndedAt clears the value of the "ended_at" field.
-func (_u *MailUpdateOne) ClearEndedAt() *MailUpdateOne {
-	_u.mutation.ClearEndedAt()
 	return _u
 }
 
@@ -378,38 +204,15 @@ func (_u *MailUpdateOne) Where(ps ...predicate.Mail) *MailUpdateOne {
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *MailUpdateOne) Select(field string, fields ...string) *MailUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated Mail entity.
 func (_u *MailUpdateOne) Save(ctx context.Context) (*Mail, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *MailUpdateOne) SaveX(ctx context.Context) *Mail {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *MailUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *MailUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -425,12 +228,6 @@ func (_u *MailUpdateOne) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *MailUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *MailUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *MailUpdateOne) sqlSave(ctx context.Context) (_node *Mail, err error) {

@@ -162,6 +162,3 @@ func (_m *NoticeChoice) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// NoticeChoices is a parsable slice of NoticeChoice.
-type NoticeChoices []*NoticeChoice

@@ -52,14 +52,6 @@ func (_c *NoticeChoiceCreate) SetPush(v bool) *NoticeChoiceCreate {
 	return _c
 }
 
-// SetNillablePush sets the "push" field if the given value is not nil.
-func (_c *NoticeChoiceCreate) SetNillablePush(v *bool) *NoticeChoiceCreate {
-	if v != nil {
-		_c.SetPush(*v)
-	}
-	return _c
-}
-
 // SetUpdatedAt sets the "updated_at" field.
 func (_c *NoticeChoiceCreate) SetUpdatedAt(v time.Time) *NoticeChoiceCreate {
 	_c.mutation.SetUpdatedAt(v)
@@ -83,26 +75,10 @@ func (_c *NoticeChoiceCreate) Save(ctx context.Context) (*NoticeChoice, error) {
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *NoticeChoiceCreate) SaveX(ctx context.Context) *NoticeChoice {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *NoticeChoiceCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *NoticeChoiceCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -262,24 +238,8 @@ func (_c *NoticeChoiceCreateBulk) Save(ctx context.Context) ([]*NoticeChoice, er
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *NoticeChoiceCreateBulk) SaveX(ctx context.Context) []*NoticeChoice {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *NoticeChoiceCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *NoticeChoiceCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

@@ -35,25 +35,9 @@ func (_u *NoticeChoiceUpdate) SetMail(v bool) *NoticeChoiceUpdate {
 	return _u
 }
 
-// SetNillableMail sets the "mail" field if the given value is not nil.
-func (_u *NoticeChoiceUpdate) SetNillableMail(v *bool) *NoticeChoiceUpdate {
-	if v != nil {
-		_u.SetMail(*v)
-	}
-	return _u
-}
-
 // SetHook sets the "hook" field.
 func (_u *NoticeChoiceUpdate) SetHook(v bool) *NoticeChoiceUpdate {
 	_u.mutation.SetHook(v)
-	return _u
-}
-
-// SetNillableHook sets the "hook" field if the given value is not nil.
-func (_u *NoticeChoiceUpdate) SetNillableHook(v *bool) *NoticeChoiceUpdate {
-	if v != nil {
-		_u.SetHook(*v)
-	}
 	return _u
 }
 
@@ -63,25 +47,9 @@ func (_u *NoticeChoiceUpdate) SetPush(v bool) *NoticeChoiceUpdate {
 	return _u
 }
 
-// SetNillablePush sets the "push" field if the given value is not nil.
-func (_u *NoticeChoiceUpdate) SetNillablePush(v *bool) *NoticeChoiceUpdate {
-	if v != nil {
-		_u.SetPush(*v)
-	}
-	return _u
-}
-
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *NoticeChoiceUpdate) SetUpdatedAt(v time.Time) *NoticeChoiceUpdate {
 	_u.mutation.SetUpdatedAt(v)
-	return _u
-}
-
-// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
-func (_u *NoticeChoiceUpdate) SetNillableUpdatedAt(v *time.Time) *NoticeChoiceUpdate {
-	if v != nil {
-		_u.SetUpdatedAt(*v)
-	}
 	return _u
 }
 
@@ -95,32 +63,10 @@ func (_u *NoticeChoiceUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *NoticeChoiceUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *NoticeChoiceUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *NoticeChoiceUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *NoticeChoiceUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *NoticeChoiceUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *NoticeChoiceUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -166,62 +112,6 @@ type NoticeChoiceUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetMail sets the "mail" field.
-func (_u *NoticeChoiceUpdateOne) SetMail(v bool) *NoticeChoiceUpdateOne {
-	_u.mutation.SetMail(v)
-	return _u
-}
-
-// SetNillableMail sets the "mail" field if the given value is not nil.
-func (_u *NoticeChoiceUpdateOne) SetNillableMail(v *bool) *NoticeChoiceUpdateOne {
-	if v != nil {
-		_u.SetMail(*v)
-	}
-	return _u
-}
-
-// SetHook sets the "hook" field.
-func (_u *NoticeChoiceUpdateOne) SetHook(v bool) *NoticeChoiceUpdateOne {
-	_u.mutation.SetHook(v)
-	return _u
-}
-
-// SetNillableHook sets the "hook" field if the given value is not nil.
-func (_u *NoticeChoiceUpdateOne) SetNillableHook(v *bool) *NoticeChoiceUpdateOne {
-	if v != nil {
-		_u.SetHook(*v)
-	}
-	return _u
-}
-
-// SetPush sets the "push" field.
-func (_u *NoticeChoiceUpdateOne) SetPush(v bool) *NoticeChoiceUpdateOne {
-	_u.mutation.SetPush(v)
-	return _u
-}
-
-// SetNillablePush sets the "push" field if the given value is not nil.
-func (_u *NoticeChoiceUpdateOne) SetNillablePush(v *bool) *NoticeChoiceUpdateOne {
-	if v != nil {
-		_u.SetPush(*v)
-	}
-	return _u
-}
-
-// SetUpdatedAt sets the "updated_at" field.
-func (_u *NoticeChoiceUpdateOne) SetUpdatedAt(v time.Time) *NoticeChoiceUpdateOne {
-	_u.mutation.SetUpdatedAt(v)
-	return _u
-}
-
-// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
-func (_u *NoticeChoiceUpdateOne) SetNillableUpdatedAt(v *time.Time) *NoticeChoiceUpdateOne {
-	if v != nil {
-		_u.SetUpdatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the NoticeChoiceMutation object of the builder.
 func (_u *NoticeChoiceUpdateOne) Mutation() *NoticeChoiceMutation {
 	return _u.mutation
@@ -233,44 +123,15 @@ func (_u *NoticeChoiceUpdateOne) Where(ps ...predicate.NoticeChoice) *NoticeChoi
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *NoticeChoiceUpdateOne) Select(field string, fields ...string) *NoticeChoiceUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated NoticeChoice entity.
 func (_u *NoticeChoiceUpdateOne) Save(ctx context.Context) (*NoticeChoice, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *NoticeChoiceUpdateOne) SaveX(ctx context.Context) *NoticeChoice {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *NoticeChoiceUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *NoticeChoiceUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *NoticeChoiceUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *NoticeChoiceUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *NoticeChoiceUpdateOne) sqlSave(ctx context.Context) (_node *NoticeChoice, err error) {

@@ -239,6 +239,3 @@ func (_m *NoticeDelivery) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// NoticeDeliveries is a parsable slice of NoticeDelivery.
-type NoticeDeliveries []*NoticeDelivery

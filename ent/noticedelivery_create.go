@@ -46,14 +46,6 @@ func (_c *NoticeDeliveryCreate) SetSubscriptionID(v typedid.Device) *NoticeDeliv
 	return _c
 }
 
-// SetNillableSubscriptionID sets the "subscription_id" field if the given value is not nil.
-func (_c *NoticeDeliveryCreate) SetNillableSubscriptionID(v *typedid.Device) *NoticeDeliveryCreate {
-	if v != nil {
-		_c.SetSubscriptionID(*v)
-	}
-	return _c
-}
-
 // SetPayload sets the "payload" field.
 func (_c *NoticeDeliveryCreate) SetPayload(v []byte) *NoticeDeliveryCreate {
 	_c.mutation.SetPayload(v)
@@ -63,28 +55,6 @@ func (_c *NoticeDeliveryCreate) SetPayload(v []byte) *NoticeDeliveryCreate {
 // SetState sets the "state" field.
 func (_c *NoticeDeliveryCreate) SetState(v noticedelivery.State) *NoticeDeliveryCreate {
 	_c.mutation.SetState(v)
-	return _c
-}
-
-// SetNillableState sets the "state" field if the given value is not nil.
-func (_c *NoticeDeliveryCreate) SetNillableState(v *noticedelivery.State) *NoticeDeliveryCreate {
-	if v != nil {
-		_c.SetState(*v)
-	}
-	return _c
-}
-
-// SetAttempts sets the "attempts" field.
-func (_c *NoticeDeliveryCreate) SetAttempts(v int) *NoticeDeliveryCreate {
-	_c.mutation.SetAttempts(v)
-	return _c
-}
-
-// SetNillableAttempts sets the "attempts" field if the given value is not nil.
-func (_c *NoticeDeliveryCreate) SetNillableAttempts(v *int) *NoticeDeliveryCreate {
-	if v != nil {
-		_c.SetAttempts(*v)
-	}
 	return _c
 }
 
@@ -106,14 +76,6 @@ func (_c *NoticeDeliveryCreate) SetError(v string) *NoticeDeliveryCreate {
 	return _c
 }
 
-// SetNillableError sets the "error" field if the given value is not nil.
-func (_c *NoticeDeliveryCreate) SetNillableError(v *string) *NoticeDeliveryCreate {
-	if v != nil {
-		_c.SetError(*v)
-	}
-	return _c
-}
-
 // SetCreatedAt sets the "created_at" field.
 func (_c *NoticeDeliveryCreate) SetCreatedAt(v time.Time) *NoticeDeliveryCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -123,14 +85,6 @@ func (_c *NoticeDeliveryCreate) SetCreatedAt(v time.Time) *NoticeDeliveryCreate 
 // SetEndedAt sets the "ended_at" field.
 func (_c *NoticeDeliveryCreate) SetEndedAt(v time.Time) *NoticeDeliveryCreate {
 	_c.mutation.SetEndedAt(v)
-	return _c
-}
-
-// SetNillableEndedAt sets the "ended_at" field if the given value is not nil.
-func (_c *NoticeDeliveryCreate) SetNillableEndedAt(v *time.Time) *NoticeDeliveryCreate {
-	if v != nil {
-		_c.SetEndedAt(*v)
-	}
 	return _c
 }
 
@@ -151,26 +105,10 @@ func (_c *NoticeDeliveryCreate) Save(ctx context.Context) (*NoticeDelivery, erro
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *NoticeDeliveryCreate) SaveX(ctx context.Context) *NoticeDelivery {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *NoticeDeliveryCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *NoticeDeliveryCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -381,24 +319,8 @@ func (_c *NoticeDeliveryCreateBulk) Save(ctx context.Context) ([]*NoticeDelivery
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *NoticeDeliveryCreateBulk) SaveX(ctx context.Context) []*NoticeDelivery {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *NoticeDeliveryCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *NoticeDeliveryCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

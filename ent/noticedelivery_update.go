@@ -29,12 +29,6 @@ func (_u *NoticeDeliveryUpdate) Where(ps ...predicate.NoticeDelivery) *NoticeDel
 	return _u
 }
 
-// SetPayload sets the "payload" field.
-func (_u *NoticeDeliveryUpdate) SetPayload(v []byte) *NoticeDeliveryUpdate {
-	_u.mutation.SetPayload(v)
-	return _u
-}
-
 // ClearPayload clears the value of the "payload" field.
 func (_u *NoticeDeliveryUpdate) ClearPayload() *NoticeDeliveryUpdate {
 	_u.mutation.ClearPayload()
@@ -44,29 +38,6 @@ func (_u *NoticeDeliveryUpdate) ClearPayload() *NoticeDeliveryUpdate {
 // SetState sets the "state" field.
 func (_u *NoticeDeliveryUpdate) SetState(v noticedelivery.State) *NoticeDeliveryUpdate {
 	_u.mutation.SetState(v)
-	return _u
-}
-
-// SetNillableState sets the "state" field if the given value is not nil.
-func (_u *NoticeDeliveryUpdate) SetNillableState(v *noticedelivery.State) *NoticeDeliveryUpdate {
-	if v != nil {
-		_u.SetState(*v)
-	}
-	return _u
-}
-
-// SetAttempts sets the "attempts" field.
-func (_u *NoticeDeliveryUpdate) SetAttempts(v int) *NoticeDeliveryUpdate {
-	_u.mutation.ResetAttempts()
-	_u.mutation.SetAttempts(v)
-	return _u
-}
-
-// SetNillableAttempts sets the "attempts" field if the given value is not nil.
-func (_u *NoticeDeliveryUpdate) SetNillableAttempts(v *int) *NoticeDeliveryUpdate {
-	if v != nil {
-		_u.SetAttempts(*v)
-	}
 	return _u
 }
 
@@ -82,59 +53,15 @@ func (_u *NoticeDeliveryUpdate) SetDueAt(v time.Time) *NoticeDeliveryUpdate {
 	return _u
 }
 
-// SetNillableDueAt sets the "due_at" field if the given value is not nil.
-func (_u *NoticeDeliveryUpdate) SetNillableDueAt(v *time.Time) *NoticeDeliveryUpdate {
-	if v != nil {
-		_u.SetDueAt(*v)
-	}
-	return _u
-}
-
 // SetError sets the "error" field.
 func (_u *NoticeDeliveryUpdate) SetError(v string) *NoticeDeliveryUpdate {
 	_u.mutation.SetError(v)
 	return _u
 }
 
-// SetNillableError sets the "error" field if the given value is not nil.
-func (_u *NoticeDeliveryUpdate) SetNillableError(v *string) *NoticeDeliveryUpdate {
-	if v != nil {
-		_u.SetError(*v)
-	}
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *NoticeDeliveryUpdate) SetCreatedAt(v time.Time) *NoticeDeliveryUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *NoticeDeliveryUpdate) SetNillableCreatedAt(v *time.Time) *NoticeDeliveryUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // SetEndedAt sets the "ended_at" field.
 func (_u *NoticeDeliveryUpdate) SetEndedAt(v time.Time) *NoticeDeliveryUpdate {
 	_u.mutation.SetEndedAt(v)
-	return _u
-}
-
-// SetNillableEndedAt sets the "ended_at" field if the given value is not nil.
-func (_u *NoticeDeliveryUpdate) SetNillableEndedAt(v *time.Time) *NoticeDeliveryUpdate {
-	if v != nil {
-		_u.SetEndedAt(*v)
-	}
-	return _u
-}
-
-// ClearEndedAt clears the value of the "ended_at" field.
-func (_u *NoticeDeliveryUpdate) ClearEndedAt() *NoticeDeliveryUpdate {
-	_u.mutation.ClearEndedAt()
 	return _u
 }
 
@@ -148,26 +75,10 @@ func (_u *NoticeDeliveryUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *NoticeDeliveryUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *NoticeDeliveryUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *NoticeDeliveryUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -183,12 +94,6 @@ func (_u *NoticeDeliveryUpdate) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *NoticeDeliveryUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *NoticeDeliveryUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *NoticeDeliveryUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -258,64 +163,9 @@ type NoticeDeliveryUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetPayload sets the "payload" field.
-func (_u *NoticeDeliveryUpdateOne) SetPayload(v []byte) *NoticeDeliveryUpdateOne {
-	_u.mutation.SetPayload(v)
-	return _u
-}
-
-// ClearPayload clears the value of the "payload" field.
-func (_u *NoticeDeliveryUpdateOne) ClearPayload() *NoticeDeliveryUpdateOne {
-	_u.mutation.ClearPayload()
-	return _u
-}
-
 // SetState sets the "state" field.
 func (_u *NoticeDeliveryUpdateOne) SetState(v noticedelivery.State) *NoticeDeliveryUpdateOne {
 	_u.mutation.SetState(v)
-	return _u
-}
-
-// SetNillableState sets the "state" field if the given value is not nil.
-func (_u *NoticeDeliveryUpdateOne) SetNillableState(v *noticedelivery.State) *NoticeDeliveryUpdateOne {
-	if v != nil {
-		_u.SetState(*v)
-	}
-	return _u
-}
-
-// SetAttempts sets the "attempts" field.
-func (_u *NoticeDeliveryUpdateOne) SetAttempts(v int) *NoticeDeliveryUpdateOne {
-	_u.mutation.ResetAttempts()
-	_u.mutation.SetAttempts(v)
-	return _u
-}
-
-// SetNillableAttempts sets the "attempts" field if the given value is not nil.
-func (_u *NoticeDeliveryUpdateOne) SetNillableAttempts(v *int) *NoticeDeliveryUpdateOne {
-	if v != nil {
-		_u.SetAttempts(*v)
-	}
-	return _u
-}
-
-// AddAttempts adds value to the "attempts" field.
-func (_u *NoticeDeliveryUpdateOne) AddAttempts(v int) *NoticeDeliveryUpdateOne {
-	_u.mutation.AddAttempts(v)
-	return _u
-}
-
-// SetDueAt sets the "due_at" field.
-func (_u *NoticeDeliveryUpdateOne) SetDueAt(v time.Time) *NoticeDeliveryUpdateOne {
-	_u.mutation.SetDueAt(v)
-	return _u
-}
-
-// SetNillableDueAt sets the "due_at" field if the given value is not nil.
-func (_u *NoticeDeliveryUpdateOne) SetNillableDueAt(v *time.Time) *NoticeDeliveryUpdateOne {
-	if v != nil {
-		_u.SetDueAt(*v)
-	}
 	return _u
 }
 
@@ -325,45 +175,9 @@ func (_u *NoticeDeliveryUpdateOne) SetError(v string) *NoticeDeliveryUpdateOne {
 	return _u
 }
 
-// SetNillableError sets the "error" field if the given value is not nil.
-func (_u *NoticeDeliveryUpdateOne) SetNillableError(v *string) *NoticeDeliveryUpdateOne {
-	if v != nil {
-		_u.SetError(*v)
-	}
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *NoticeDeliveryUpdateOne) SetCreatedAt(v time.Time) *NoticeDeliveryUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *NoticeDeliveryUpdateOne) SetNillableCreatedAt(v *time.Time) *NoticeDeliveryUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // SetEndedAt sets the "ended_at" field.
 func (_u *NoticeDeliveryUpdateOne) SetEndedAt(v time.Time) *NoticeDeliveryUpdateOne {
 	_u.mutation.SetEndedAt(v)
-	return _u
-}
-
-// SetNillableEndedAt sets the "ended_at" field if the given value is not nil.
-func (_u *NoticeDeliveryUpdateOne) SetNillableEndedAt(v *time.Time) *NoticeDeliveryUpdateOne {
-	if v != nil {
-		_u.SetEndedAt(*v)
-	}
-	return _u
-}
-
-// ClearEndedAt clears the value of the "ended_at" field.
-func (_u *NoticeDeliveryUpdateOne) ClearEndedAt() *NoticeDeliveryUpdateOne {
-	_u.mutation.ClearEndedAt()
 	return _u
 }
 
@@ -378,38 +192,15 @@ func (_u *NoticeDeliveryUpdateOne) Where(ps ...predicate.NoticeDelivery) *Notice
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *NoticeDeliveryUpdateOne) Select(field string, fields ...string) *NoticeDeliveryUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated NoticeDelivery entity.
 func (_u *NoticeDeliveryUpdateOne) Save(ctx context.Context) (*NoticeDelivery, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *NoticeDeliveryUpdateOne) SaveX(ctx context.Context) *NoticeDelivery {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *NoticeDeliveryUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *NoticeDeliveryUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -425,12 +216,6 @@ func (_u *NoticeDeliveryUpdateOne) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *NoticeDeliveryUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *NoticeDeliveryUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *NoticeDeliveryUpdateOne) sqlSave(ctx context.Context) (_node *NoticeDelivery, err error) {

@@ -148,6 +148,3 @@ func (_m *NoticeFact) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// NoticeFacts is a parsable slice of NoticeFact.
-type NoticeFacts []*NoticeFact

@@ -35,28 +35,6 @@ func (_u *NoticeFactUpdate) SetDueAt(v time.Time) *NoticeFactUpdate {
 	return _u
 }
 
-// SetNillableDueAt sets the "due_at" field if the given value is not nil.
-func (_u *NoticeFactUpdate) SetNillableDueAt(v *time.Time) *NoticeFactUpdate {
-	if v != nil {
-		_u.SetDueAt(*v)
-	}
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *NoticeFactUpdate) SetCreatedAt(v time.Time) *NoticeFactUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *NoticeFactUpdate) SetNillableCreatedAt(v *time.Time) *NoticeFactUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the NoticeFactMutation object of the builder.
 func (_u *NoticeFactUpdate) Mutation() *NoticeFactMutation {
 	return _u.mutation
@@ -67,32 +45,10 @@ func (_u *NoticeFactUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *NoticeFactUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *NoticeFactUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *NoticeFactUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *NoticeFactUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *NoticeFactUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *NoticeFactUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -132,34 +88,6 @@ type NoticeFactUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetDueAt sets the "due_at" field.
-func (_u *NoticeFactUpdateOne) SetDueAt(v time.Time) *NoticeFactUpdateOne {
-	_u.mutation.SetDueAt(v)
-	return _u
-}
-
-// SetNillableDueAt sets the "due_at" field if the given value is not nil.
-func (_u *NoticeFactUpdateOne) SetNillableDueAt(v *time.Time) *NoticeFactUpdateOne {
-	if v != nil {
-		_u.SetDueAt(*v)
-	}
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *NoticeFactUpdateOne) SetCreatedAt(v time.Time) *NoticeFactUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *NoticeFactUpdateOne) SetNillableCreatedAt(v *time.Time) *NoticeFactUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the NoticeFactMutation object of the builder.
 func (_u *NoticeFactUpdateOne) Mutation() *NoticeFactMutation {
 	return _u.mutation
@@ -171,44 +99,15 @@ func (_u *NoticeFactUpdateOne) Where(ps ...predicate.NoticeFact) *NoticeFactUpda
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *NoticeFactUpdateOne) Select(field string, fields ...string) *NoticeFactUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated NoticeFact entity.
 func (_u *NoticeFactUpdateOne) Save(ctx context.Context) (*NoticeFact, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *NoticeFactUpdateOne) SaveX(ctx context.Context) *NoticeFact {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *NoticeFactUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *NoticeFactUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *NoticeFactUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *NoticeFactUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *NoticeFactUpdateOne) sqlSave(ctx context.Context) (_node *NoticeFact, err error) {

@@ -337,6 +337,3 @@ func (_m *Order) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// Orders is a parsable slice of Order.
-type Orders []*Order

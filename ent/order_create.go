@@ -51,45 +51,15 @@ func (_c *OrderCreate) SetKind(v order.Kind) *OrderCreate {
 	return _c
 }
 
-// SetNillableKind sets the "kind" field if the given value is not nil.
-func (_c *OrderCreate) SetNillableKind(v *order.Kind) *OrderCreate {
-	if v != nil {
-		_c.SetKind(*v)
-	}
-	return _c
-}
-
 // SetStatus sets the "status" field.
 func (_c *OrderCreate) SetStatus(v order.Status) *OrderCreate {
 	_c.mutation.SetStatus(v)
 	return _c
 }
 
-// SetNillableStatus sets the "status" field if the given value is not nil.
-func (_c *OrderCreate) SetNillableStatus(v *order.Status) *OrderCreate {
-	if v != nil {
-		_c.SetStatus(*v)
-	}
-	return _c
-}
-
 // SetQuantity sets the "quantity" field.
 func (_c *OrderCreate) SetQuantity(v int) *OrderCreate {
 	_c.mutation.SetQuantity(v)
-	return _c
-}
-
-// SetRefundedQuantity sets the "refunded_quantity" field.
-func (_c *OrderCreate) SetRefundedQuantity(v int) *OrderCreate {
-	_c.mutation.SetRefundedQuantity(v)
-	return _c
-}
-
-// SetNillableRefundedQuantity sets the "refunded_quantity" field if the given value is not nil.
-func (_c *OrderCreate) SetNillableRefundedQuantity(v *int) *OrderCreate {
-	if v != nil {
-		_c.SetRefundedQuantity(*v)
-	}
 	return _c
 }
 
@@ -108,14 +78,6 @@ func (_c *OrderCreate) SetCurrency(v string) *OrderCreate {
 // SetVersion sets the "version" field.
 func (_c *OrderCreate) SetVersion(v int64) *OrderCreate {
 	_c.mutation.SetVersion(v)
-	return _c
-}
-
-// SetNillableVersion sets the "version" field if the given value is not nil.
-func (_c *OrderCreate) SetNillableVersion(v *int64) *OrderCreate {
-	if v != nil {
-		_c.SetVersion(*v)
-	}
 	return _c
 }
 
@@ -157,62 +119,6 @@ func (_c *OrderCreate) SetNillablePaymentDeadline(v *time.Time) *OrderCreate {
 	return _c
 }
 
-// SetPaidAt sets the "paid_at" field.
-func (_c *OrderCreate) SetPaidAt(v time.Time) *OrderCreate {
-	_c.mutation.SetPaidAt(v)
-	return _c
-}
-
-// SetNillablePaidAt sets the "paid_at" field if the given value is not nil.
-func (_c *OrderCreate) SetNillablePaidAt(v *time.Time) *OrderCreate {
-	if v != nil {
-		_c.SetPaidAt(*v)
-	}
-	return _c
-}
-
-// SetClaimID sets the "claim_id" field.
-func (_c *OrderCreate) SetClaimID(v typedid.Task) *OrderCreate {
-	_c.mutation.SetClaimID(v)
-	return _c
-}
-
-// SetNillableClaimID sets the "claim_id" field if the given value is not nil.
-func (_c *OrderCreate) SetNillableClaimID(v *typedid.Task) *OrderCreate {
-	if v != nil {
-		_c.SetClaimID(*v)
-	}
-	return _c
-}
-
-// SetReturnKey sets the "return_key" field.
-func (_c *OrderCreate) SetReturnKey(v typedid.Refund) *OrderCreate {
-	_c.mutation.SetReturnKey(v)
-	return _c
-}
-
-// SetNillableReturnKey sets the "return_key" field if the given value is not nil.
-func (_c *OrderCreate) SetNillableReturnKey(v *typedid.Refund) *OrderCreate {
-	if v != nil {
-		_c.SetReturnKey(*v)
-	}
-	return _c
-}
-
-// SetReturnDue sets the "return_due" field.
-func (_c *OrderCreate) SetReturnDue(v bool) *OrderCreate {
-	_c.mutation.SetReturnDue(v)
-	return _c
-}
-
-// SetNillableReturnDue sets the "return_due" field if the given value is not nil.
-func (_c *OrderCreate) SetNillableReturnDue(v *bool) *OrderCreate {
-	if v != nil {
-		_c.SetReturnDue(*v)
-	}
-	return _c
-}
-
 // SetID sets the "id" field.
 func (_c *OrderCreate) SetID(v typedid.Order) *OrderCreate {
 	_c.mutation.SetID(v)
@@ -230,26 +136,10 @@ func (_c *OrderCreate) Save(ctx context.Context) (*Order, error) {
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *OrderCreate) SaveX(ctx context.Context) *Order {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *OrderCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *OrderCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -541,24 +431,8 @@ func (_c *OrderCreateBulk) Save(ctx context.Context) ([]*Order, error) {
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *OrderCreateBulk) SaveX(ctx context.Context) []*Order {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *OrderCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *OrderCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

@@ -42,12 +42,6 @@ func (_q *OrderQuery) Limit(limit int) *OrderQuery {
 	return _q
 }
 
-// Offset to start from.
-func (_q *OrderQuery) Offset(offset int) *OrderQuery {
-	_q.ctx.Offset = &offset
-	return _q
-}
-
 // Unique configures the query builder to filter duplicate records on query.
 // By default, unique is set to true, and can be disabled using this method.
 func (_q *OrderQuery) Unique(unique bool) *OrderQuery {
@@ -74,15 +68,6 @@ func (_q *OrderQuery) First(ctx context.Context) (*Order, error) {
 	return nodes[0], nil
 }
 
-// FirstX is like First, but panics if an error occurs.
-func (_q *OrderQuery) FirstX(ctx context.Context) *Order {
-	node, err := _q.First(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return node
-}
-
 // FirstID returns the first Order ID from the query.
 // Returns a *NotFoundError when no Order ID was found.
 func (_q *OrderQuery) FirstID(ctx context.Context) (id typedid.Order, err error) {
@@ -95,15 +80,6 @@ func (_q *OrderQuery) FirstID(ctx context.Context) (id typedid.Order, err error)
 		return
 	}
 	return ids[0], nil
-}
-
-// FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *OrderQuery) FirstIDX(ctx context.Context) typedid.Order {
-	id, err := _q.FirstID(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return id
 }
 
 // Only returns a single Order entity found by the query, ensuring it only returns one.
@@ -124,43 +100,6 @@ func (_q *OrderQuery) Only(ctx context.Context) (*Order, error) {
 	}
 }
 
-// OnlyX is like Only, but panics if an error occurs.
-func (_q *OrderQuery) OnlyX(ctx context.Context) *Order {
-	node, err := _q.Only(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
-}
-
-// OnlyID is like Only, but returns the only Order ID in the query.
-// Returns a *NotSingularError when more than one Order ID is found.
-// Returns a *NotFoundError when no entities are found.
-func (_q *OrderQuery) OnlyID(ctx context.Context) (id typedid.Order, err error) {
-	var ids []typedid.Order
-	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
-		return
-	}
-	switch len(ids) {
-	case 1:
-		id = ids[0]
-	case 0:
-		err = &NotFoundError{order.Label}
-	default:
-		err = &NotSingularError{order.Label}
-	}
-	return
-}
-
-// OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *OrderQuery) OnlyIDX(ctx context.Context) typedid.Order {
-	id, err := _q.OnlyID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // All executes the query and returns a list of Orders.
 func (_q *OrderQuery) All(ctx context.Context) ([]*Order, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryAll)
@@ -169,15 +108,6 @@ func (_q *OrderQuery) All(ctx context.Context) ([]*Order, error) {
 	}
 	qr := querierAll[[]*Order, *OrderQuery]()
 	return withInterceptors[[]*Order](ctx, _q, qr, _q.inters)
-}
-
-// AllX is like All, but panics if an error occurs.
-func (_q *OrderQuery) AllX(ctx context.Context) []*Order {
-	nodes, err := _q.All(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return nodes
 }
 
 // IDs executes the query and returns a list of Order IDs.
@@ -229,34 +159,6 @@ func (_q *OrderQuery) Exist(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("ent: check existence: %w", err)
 	default:
 		return true, nil
-	}
-}
-
-// ExistX is like Exist, but panics if an error occurs.
-func (_q *OrderQuery) ExistX(ctx context.Context) bool {
-	exist, err := _q.Exist(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return exist
-}
-
-// Clone returns a duplicate of the OrderQuery builder, including all associated steps. It can be
-// used to prepare common query builders and use them differently after the clone is made.
-func (_q *OrderQuery) Clone() *OrderQuery {
-	if _q == nil {
-		return nil
-	}
-	return &OrderQuery{
-		config:     _q.config,
-		ctx:        _q.ctx.Clone(),
-		order:      append([]order.OrderOption{}, _q.order...),
-		inters:     append([]Interceptor{}, _q.inters...),
-		predicates: append([]predicate.Order{}, _q.predicates...),
-		// clone intermediate query.
-		sql:       _q.sql.Clone(),
-		path:      _q.path,
-		modifiers: append([]func(*sql.Selector){}, _q.modifiers...),
 	}
 }
 
@@ -462,19 +364,6 @@ func (_q *OrderQuery) ForUpdate(opts ...sql.LockOption) *OrderQuery {
 	return _q
 }
 
-// ForShare behaves similarly to ForUpdate, except that it acquires a shared mode lock
-// on any rows that are read. Other sessions can read the rows, but cannot modify them
-// until your transaction commits.
-func (_q *OrderQuery) ForShare(opts ...sql.LockOption) *OrderQuery {
-	if _q.driver.Dialect() == dialect.Postgres {
-		_q.Unique(false)
-	}
-	_q.modifiers = append(_q.modifiers, func(s *sql.Selector) {
-		s.ForShare(opts...)
-	})
-	return _q
-}
-
 // Modify adds a query modifier for attaching custom logic to queries.
 func (_q *OrderQuery) Modify(modifiers ...func(s *sql.Selector)) *OrderSelect {
 	_q.modifiers = append(_q.modifiers, modifiers...)
@@ -569,10 +458,4 @@ func (_s *OrderSelect) sqlScan(ctx context.Context, root *OrderQuery, v any) err
 	}
 	defer rows.Close()
 	return sql.ScanSlice(rows, v)
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_s *OrderSelect) Modify(modifiers ...func(s *sql.Selector)) *OrderSelect {
-	_s.modifiers = append(_s.modifiers, modifiers...)
-	return _s
 }

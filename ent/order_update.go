@@ -36,32 +36,10 @@ func (_u *OrderUpdate) SetStatus(v order.Status) *OrderUpdate {
 	return _u
 }
 
-// SetNillableStatus sets the "status" field if the given value is not nil.
-func (_u *OrderUpdate) SetNillableStatus(v *order.Status) *OrderUpdate {
-	if v != nil {
-		_u.SetStatus(*v)
-	}
-	return _u
-}
-
 // SetRefundedQuantity sets the "refunded_quantity" field.
 func (_u *OrderUpdate) SetRefundedQuantity(v int) *OrderUpdate {
 	_u.mutation.ResetRefundedQuantity()
 	_u.mutation.SetRefundedQuantity(v)
-	return _u
-}
-
-// SetNillableRefundedQuantity sets the "refunded_quantity" field if the given value is not nil.
-func (_u *OrderUpdate) SetNillableRefundedQuantity(v *int) *OrderUpdate {
-	if v != nil {
-		_u.SetRefundedQuantity(*v)
-	}
-	return _u
-}
-
-// AddRefundedQuantity adds value to the "refunded_quantity" field.
-func (_u *OrderUpdate) AddRefundedQuantity(v int) *OrderUpdate {
-	_u.mutation.AddRefundedQuantity(v)
 	return _u
 }
 
@@ -72,73 +50,15 @@ func (_u *OrderUpdate) SetVersion(v int64) *OrderUpdate {
 	return _u
 }
 
-// SetNillableVersion sets the "version" field if the given value is not nil.
-func (_u *OrderUpdate) SetNillableVersion(v *int64) *OrderUpdate {
-	if v != nil {
-		_u.SetVersion(*v)
-	}
-	return _u
-}
-
 // AddVersion adds value to the "version" field.
 func (_u *OrderUpdate) AddVersion(v int64) *OrderUpdate {
 	_u.mutation.AddVersion(v)
 	return _u
 }
 
-// SetReservedAt sets the "reserved_at" field.
-func (_u *OrderUpdate) SetReservedAt(v time.Time) *OrderUpdate {
-	_u.mutation.SetReservedAt(v)
-	return _u
-}
-
-// SetNillableReservedAt sets the "reserved_at" field if the given value is not nil.
-func (_u *OrderUpdate) SetNillableReservedAt(v *time.Time) *OrderUpdate {
-	if v != nil {
-		_u.SetReservedAt(*v)
-	}
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *OrderUpdate) SetCreatedAt(v time.Time) *OrderUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *OrderUpdate) SetNillableCreatedAt(v *time.Time) *OrderUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *OrderUpdate) SetUpdatedAt(v time.Time) *OrderUpdate {
 	_u.mutation.SetUpdatedAt(v)
-	return _u
-}
-
-// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
-func (_u *OrderUpdate) SetNillableUpdatedAt(v *time.Time) *OrderUpdate {
-	if v != nil {
-		_u.SetUpdatedAt(*v)
-	}
-	return _u
-}
-
-// SetPaymentDeadline sets the "payment_deadline" field.
-func (_u *OrderUpdate) SetPaymentDeadline(v time.Time) *OrderUpdate {
-	_u.mutation.SetPaymentDeadline(v)
-	return _u
-}
-
-// SetNillablePaymentDeadline sets the "payment_deadline" field if the given value is not nil.
-func (_u *OrderUpdate) SetNillablePaymentDeadline(v *time.Time) *OrderUpdate {
-	if v != nil {
-		_u.SetPaymentDeadline(*v)
-	}
 	return _u
 }
 
@@ -162,12 +82,6 @@ func (_u *OrderUpdate) SetNillablePaidAt(v *time.Time) *OrderUpdate {
 	return _u
 }
 
-// ClearPaidAt clears the value of the "paid_at" field.
-func (_u *OrderUpdate) ClearPaidAt() *OrderUpdate {
-	_u.mutation.ClearPaidAt()
-	return _u
-}
-
 // SetClaimID sets the "claim_id" field.
 func (_u *OrderUpdate) SetClaimID(v typedid.Task) *OrderUpdate {
 	_u.mutation.SetClaimID(v)
@@ -182,43 +96,15 @@ func (_u *OrderUpdate) SetNillableClaimID(v *typedid.Task) *OrderUpdate {
 	return _u
 }
 
-// ClearClaimID clears the value of the "claim_id" field.
-func (_u *OrderUpdate) ClearClaimID() *OrderUpdate {
-	_u.mutation.ClearClaimID()
-	return _u
-}
-
 // SetReturnKey sets the "return_key" field.
 func (_u *OrderUpdate) SetReturnKey(v typedid.Refund) *OrderUpdate {
 	_u.mutation.SetReturnKey(v)
 	return _u
 }
 
-// SetNillableReturnKey sets the "return_key" field if the given value is not nil.
-func (_u *OrderUpdate) SetNillableReturnKey(v *typedid.Refund) *OrderUpdate {
-	if v != nil {
-		_u.SetReturnKey(*v)
-	}
-	return _u
-}
-
-// ClearReturnKey clears the value of the "return_key" field.
-func (_u *OrderUpdate) ClearReturnKey() *OrderUpdate {
-	_u.mutation.ClearReturnKey()
-	return _u
-}
-
 // SetReturnDue sets the "return_due" field.
 func (_u *OrderUpdate) SetReturnDue(v bool) *OrderUpdate {
 	_u.mutation.SetReturnDue(v)
-	return _u
-}
-
-// SetNillableReturnDue sets the "return_due" field if the given value is not nil.
-func (_u *OrderUpdate) SetNillableReturnDue(v *bool) *OrderUpdate {
-	if v != nil {
-		_u.SetReturnDue(*v)
-	}
 	return _u
 }
 
@@ -232,26 +118,10 @@ func (_u *OrderUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *OrderUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *OrderUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *OrderUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -267,12 +137,6 @@ func (_u *OrderUpdate) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *OrderUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *OrderUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *OrderUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -366,189 +230,9 @@ func (_u *OrderUpdateOne) SetStatus(v order.Status) *OrderUpdateOne {
 	return _u
 }
 
-// SetNillableStatus sets the "status" field if the given value is not nil.
-func (_u *OrderUpdateOne) SetNillableStatus(v *order.Status) *OrderUpdateOne {
-	if v != nil {
-		_u.SetStatus(*v)
-	}
-	return _u
-}
-
-// SetRefundedQuantity sets the "refunded_quantity" field.
-func (_u *OrderUpdateOne) SetRefundedQuantity(v int) *OrderUpdateOne {
-	_u.mutation.ResetRefundedQuantity()
-	_u.mutation.SetRefundedQuantity(v)
-	return _u
-}
-
-// SetNillableRefundedQuantity sets the "refunded_quantity" field if the given value is not nil.
-func (_u *OrderUpdateOne) SetNillableRefundedQuantity(v *int) *OrderUpdateOne {
-	if v != nil {
-		_u.SetRefundedQuantity(*v)
-	}
-	return _u
-}
-
-// AddRefundedQuantity adds value to the "refunded_quantity" field.
-func (_u *OrderUpdateOne) AddRefundedQuantity(v int) *OrderUpdateOne {
-	_u.mutation.AddRefundedQuantity(v)
-	return _u
-}
-
-// SetVersion sets the "version" field.
-func (_u *OrderUpdateOne) SetVersion(v int64) *OrderUpdateOne {
-	_u.mutation.ResetVersion()
-	_u.mutation.SetVersion(v)
-	return _u
-}
-
-// SetNillableVersion sets the "version" field if the given value is not nil.
-func (_u *OrderUpdateOne) SetNillableVersion(v *int64) *OrderUpdateOne {
-	if v != nil {
-		_u.SetVersion(*v)
-	}
-	return _u
-}
-
 // AddVersion adds value to the "version" field.
 func (_u *OrderUpdateOne) AddVersion(v int64) *OrderUpdateOne {
 	_u.mutation.AddVersion(v)
-	return _u
-}
-
-// SetReservedAt sets the "reserved_at" field.
-func (_u *OrderUpdateOne) SetReservedAt(v time.Time) *OrderUpdateOne {
-	_u.mutation.SetReservedAt(v)
-	return _u
-}
-
-// SetNillableReservedAt sets the "reserved_at" field if the given value is not nil.
-func (_u *OrderUpdateOne) SetNillableReservedAt(v *time.Time) *OrderUpdateOne {
-	if v != nil {
-		_u.SetReservedAt(*v)
-	}
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *OrderUpdateOne) SetCreatedAt(v time.Time) *OrderUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *OrderUpdateOne) SetNillableCreatedAt(v *time.Time) *OrderUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
-// SetUpdatedAt sets the "updated_at" field.
-func (_u *OrderUpdateOne) SetUpdatedAt(v time.Time) *OrderUpdateOne {
-	_u.mutation.SetUpdatedAt(v)
-	return _u
-}
-
-// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
-func (_u *OrderUpdateOne) SetNillableUpdatedAt(v *time.Time) *OrderUpdateOne {
-	if v != nil {
-		_u.SetUpdatedAt(*v)
-	}
-	return _u
-}
-
-// SetPaymentDeadline sets the "payment_deadline" field.
-func (_u *OrderUpdateOne) SetPaymentDeadline(v time.Time) *OrderUpdateOne {
-	_u.mutation.SetPaymentDeadline(v)
-	return _u
-}
-
-// SetNillablePaymentDeadline sets the "payment_deadline" field if the given value is not nil.
-func (_u *OrderUpdateOne) SetNillablePaymentDeadline(v *time.Time) *OrderUpdateOne {
-	if v != nil {
-		_u.SetPaymentDeadline(*v)
-	}
-	return _u
-}
-
-// ClearPaymentDeadline clears the value of the "payment_deadline" field.
-func (_u *OrderUpdateOne) ClearPaymentDeadline() *OrderUpdateOne {
-	_u.mutation.ClearPaymentDeadline()
-	return _u
-}
-
-// SetPaidAt sets the "paid_at" field.
-func (_u *OrderUpdateOne) SetPaidAt(v time.Time) *OrderUpdateOne {
-	_u.mutation.SetPaidAt(v)
-	return _u
-}
-
-// SetNillablePaidAt sets the "paid_at" field if the given value is not nil.
-func (_u *OrderUpdateOne) SetNillablePaidAt(v *time.Time) *OrderUpdateOne {
-	if v != nil {
-		_u.SetPaidAt(*v)
-	}
-	return _u
-}
-
-// ClearPaidAt clears the value of the "paid_at" field.
-func (_u *OrderUpdateOne) ClearPaidAt() *OrderUpdateOne {
-	_u.mutation.ClearPaidAt()
-	return _u
-}
-
-// SetClaimID sets the "claim_id" field.
-func (_u *OrderUpdateOne) SetClaimID(v typedid.Task) *OrderUpdateOne {
-	_u.mutation.SetClaimID(v)
-	return _u
-}
-
-// SetNillableClaimID sets the "claim_id" field if the given value is not nil.
-func (_u *OrderUpdateOne) SetNillableClaimID(v *typedid.Task) *OrderUpdateOne {
-	if v != nil {
-		_u.SetClaimID(*v)
-	}
-	return _u
-}
-
-// ClearClaimID clears the value of the "claim_id" field.
-func (_u *OrderUpdateOne) ClearClaimID() *OrderUpdateOne {
-	_u.mutation.ClearClaimID()
-	return _u
-}
-
-// SetReturnKey sets the "return_key" field.
-func (_u *OrderUpdateOne) SetReturnKey(v typedid.Refund) *OrderUpdateOne {
-	_u.mutation.SetReturnKey(v)
-	return _u
-}
-
-// SetNillableReturnKey sets the "return_key" field if the given value is not nil.
-func (_u *OrderUpdateOne) SetNillableReturnKey(v *typedid.Refund) *OrderUpdateOne {
-	if v != nil {
-		_u.SetReturnKey(*v)
-	}
-	return _u
-}
-
-// ClearReturnKey clears the value of the "return_key" field.
-func (_u *OrderUpdateOne) ClearReturnKey() *OrderUpdateOne {
-	_u.mutation.ClearReturnKey()
-	return _u
-}
-
-// SetReturnDue sets the "return_due" field.
-func (_u *OrderUpdateOne) SetReturnDue(v bool) *OrderUpdateOne {
-	_u.mutation.SetReturnDue(v)
-	return _u
-}
-
-// SetNillableReturnDue sets the "return_due" field if the given value is not nil.
-func (_u *OrderUpdateOne) SetNillableReturnDue(v *bool) *OrderUpdateOne {
-	if v != nil {
-		_u.SetReturnDue(*v)
-	}
 	return _u
 }
 
@@ -563,38 +247,15 @@ func (_u *OrderUpdateOne) Where(ps ...predicate.Order) *OrderUpdateOne {
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *OrderUpdateOne) Select(field string, fields ...string) *OrderUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated Order entity.
 func (_u *OrderUpdateOne) Save(ctx context.Context) (*Order, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *OrderUpdateOne) SaveX(ctx context.Context) *Order {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *OrderUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *OrderUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -610,12 +271,6 @@ func (_u *OrderUpdateOne) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *OrderUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *OrderUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *OrderUpdateOne) sqlSave(ctx context.Context) (_node *Order, err error) {

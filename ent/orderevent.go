@@ -200,6 +200,3 @@ func (_m *OrderEvent) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// OrderEvents is a parsable slice of OrderEvent.
-type OrderEvents []*OrderEvent

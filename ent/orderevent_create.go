@@ -52,14 +52,6 @@ func (_c *OrderEventCreate) SetActorID(v typedid.User) *OrderEventCreate {
 	return _c
 }
 
-// SetNillableActorID sets the "actor_id" field if the given value is not nil.
-func (_c *OrderEventCreate) SetNillableActorID(v *typedid.User) *OrderEventCreate {
-	if v != nil {
-		_c.SetActorID(*v)
-	}
-	return _c
-}
-
 // SetCode sets the "code" field.
 func (_c *OrderEventCreate) SetCode(v orderevent.Code) *OrderEventCreate {
 	_c.mutation.SetCode(v)
@@ -72,25 +64,9 @@ func (_c *OrderEventCreate) SetNote(v string) *OrderEventCreate {
 	return _c
 }
 
-// SetNillableNote sets the "note" field if the given value is not nil.
-func (_c *OrderEventCreate) SetNillableNote(v *string) *OrderEventCreate {
-	if v != nil {
-		_c.SetNote(*v)
-	}
-	return _c
-}
-
 // SetQuantity sets the "quantity" field.
 func (_c *OrderEventCreate) SetQuantity(v int) *OrderEventCreate {
 	_c.mutation.SetQuantity(v)
-	return _c
-}
-
-// SetNillableQuantity sets the "quantity" field if the given value is not nil.
-func (_c *OrderEventCreate) SetNillableQuantity(v *int) *OrderEventCreate {
-	if v != nil {
-		_c.SetQuantity(*v)
-	}
 	return _c
 }
 
@@ -117,26 +93,10 @@ func (_c *OrderEventCreate) Save(ctx context.Context) (*OrderEvent, error) {
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *OrderEventCreate) SaveX(ctx context.Context) *OrderEvent {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *OrderEventCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *OrderEventCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -338,24 +298,8 @@ func (_c *OrderEventCreateBulk) Save(ctx context.Context) ([]*OrderEvent, error)
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *OrderEventCreateBulk) SaveX(ctx context.Context) []*OrderEvent {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *OrderEventCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *OrderEventCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"seckill/ent/orderevent"
 	"seckill/ent/predicate"
-	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
@@ -29,20 +28,6 @@ func (_u *OrderEventUpdate) Where(ps ...predicate.OrderEvent) *OrderEventUpdate 
 	return _u
 }
 
-// SetCreatedAt sets the "created_at" field.
-func (_u *OrderEventUpdate) SetCreatedAt(v time.Time) *OrderEventUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *OrderEventUpdate) SetNillableCreatedAt(v *time.Time) *OrderEventUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the OrderEventMutation object of the builder.
 func (_u *OrderEventUpdate) Mutation() *OrderEventMutation {
 	return _u.mutation
@@ -53,32 +38,10 @@ func (_u *OrderEventUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *OrderEventUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *OrderEventUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *OrderEventUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *OrderEventUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *OrderEventUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *OrderEventUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -118,20 +81,6 @@ type OrderEventUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetCreatedAt sets the "created_at" field.
-func (_u *OrderEventUpdateOne) SetCreatedAt(v time.Time) *OrderEventUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *OrderEventUpdateOne) SetNillableCreatedAt(v *time.Time) *OrderEventUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the OrderEventMutation object of the builder.
 func (_u *OrderEventUpdateOne) Mutation() *OrderEventMutation {
 	return _u.mutation
@@ -143,44 +92,15 @@ func (_u *OrderEventUpdateOne) Where(ps ...predicate.OrderEvent) *OrderEventUpda
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *OrderEventUpdateOne) Select(field string, fields ...string) *OrderEventUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated OrderEvent entity.
 func (_u *OrderEventUpdateOne) Save(ctx context.Context) (*OrderEvent, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *OrderEventUpdateOne) SaveX(ctx context.Context) *OrderEvent {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *OrderEventUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *OrderEventUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *OrderEventUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *OrderEventUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *OrderEventUpdateOne) sqlSave(ctx context.Context) (_node *OrderEvent, err error) {

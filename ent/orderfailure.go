@@ -200,6 +200,3 @@ func (_m *OrderFailure) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// OrderFailures is a parsable slice of OrderFailure.
-type OrderFailures []*OrderFailure

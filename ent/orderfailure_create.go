@@ -57,20 +57,6 @@ func (_c *OrderFailureCreate) SetReason(v string) *OrderFailureCreate {
 	return _c
 }
 
-// SetReleased sets the "released" field.
-func (_c *OrderFailureCreate) SetReleased(v bool) *OrderFailureCreate {
-	_c.mutation.SetReleased(v)
-	return _c
-}
-
-// SetNillableReleased sets the "released" field if the given value is not nil.
-func (_c *OrderFailureCreate) SetNillableReleased(v *bool) *OrderFailureCreate {
-	if v != nil {
-		_c.SetReleased(*v)
-	}
-	return _c
-}
-
 // SetReservedAt sets the "reserved_at" field.
 func (_c *OrderFailureCreate) SetReservedAt(v time.Time) *OrderFailureCreate {
 	_c.mutation.SetReservedAt(v)
@@ -100,26 +86,10 @@ func (_c *OrderFailureCreate) Save(ctx context.Context) (*OrderFailure, error) {
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *OrderFailureCreate) SaveX(ctx context.Context) *OrderFailure {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *OrderFailureCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *OrderFailureCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -305,24 +275,8 @@ func (_c *OrderFailureCreateBulk) Save(ctx context.Context) ([]*OrderFailure, er
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *OrderFailureCreateBulk) SaveX(ctx context.Context) []*OrderFailure {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *OrderFailureCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *OrderFailureCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

@@ -42,12 +42,6 @@ func (_q *OrderFailureQuery) Limit(limit int) *OrderFailureQuery {
 	return _q
 }
 
-// Offset to start from.
-func (_q *OrderFailureQuery) Offset(offset int) *OrderFailureQuery {
-	_q.ctx.Offset = &offset
-	return _q
-}
-
 // Unique configures the query builder to filter duplicate records on query.
 // By default, unique is set to true, and can be disabled using this method.
 func (_q *OrderFailureQuery) Unique(unique bool) *OrderFailureQuery {
@@ -74,15 +68,6 @@ func (_q *OrderFailureQuery) First(ctx context.Context) (*OrderFailure, error) {
 	return nodes[0], nil
 }
 
-// FirstX is like First, but panics if an error occurs.
-func (_q *OrderFailureQuery) FirstX(ctx context.Context) *OrderFailure {
-	node, err := _q.First(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return node
-}
-
 // FirstID returns the first OrderFailure ID from the query.
 // Returns a *NotFoundError when no OrderFailure ID was found.
 func (_q *OrderFailureQuery) FirstID(ctx context.Context) (id typedid.Task, err error) {
@@ -95,15 +80,6 @@ func (_q *OrderFailureQuery) FirstID(ctx context.Context) (id typedid.Task, err 
 		return
 	}
 	return ids[0], nil
-}
-
-// FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *OrderFailureQuery) FirstIDX(ctx context.Context) typedid.Task {
-	id, err := _q.FirstID(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return id
 }
 
 // Only returns a single OrderFailure entity found by the query, ensuring it only returns one.
@@ -122,43 +98,6 @@ func (_q *OrderFailureQuery) Only(ctx context.Context) (*OrderFailure, error) {
 	default:
 		return nil, &NotSingularError{orderfailure.Label}
 	}
-}
-
-// OnlyX is like Only, but panics if an error occurs.
-func (_q *OrderFailureQuery) OnlyX(ctx context.Context) *OrderFailure {
-	node, err := _q.Only(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
-}
-
-// OnlyID is like Only, but returns the only OrderFailure ID in the query.
-// Returns a *NotSingularError when more than one OrderFailure ID is found.
-// Returns a *NotFoundError when no entities are found.
-func (_q *OrderFailureQuery) OnlyID(ctx context.Context) (id typedid.Task, err error) {
-	var ids []typedid.Task
-	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
-		return
-	}
-	switch len(ids) {
-	case 1:
-		id = ids[0]
-	case 0:
-		err = &NotFoundError{orderfailure.Label}
-	default:
-		err = &NotSingularError{orderfailure.Label}
-	}
-	return
-}
-
-// OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *OrderFailureQuery) OnlyIDX(ctx context.Context) typedid.Task {
-	id, err := _q.OnlyID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
 }
 
 // All executes the query and returns a list of OrderFailures.
@@ -192,15 +131,6 @@ func (_q *OrderFailureQuery) IDs(ctx context.Context) (ids []typedid.Task, err e
 	return ids, nil
 }
 
-// IDsX is like IDs, but panics if an error occurs.
-func (_q *OrderFailureQuery) IDsX(ctx context.Context) []typedid.Task {
-	ids, err := _q.IDs(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return ids
-}
-
 // Count returns the count of the given query.
 func (_q *OrderFailureQuery) Count(ctx context.Context) (int, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryCount)
@@ -230,57 +160,6 @@ func (_q *OrderFailureQuery) Exist(ctx context.Context) (bool, error) {
 	default:
 		return true, nil
 	}
-}
-
-// ExistX is like Exist, but panics if an error occurs.
-func (_q *OrderFailureQuery) ExistX(ctx context.Context) bool {
-	exist, err := _q.Exist(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return exist
-}
-
-// Clone returns a duplicate of the OrderFailureQuery builder, including all associated steps. It can be
-// used to prepare common query builders and use them differently after the clone is made.
-func (_q *OrderFailureQuery) Clone() *OrderFailureQuery {
-	if _q == nil {
-		return nil
-	}
-	return &OrderFailureQuery{
-		config:     _q.config,
-		ctx:        _q.ctx.Clone(),
-		order:      append([]orderfailure.OrderOption{}, _q.order...),
-		inters:     append([]Interceptor{}, _q.inters...),
-		predicates: append([]predicate.OrderFailure{}, _q.predicates...),
-		// clone intermediate query.
-		sql:       _q.sql.Clone(),
-		path:      _q.path,
-		modifiers: append([]func(*sql.Selector){}, _q.modifiers...),
-	}
-}
-
-// GroupBy is used to group vertices by one or more fields/columns.
-// It is often used with aggregate functions, like: count, max, mean, min, sum.
-//
-// Example:
-//
-//	var v []struct {
-//		SaleID typedid.Sale `json:"sale_id,omitempty"`
-//		Count int `json:"count,omitempty"`
-//	}
-//
-//	client.OrderFailure.Query().
-//		GroupBy(orderfailure.FieldSaleID).
-//		Aggregate(ent.Count()).
-//		Scan(ctx, &v)
-func (_q *OrderFailureQuery) GroupBy(field string, fields ...string) *OrderFailureGroupBy {
-	_q.ctx.Fields = append([]string{field}, fields...)
-	grbuild := &OrderFailureGroupBy{build: _q}
-	grbuild.flds = &_q.ctx.Fields
-	grbuild.label = orderfailure.Label
-	grbuild.scan = grbuild.Scan
-	return grbuild
 }
 
 // Select allows the selection one or more fields/columns for the given query,
@@ -462,73 +341,6 @@ func (_q *OrderFailureQuery) ForUpdate(opts ...sql.LockOption) *OrderFailureQuer
 	return _q
 }
 
-// ForShare behaves similarly to ForUpdate, except that it acquires a shared mode lock
-// on any rows that are read. Other sessions can read the rows, but cannot modify them
-// until your transaction commits.
-func (_q *OrderFailureQuery) ForShare(opts ...sql.LockOption) *OrderFailureQuery {
-	if _q.driver.Dialect() == dialect.Postgres {
-		_q.Unique(false)
-	}
-	_q.modifiers = append(_q.modifiers, func(s *sql.Selector) {
-		s.ForShare(opts...)
-	})
-	return _q
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_q *OrderFailureQuery) Modify(modifiers ...func(s *sql.Selector)) *OrderFailureSelect {
-	_q.modifiers = append(_q.modifiers, modifiers...)
-	return _q.Select()
-}
-
-// OrderFailureGroupBy is the group-by builder for OrderFailure entities.
-type OrderFailureGroupBy struct {
-	selector
-	build *OrderFailureQuery
-}
-
-// Aggregate adds the given aggregation functions to the group-by query.
-func (_g *OrderFailureGroupBy) Aggregate(fns ...AggregateFunc) *OrderFailureGroupBy {
-	_g.fns = append(_g.fns, fns...)
-	return _g
-}
-
-// Scan applies the selector query and scans the result into the given value.
-func (_g *OrderFailureGroupBy) Scan(ctx context.Context, v any) error {
-	ctx = setContextOp(ctx, _g.build.ctx, ent.OpQueryGroupBy)
-	if err := _g.build.prepareQuery(ctx); err != nil {
-		return err
-	}
-	return scanWithInterceptors[*OrderFailureQuery, *OrderFailureGroupBy](ctx, _g.build, _g, _g.build.inters, v)
-}
-
-func (_g *OrderFailureGroupBy) sqlScan(ctx context.Context, root *OrderFailureQuery, v any) error {
-	selector := root.sqlQuery(ctx).Select()
-	aggregation := make([]string, 0, len(_g.fns))
-	for _, fn := range _g.fns {
-		aggregation = append(aggregation, fn(selector))
-	}
-	if len(selector.SelectedColumns()) == 0 {
-		columns := make([]string, 0, len(*_g.flds)+len(_g.fns))
-		for _, f := range *_g.flds {
-			columns = append(columns, selector.C(f))
-		}
-		columns = append(columns, aggregation...)
-		selector.Select(columns...)
-	}
-	selector.GroupBy(selector.Columns(*_g.flds...)...)
-	if err := selector.Err(); err != nil {
-		return err
-	}
-	rows := &sql.Rows{}
-	query, args := selector.Query()
-	if err := _g.build.driver.Query(ctx, query, args, rows); err != nil {
-		return err
-	}
-	defer rows.Close()
-	return sql.ScanSlice(rows, v)
-}
-
 // OrderFailureSelect is the builder for selecting fields of OrderFailure entities.
 type OrderFailureSelect struct {
 	*OrderFailureQuery
@@ -569,10 +381,4 @@ func (_s *OrderFailureSelect) sqlScan(ctx context.Context, root *OrderFailureQue
 	}
 	defer rows.Close()
 	return sql.ScanSlice(rows, v)
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_s *OrderFailureSelect) Modify(modifiers ...func(s *sql.Selector)) *OrderFailureSelect {
-	_s.modifiers = append(_s.modifiers, modifiers...)
-	return _s
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"seckill/ent/orderfailure"
 	"seckill/ent/predicate"
-	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
@@ -35,42 +34,6 @@ func (_u *OrderFailureUpdate) SetReleased(v bool) *OrderFailureUpdate {
 	return _u
 }
 
-// SetNillableReleased sets the "released" field if the given value is not nil.
-func (_u *OrderFailureUpdate) SetNillableReleased(v *bool) *OrderFailureUpdate {
-	if v != nil {
-		_u.SetReleased(*v)
-	}
-	return _u
-}
-
-// SetReservedAt sets the "reserved_at" field.
-func (_u *OrderFailureUpdate) SetReservedAt(v time.Time) *OrderFailureUpdate {
-	_u.mutation.SetReservedAt(v)
-	return _u
-}
-
-// SetNillableReservedAt sets the "reserved_at" field if the given value is not nil.
-func (_u *OrderFailureUpdate) SetNillableReservedAt(v *time.Time) *OrderFailureUpdate {
-	if v != nil {
-		_u.SetReservedAt(*v)
-	}
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *OrderFailureUpdate) SetCreatedAt(v time.Time) *OrderFailureUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *OrderFailureUpdate) SetNillableCreatedAt(v *time.Time) *OrderFailureUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the OrderFailureMutation object of the builder.
 func (_u *OrderFailureUpdate) Mutation() *OrderFailureMutation {
 	return _u.mutation
@@ -81,32 +44,10 @@ func (_u *OrderFailureUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *OrderFailureUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *OrderFailureUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *OrderFailureUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *OrderFailureUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *OrderFailureUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *OrderFailureUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -155,42 +96,6 @@ func (_u *OrderFailureUpdateOne) SetReleased(v bool) *OrderFailureUpdateOne {
 	return _u
 }
 
-// SetNillableReleased sets the "released" field if the given value is not nil.
-func (_u *OrderFailureUpdateOne) SetNillableReleased(v *bool) *OrderFailureUpdateOne {
-	if v != nil {
-		_u.SetReleased(*v)
-	}
-	return _u
-}
-
-// SetReservedAt sets the "reserved_at" field.
-func (_u *OrderFailureUpdateOne) SetReservedAt(v time.Time) *OrderFailureUpdateOne {
-	_u.mutation.SetReservedAt(v)
-	return _u
-}
-
-// SetNillableReservedAt sets the "reserved_at" field if the given value is not nil.
-func (_u *OrderFailureUpdateOne) SetNillableReservedAt(v *time.Time) *OrderFailureUpdateOne {
-	if v != nil {
-		_u.SetReservedAt(*v)
-	}
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *OrderFailureUpdateOne) SetCreatedAt(v time.Time) *OrderFailureUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *OrderFailureUpdateOne) SetNillableCreatedAt(v *time.Time) *OrderFailureUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the OrderFailureMutation object of the builder.
 func (_u *OrderFailureUpdateOne) Mutation() *OrderFailureMutation {
 	return _u.mutation
@@ -202,44 +107,15 @@ func (_u *OrderFailureUpdateOne) Where(ps ...predicate.OrderFailure) *OrderFailu
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *OrderFailureUpdateOne) Select(field string, fields ...string) *OrderFailureUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated OrderFailure entity.
 func (_u *OrderFailureUpdateOne) Save(ctx context.Context) (*OrderFailure, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *OrderFailureUpdateOne) SaveX(ctx context.Context) *OrderFailure {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *OrderFailureUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *OrderFailureUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *OrderFailureUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *OrderFailureUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *OrderFailureUpdateOne) sqlSave(ctx context.Context) (_node *OrderFailure, err error) {

@@ -126,6 +126,3 @@ func (_m *OrderMetadata) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// OrderMetadataSlice is a parsable slice of OrderMetadata.
-type OrderMetadataSlice []*OrderMetadata

@@ -27,20 +27,6 @@ func (_c *OrderMetadataCreate) SetEntries(v []byte) *OrderMetadataCreate {
 	return _c
 }
 
-// SetVersion sets the "version" field.
-func (_c *OrderMetadataCreate) SetVersion(v int64) *OrderMetadataCreate {
-	_c.mutation.SetVersion(v)
-	return _c
-}
-
-// SetNillableVersion sets the "version" field if the given value is not nil.
-func (_c *OrderMetadataCreate) SetNillableVersion(v *int64) *OrderMetadataCreate {
-	if v != nil {
-		_c.SetVersion(*v)
-	}
-	return _c
-}
-
 // SetUpdatedAt sets the "updated_at" field.
 func (_c *OrderMetadataCreate) SetUpdatedAt(v time.Time) *OrderMetadataCreate {
 	_c.mutation.SetUpdatedAt(v)
@@ -64,26 +50,10 @@ func (_c *OrderMetadataCreate) Save(ctx context.Context) (*OrderMetadata, error)
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *OrderMetadataCreate) SaveX(ctx context.Context) *OrderMetadata {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *OrderMetadataCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *OrderMetadataCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -222,24 +192,8 @@ func (_c *OrderMetadataCreateBulk) Save(ctx context.Context) ([]*OrderMetadata, 
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *OrderMetadataCreateBulk) SaveX(ctx context.Context) []*OrderMetadata {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *OrderMetadataCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *OrderMetadataCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

@@ -42,14 +42,6 @@ func (_u *OrderMetadataUpdate) SetVersion(v int64) *OrderMetadataUpdate {
 	return _u
 }
 
-// SetNillableVersion sets the "version" field if the given value is not nil.
-func (_u *OrderMetadataUpdate) SetNillableVersion(v *int64) *OrderMetadataUpdate {
-	if v != nil {
-		_u.SetVersion(*v)
-	}
-	return _u
-}
-
 // AddVersion adds value to the "version" field.
 func (_u *OrderMetadataUpdate) AddVersion(v int64) *OrderMetadataUpdate {
 	_u.mutation.AddVersion(v)
@@ -59,14 +51,6 @@ func (_u *OrderMetadataUpdate) AddVersion(v int64) *OrderMetadataUpdate {
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *OrderMetadataUpdate) SetUpdatedAt(v time.Time) *OrderMetadataUpdate {
 	_u.mutation.SetUpdatedAt(v)
-	return _u
-}
-
-// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
-func (_u *OrderMetadataUpdate) SetNillableUpdatedAt(v *time.Time) *OrderMetadataUpdate {
-	if v != nil {
-		_u.SetUpdatedAt(*v)
-	}
 	return _u
 }
 
@@ -80,26 +64,10 @@ func (_u *OrderMetadataUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *OrderMetadataUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *OrderMetadataUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *OrderMetadataUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -110,12 +78,6 @@ func (_u *OrderMetadataUpdate) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *OrderMetadataUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *OrderMetadataUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *OrderMetadataUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -164,44 +126,9 @@ type OrderMetadataUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetEntries sets the "entries" field.
-func (_u *OrderMetadataUpdateOne) SetEntries(v []byte) *OrderMetadataUpdateOne {
-	_u.mutation.SetEntries(v)
-	return _u
-}
-
-// SetVersion sets the "version" field.
-func (_u *OrderMetadataUpdateOne) SetVersion(v int64) *OrderMetadataUpdateOne {
-	_u.mutation.ResetVersion()
-	_u.mutation.SetVersion(v)
-	return _u
-}
-
-// SetNillableVersion sets the "version" field if the given value is not nil.
-func (_u *OrderMetadataUpdateOne) SetNillableVersion(v *int64) *OrderMetadataUpdateOne {
-	if v != nil {
-		_u.SetVersion(*v)
-	}
-	return _u
-}
-
 // AddVersion adds value to the "version" field.
 func (_u *OrderMetadataUpdateOne) AddVersion(v int64) *OrderMetadataUpdateOne {
 	_u.mutation.AddVersion(v)
-	return _u
-}
-
-// SetUpdatedAt sets the "updated_at" field.
-func (_u *OrderMetadataUpdateOne) SetUpdatedAt(v time.Time) *OrderMetadataUpdateOne {
-	_u.mutation.SetUpdatedAt(v)
-	return _u
-}
-
-// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
-func (_u *OrderMetadataUpdateOne) SetNillableUpdatedAt(v *time.Time) *OrderMetadataUpdateOne {
-	if v != nil {
-		_u.SetUpdatedAt(*v)
-	}
 	return _u
 }
 
@@ -216,38 +143,15 @@ func (_u *OrderMetadataUpdateOne) Where(ps ...predicate.OrderMetadata) *OrderMet
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *OrderMetadataUpdateOne) Select(field string, fields ...string) *OrderMetadataUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated OrderMetadata entity.
 func (_u *OrderMetadataUpdateOne) Save(ctx context.Context) (*OrderMetadata, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *OrderMetadataUpdateOne) SaveX(ctx context.Context) *OrderMetadata {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *OrderMetadataUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *OrderMetadataUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -258,12 +162,6 @@ func (_u *OrderMetadataUpdateOne) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *OrderMetadataUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *OrderMetadataUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *OrderMetadataUpdateOne) sqlSave(ctx context.Context) (_node *OrderMetadata, err error) {

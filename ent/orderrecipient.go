@@ -172,6 +172,3 @@ func (_m *OrderRecipient) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// OrderRecipients is a parsable slice of OrderRecipient.
-type OrderRecipients []*OrderRecipient

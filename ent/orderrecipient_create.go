@@ -50,14 +50,6 @@ func (_c *OrderRecipientCreate) SetRegion(v string) *OrderRecipientCreate {
 	return _c
 }
 
-// SetNillableRegion sets the "region" field if the given value is not nil.
-func (_c *OrderRecipientCreate) SetNillableRegion(v *string) *OrderRecipientCreate {
-	if v != nil {
-		_c.SetRegion(*v)
-	}
-	return _c
-}
-
 // SetCity sets the "city" field.
 func (_c *OrderRecipientCreate) SetCity(v string) *OrderRecipientCreate {
 	_c.mutation.SetCity(v)
@@ -73,14 +65,6 @@ func (_c *OrderRecipientCreate) SetStreet(v string) *OrderRecipientCreate {
 // SetPostalCode sets the "postal_code" field.
 func (_c *OrderRecipientCreate) SetPostalCode(v string) *OrderRecipientCreate {
 	_c.mutation.SetPostalCode(v)
-	return _c
-}
-
-// SetNillablePostalCode sets the "postal_code" field if the given value is not nil.
-func (_c *OrderRecipientCreate) SetNillablePostalCode(v *string) *OrderRecipientCreate {
-	if v != nil {
-		_c.SetPostalCode(*v)
-	}
 	return _c
 }
 
@@ -101,26 +85,10 @@ func (_c *OrderRecipientCreate) Save(ctx context.Context) (*OrderRecipient, erro
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *OrderRecipientCreate) SaveX(ctx context.Context) *OrderRecipient {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *OrderRecipientCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *OrderRecipientCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -328,24 +296,8 @@ func (_c *OrderRecipientCreateBulk) Save(ctx context.Context) ([]*OrderRecipient
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *OrderRecipientCreateBulk) SaveX(ctx context.Context) []*OrderRecipient {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *OrderRecipientCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *OrderRecipientCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

@@ -42,12 +42,6 @@ func (_q *OrderRecipientQuery) Limit(limit int) *OrderRecipientQuery {
 	return _q
 }
 
-// Offset to start from.
-func (_q *OrderRecipientQuery) Offset(offset int) *OrderRecipientQuery {
-	_q.ctx.Offset = &offset
-	return _q
-}
-
 // Unique configures the query builder to filter duplicate records on query.
 // By default, unique is set to true, and can be disabled using this method.
 func (_q *OrderRecipientQuery) Unique(unique bool) *OrderRecipientQuery {
@@ -74,15 +68,6 @@ func (_q *OrderRecipientQuery) First(ctx context.Context) (*OrderRecipient, erro
 	return nodes[0], nil
 }
 
-// FirstX is like First, but panics if an error occurs.
-func (_q *OrderRecipientQuery) FirstX(ctx context.Context) *OrderRecipient {
-	node, err := _q.First(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return node
-}
-
 // FirstID returns the first OrderRecipient ID from the query.
 // Returns a *NotFoundError when no OrderRecipient ID was found.
 func (_q *OrderRecipientQuery) FirstID(ctx context.Context) (id typedid.Order, err error) {
@@ -95,15 +80,6 @@ func (_q *OrderRecipientQuery) FirstID(ctx context.Context) (id typedid.Order, e
 		return
 	}
 	return ids[0], nil
-}
-
-// FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *OrderRecipientQuery) FirstIDX(ctx context.Context) typedid.Order {
-	id, err := _q.FirstID(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return id
 }
 
 // Only returns a single OrderRecipient entity found by the query, ensuring it only returns one.
@@ -124,43 +100,6 @@ func (_q *OrderRecipientQuery) Only(ctx context.Context) (*OrderRecipient, error
 	}
 }
 
-// OnlyX is like Only, but panics if an error occurs.
-func (_q *OrderRecipientQuery) OnlyX(ctx context.Context) *OrderRecipient {
-	node, err := _q.Only(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
-}
-
-// OnlyID is like Only, but returns the only OrderRecipient ID in the query.
-// Returns a *NotSingularError when more than one OrderRecipient ID is found.
-// Returns a *NotFoundError when no entities are found.
-func (_q *OrderRecipientQuery) OnlyID(ctx context.Context) (id typedid.Order, err error) {
-	var ids []typedid.Order
-	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
-		return
-	}
-	switch len(ids) {
-	case 1:
-		id = ids[0]
-	case 0:
-		err = &NotFoundError{orderrecipient.Label}
-	default:
-		err = &NotSingularError{orderrecipient.Label}
-	}
-	return
-}
-
-// OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *OrderRecipientQuery) OnlyIDX(ctx context.Context) typedid.Order {
-	id, err := _q.OnlyID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // All executes the query and returns a list of OrderRecipients.
 func (_q *OrderRecipientQuery) All(ctx context.Context) ([]*OrderRecipient, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryAll)
@@ -169,15 +108,6 @@ func (_q *OrderRecipientQuery) All(ctx context.Context) ([]*OrderRecipient, erro
 	}
 	qr := querierAll[[]*OrderRecipient, *OrderRecipientQuery]()
 	return withInterceptors[[]*OrderRecipient](ctx, _q, qr, _q.inters)
-}
-
-// AllX is like All, but panics if an error occurs.
-func (_q *OrderRecipientQuery) AllX(ctx context.Context) []*OrderRecipient {
-	nodes, err := _q.All(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return nodes
 }
 
 // IDs executes the query and returns a list of OrderRecipient IDs.
@@ -192,15 +122,6 @@ func (_q *OrderRecipientQuery) IDs(ctx context.Context) (ids []typedid.Order, er
 	return ids, nil
 }
 
-// IDsX is like IDs, but panics if an error occurs.
-func (_q *OrderRecipientQuery) IDsX(ctx context.Context) []typedid.Order {
-	ids, err := _q.IDs(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return ids
-}
-
 // Count returns the count of the given query.
 func (_q *OrderRecipientQuery) Count(ctx context.Context) (int, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryCount)
@@ -208,15 +129,6 @@ func (_q *OrderRecipientQuery) Count(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	return withInterceptors[int](ctx, _q, querierCount[*OrderRecipientQuery](), _q.inters)
-}
-
-// CountX is like Count, but panics if an error occurs.
-func (_q *OrderRecipientQuery) CountX(ctx context.Context) int {
-	count, err := _q.Count(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return count
 }
 
 // Exist returns true if the query has elements in the graph.
@@ -230,57 +142,6 @@ func (_q *OrderRecipientQuery) Exist(ctx context.Context) (bool, error) {
 	default:
 		return true, nil
 	}
-}
-
-// ExistX is like Exist, but panics if an error occurs.
-func (_q *OrderRecipientQuery) ExistX(ctx context.Context) bool {
-	exist, err := _q.Exist(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return exist
-}
-
-// Clone returns a duplicate of the OrderRecipientQuery builder, including all associated steps. It can be
-// used to prepare common query builders and use them differently after the clone is made.
-func (_q *OrderRecipientQuery) Clone() *OrderRecipientQuery {
-	if _q == nil {
-		return nil
-	}
-	return &OrderRecipientQuery{
-		config:     _q.config,
-		ctx:        _q.ctx.Clone(),
-		order:      append([]orderrecipient.OrderOption{}, _q.order...),
-		inters:     append([]Interceptor{}, _q.inters...),
-		predicates: append([]predicate.OrderRecipient{}, _q.predicates...),
-		// clone intermediate query.
-		sql:       _q.sql.Clone(),
-		path:      _q.path,
-		modifiers: append([]func(*sql.Selector){}, _q.modifiers...),
-	}
-}
-
-// GroupBy is used to group vertices by one or more fields/columns.
-// It is often used with aggregate functions, like: count, max, mean, min, sum.
-//
-// Example:
-//
-//	var v []struct {
-//		UserID typedid.User `json:"user_id,omitempty"`
-//		Count int `json:"count,omitempty"`
-//	}
-//
-//	client.OrderRecipient.Query().
-//		GroupBy(orderrecipient.FieldUserID).
-//		Aggregate(ent.Count()).
-//		Scan(ctx, &v)
-func (_q *OrderRecipientQuery) GroupBy(field string, fields ...string) *OrderRecipientGroupBy {
-	_q.ctx.Fields = append([]string{field}, fields...)
-	grbuild := &OrderRecipientGroupBy{build: _q}
-	grbuild.flds = &_q.ctx.Fields
-	grbuild.label = orderrecipient.Label
-	grbuild.scan = grbuild.Scan
-	return grbuild
 }
 
 // Select allows the selection one or more fields/columns for the given query,
@@ -462,73 +323,6 @@ func (_q *OrderRecipientQuery) ForUpdate(opts ...sql.LockOption) *OrderRecipient
 	return _q
 }
 
-// ForShare behaves similarly to ForUpdate, except that it acquires a shared mode lock
-// on any rows that are read. Other sessions can read the rows, but cannot modify them
-// until your transaction commits.
-func (_q *OrderRecipientQuery) ForShare(opts ...sql.LockOption) *OrderRecipientQuery {
-	if _q.driver.Dialect() == dialect.Postgres {
-		_q.Unique(false)
-	}
-	_q.modifiers = append(_q.modifiers, func(s *sql.Selector) {
-		s.ForShare(opts...)
-	})
-	return _q
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_q *OrderRecipientQuery) Modify(modifiers ...func(s *sql.Selector)) *OrderRecipientSelect {
-	_q.modifiers = append(_q.modifiers, modifiers...)
-	return _q.Select()
-}
-
-// OrderRecipientGroupBy is the group-by builder for OrderRecipient entities.
-type OrderRecipientGroupBy struct {
-	selector
-	build *OrderRecipientQuery
-}
-
-// Aggregate adds the given aggregation functions to the group-by query.
-func (_g *OrderRecipientGroupBy) Aggregate(fns ...AggregateFunc) *OrderRecipientGroupBy {
-	_g.fns = append(_g.fns, fns...)
-	return _g
-}
-
-// Scan applies the selector query and scans the result into the given value.
-func (_g *OrderRecipientGroupBy) Scan(ctx context.Context, v any) error {
-	ctx = setContextOp(ctx, _g.build.ctx, ent.OpQueryGroupBy)
-	if err := _g.build.prepareQuery(ctx); err != nil {
-		return err
-	}
-	return scanWithInterceptors[*OrderRecipientQuery, *OrderRecipientGroupBy](ctx, _g.build, _g, _g.build.inters, v)
-}
-
-func (_g *OrderRecipientGroupBy) sqlScan(ctx context.Context, root *OrderRecipientQuery, v any) error {
-	selector := root.sqlQuery(ctx).Select()
-	aggregation := make([]string, 0, len(_g.fns))
-	for _, fn := range _g.fns {
-		aggregation = append(aggregation, fn(selector))
-	}
-	if len(selector.SelectedColumns()) == 0 {
-		columns := make([]string, 0, len(*_g.flds)+len(_g.fns))
-		for _, f := range *_g.flds {
-			columns = append(columns, selector.C(f))
-		}
-		columns = append(columns, aggregation...)
-		selector.Select(columns...)
-	}
-	selector.GroupBy(selector.Columns(*_g.flds...)...)
-	if err := selector.Err(); err != nil {
-		return err
-	}
-	rows := &sql.Rows{}
-	query, args := selector.Query()
-	if err := _g.build.driver.Query(ctx, query, args, rows); err != nil {
-		return err
-	}
-	defer rows.Close()
-	return sql.ScanSlice(rows, v)
-}
-
 // OrderRecipientSelect is the builder for selecting fields of OrderRecipient entities.
 type OrderRecipientSelect struct {
 	*OrderRecipientQuery
@@ -569,10 +363,4 @@ func (_s *OrderRecipientSelect) sqlScan(ctx context.Context, root *OrderRecipien
 	}
 	defer rows.Close()
 	return sql.ScanSlice(rows, v)
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_s *OrderRecipientSelect) Modify(modifiers ...func(s *sql.Selector)) *OrderRecipientSelect {
-	_s.modifiers = append(_s.modifiers, modifiers...)
-	return _s
 }

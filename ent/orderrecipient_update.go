@@ -28,104 +28,6 @@ func (_u *OrderRecipientUpdate) Where(ps ...predicate.OrderRecipient) *OrderReci
 	return _u
 }
 
-// SetName sets the "name" field.
-func (_u *OrderRecipientUpdate) SetName(v string) *OrderRecipientUpdate {
-	_u.mutation.SetName(v)
-	return _u
-}
-
-// SetNillableName sets the "name" field if the given value is not nil.
-func (_u *OrderRecipientUpdate) SetNillableName(v *string) *OrderRecipientUpdate {
-	if v != nil {
-		_u.SetName(*v)
-	}
-	return _u
-}
-
-// SetPhone sets the "phone" field.
-func (_u *OrderRecipientUpdate) SetPhone(v string) *OrderRecipientUpdate {
-	_u.mutation.SetPhone(v)
-	return _u
-}
-
-// SetNillablePhone sets the "phone" field if the given value is not nil.
-func (_u *OrderRecipientUpdate) SetNillablePhone(v *string) *OrderRecipientUpdate {
-	if v != nil {
-		_u.SetPhone(*v)
-	}
-	return _u
-}
-
-// SetCountry sets the "country" field.
-func (_u *OrderRecipientUpdate) SetCountry(v string) *OrderRecipientUpdate {
-	_u.mutation.SetCountry(v)
-	return _u
-}
-
-// SetNillableCountry sets the "country" field if the given value is not nil.
-func (_u *OrderRecipientUpdate) SetNillableCountry(v *string) *OrderRecipientUpdate {
-	if v != nil {
-		_u.SetCountry(*v)
-	}
-	return _u
-}
-
-// SetRegion sets the "region" field.
-func (_u *OrderRecipientUpdate) SetRegion(v string) *OrderRecipientUpdate {
-	_u.mutation.SetRegion(v)
-	return _u
-}
-
-// SetNillableRegion sets the "region" field if the given value is not nil.
-func (_u *OrderRecipientUpdate) SetNillableRegion(v *string) *OrderRecipientUpdate {
-	if v != nil {
-		_u.SetRegion(*v)
-	}
-	return _u
-}
-
-// SetCity sets the "city" field.
-func (_u *OrderRecipientUpdate) SetCity(v string) *OrderRecipientUpdate {
-	_u.mutation.SetCity(v)
-	return _u
-}
-
-// SetNillableCity sets the "city" field if the given value is not nil.
-func (_u *OrderRecipientUpdate) SetNillableCity(v *string) *OrderRecipientUpdate {
-	if v != nil {
-		_u.SetCity(*v)
-	}
-	return _u
-}
-
-// SetStreet sets the "street" field.
-func (_u *OrderRecipientUpdate) SetStreet(v string) *OrderRecipientUpdate {
-	_u.mutation.SetStreet(v)
-	return _u
-}
-
-// SetNillableStreet sets the "street" field if the given value is not nil.
-func (_u *OrderRecipientUpdate) SetNillableStreet(v *string) *OrderRecipientUpdate {
-	if v != nil {
-		_u.SetStreet(*v)
-	}
-	return _u
-}
-
-// SetPostalCode sets the "postal_code" field.
-func (_u *OrderRecipientUpdate) SetPostalCode(v string) *OrderRecipientUpdate {
-	_u.mutation.SetPostalCode(v)
-	return _u
-}
-
-// SetNillablePostalCode sets the "postal_code" field if the given value is not nil.
-func (_u *OrderRecipientUpdate) SetNillablePostalCode(v *string) *OrderRecipientUpdate {
-	if v != nil {
-		_u.SetPostalCode(*v)
-	}
-	return _u
-}
-
 // Mutation returns the OrderRecipientMutation object of the builder.
 func (_u *OrderRecipientUpdate) Mutation() *OrderRecipientMutation {
 	return _u.mutation
@@ -136,26 +38,10 @@ func (_u *OrderRecipientUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *OrderRecipientUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *OrderRecipientUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *OrderRecipientUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -196,12 +82,6 @@ func (_u *OrderRecipientUpdate) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *OrderRecipientUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *OrderRecipientUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *OrderRecipientUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -265,25 +145,9 @@ func (_u *OrderRecipientUpdateOne) SetName(v string) *OrderRecipientUpdateOne {
 	return _u
 }
 
-// SetNillableName sets the "name" field if the given value is not nil.
-func (_u *OrderRecipientUpdateOne) SetNillableName(v *string) *OrderRecipientUpdateOne {
-	if v != nil {
-		_u.SetName(*v)
-	}
-	return _u
-}
-
 // SetPhone sets the "phone" field.
 func (_u *OrderRecipientUpdateOne) SetPhone(v string) *OrderRecipientUpdateOne {
 	_u.mutation.SetPhone(v)
-	return _u
-}
-
-// SetNillablePhone sets the "phone" field if the given value is not nil.
-func (_u *OrderRecipientUpdateOne) SetNillablePhone(v *string) *OrderRecipientUpdateOne {
-	if v != nil {
-		_u.SetPhone(*v)
-	}
 	return _u
 }
 
@@ -293,25 +157,9 @@ func (_u *OrderRecipientUpdateOne) SetCountry(v string) *OrderRecipientUpdateOne
 	return _u
 }
 
-// SetNillableCountry sets the "country" field if the given value is not nil.
-func (_u *OrderRecipientUpdateOne) SetNillableCountry(v *string) *OrderRecipientUpdateOne {
-	if v != nil {
-		_u.SetCountry(*v)
-	}
-	return _u
-}
-
 // SetRegion sets the "region" field.
 func (_u *OrderRecipientUpdateOne) SetRegion(v string) *OrderRecipientUpdateOne {
 	_u.mutation.SetRegion(v)
-	return _u
-}
-
-// SetNillableRegion sets the "region" field if the given value is not nil.
-func (_u *OrderRecipientUpdateOne) SetNillableRegion(v *string) *OrderRecipientUpdateOne {
-	if v != nil {
-		_u.SetRegion(*v)
-	}
 	return _u
 }
 
@@ -321,39 +169,15 @@ func (_u *OrderRecipientUpdateOne) SetCity(v string) *OrderRecipientUpdateOne {
 	return _u
 }
 
-// SetNillableCity sets the "city" field if the given value is not nil.
-func (_u *OrderRecipientUpdateOne) SetNillableCity(v *string) *OrderRecipientUpdateOne {
-	if v != nil {
-		_u.SetCity(*v)
-	}
-	return _u
-}
-
 // SetStreet sets the "street" field.
 func (_u *OrderRecipientUpdateOne) SetStreet(v string) *OrderRecipientUpdateOne {
 	_u.mutation.SetStreet(v)
 	return _u
 }
 
-// SetNillableStreet sets the "street" field if the given value is not nil.
-func (_u *OrderRecipientUpdateOne) SetNillableStreet(v *string) *OrderRecipientUpdateOne {
-	if v != nil {
-		_u.SetStreet(*v)
-	}
-	return _u
-}
-
 // SetPostalCode sets the "postal_code" field.
 func (_u *OrderRecipientUpdateOne) SetPostalCode(v string) *OrderRecipientUpdateOne {
 	_u.mutation.SetPostalCode(v)
-	return _u
-}
-
-// SetNillablePostalCode sets the "postal_code" field if the given value is not nil.
-func (_u *OrderRecipientUpdateOne) SetNillablePostalCode(v *string) *OrderRecipientUpdateOne {
-	if v != nil {
-		_u.SetPostalCode(*v)
-	}
 	return _u
 }
 
@@ -368,38 +192,15 @@ func (_u *OrderRecipientUpdateOne) Where(ps ...predicate.OrderRecipient) *OrderR
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *OrderRecipientUpdateOne) Select(field string, fields ...string) *OrderRecipientUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated OrderRecipient entity.
 func (_u *OrderRecipientUpdateOne) Save(ctx context.Context) (*OrderRecipient, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *OrderRecipientUpdateOne) SaveX(ctx context.Context) *OrderRecipient {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *OrderRecipientUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *OrderRecipientUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -440,12 +241,6 @@ func (_u *OrderRecipientUpdateOne) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *OrderRecipientUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *OrderRecipientUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *OrderRecipientUpdateOne) sqlSave(ctx context.Context) (_node *OrderRecipient, err error) {

@@ -368,6 +368,3 @@ func (_m *Payment) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// Payments is a parsable slice of Payment.
-type Payments []*Payment

@@ -51,14 +51,6 @@ func (_c *PaymentCreate) SetStatus(v payment.Status) *PaymentCreate {
 	return _c
 }
 
-// SetNillableStatus sets the "status" field if the given value is not nil.
-func (_c *PaymentCreate) SetNillableStatus(v *payment.Status) *PaymentCreate {
-	if v != nil {
-		_c.SetStatus(*v)
-	}
-	return _c
-}
-
 // SetAmountMinor sets the "amount_minor" field.
 func (_c *PaymentCreate) SetAmountMinor(v int64) *PaymentCreate {
 	_c.mutation.SetAmountMinor(v)
@@ -71,157 +63,9 @@ func (_c *PaymentCreate) SetCurrency(v string) *PaymentCreate {
 	return _c
 }
 
-// SetProviderRef sets the "provider_ref" field.
-func (_c *PaymentCreate) SetProviderRef(v string) *PaymentCreate {
-	_c.mutation.SetProviderRef(v)
-	return _c
-}
-
-// SetNillableProviderRef sets the "provider_ref" field if the given value is not nil.
-func (_c *PaymentCreate) SetNillableProviderRef(v *string) *PaymentCreate {
-	if v != nil {
-		_c.SetProviderRef(*v)
-	}
-	return _c
-}
-
 // SetTransaction sets the "transaction" field.
 func (_c *PaymentCreate) SetTransaction(v string) *PaymentCreate {
 	_c.mutation.SetTransaction(v)
-	return _c
-}
-
-// SetNillableTransaction sets the "transaction" field if the given value is not nil.
-func (_c *PaymentCreate) SetNillableTransaction(v *string) *PaymentCreate {
-	if v != nil {
-		_c.SetTransaction(*v)
-	}
-	return _c
-}
-
-// SetQrCode sets the "qr_code" field.
-func (_c *PaymentCreate) SetQrCode(v string) *PaymentCreate {
-	_c.mutation.SetQrCode(v)
-	return _c
-}
-
-// SetNillableQrCode sets the "qr_code" field if the given value is not nil.
-func (_c *PaymentCreate) SetNillableQrCode(v *string) *PaymentCreate {
-	if v != nil {
-		_c.SetQrCode(*v)
-	}
-	return _c
-}
-
-// SetRedirectURL sets the "redirect_url" field.
-func (_c *PaymentCreate) SetRedirectURL(v string) *PaymentCreate {
-	_c.mutation.SetRedirectURL(v)
-	return _c
-}
-
-// SetNillableRedirectURL sets the "redirect_url" field if the given value is not nil.
-func (_c *PaymentCreate) SetNillableRedirectURL(v *string) *PaymentCreate {
-	if v != nil {
-		_c.SetRedirectURL(*v)
-	}
-	return _c
-}
-
-// SetClientSecret sets the "client_secret" field.
-func (_c *PaymentCreate) SetClientSecret(v string) *PaymentCreate {
-	_c.mutation.SetClientSecret(v)
-	return _c
-}
-
-// SetNillableClientSecret sets the "client_secret" field if the given value is not nil.
-func (_c *PaymentCreate) SetNillableClientSecret(v *string) *PaymentCreate {
-	if v != nil {
-		_c.SetClientSecret(*v)
-	}
-	return _c
-}
-
-// SetDeclined sets the "declined" field.
-func (_c *PaymentCreate) SetDeclined(v bool) *PaymentCreate {
-	_c.mutation.SetDeclined(v)
-	return _c
-}
-
-// SetNillableDeclined sets the "declined" field if the given value is not nil.
-func (_c *PaymentCreate) SetNillableDeclined(v *bool) *PaymentCreate {
-	if v != nil {
-		_c.SetDeclined(*v)
-	}
-	return _c
-}
-
-// SetFailureCode sets the "failure_code" field.
-func (_c *PaymentCreate) SetFailureCode(v string) *PaymentCreate {
-	_c.mutation.SetFailureCode(v)
-	return _c
-}
-
-// SetNillableFailureCode sets the "failure_code" field if the given value is not nil.
-func (_c *PaymentCreate) SetNillableFailureCode(v *string) *PaymentCreate {
-	if v != nil {
-		_c.SetFailureCode(*v)
-	}
-	return _c
-}
-
-// SetFeeMinor sets the "fee_minor" field.
-func (_c *PaymentCreate) SetFeeMinor(v int64) *PaymentCreate {
-	_c.mutation.SetFeeMinor(v)
-	return _c
-}
-
-// SetNillableFeeMinor sets the "fee_minor" field if the given value is not nil.
-func (_c *PaymentCreate) SetNillableFeeMinor(v *int64) *PaymentCreate {
-	if v != nil {
-		_c.SetFeeMinor(*v)
-	}
-	return _c
-}
-
-// SetFeeCurrency sets the "fee_currency" field.
-func (_c *PaymentCreate) SetFeeCurrency(v string) *PaymentCreate {
-	_c.mutation.SetFeeCurrency(v)
-	return _c
-}
-
-// SetNillableFeeCurrency sets the "fee_currency" field if the given value is not nil.
-func (_c *PaymentCreate) SetNillableFeeCurrency(v *string) *PaymentCreate {
-	if v != nil {
-		_c.SetFeeCurrency(*v)
-	}
-	return _c
-}
-
-// SetDispute sets the "dispute" field.
-func (_c *PaymentCreate) SetDispute(v payment.Dispute) *PaymentCreate {
-	_c.mutation.SetDispute(v)
-	return _c
-}
-
-// SetNillableDispute sets the "dispute" field if the given value is not nil.
-func (_c *PaymentCreate) SetNillableDispute(v *payment.Dispute) *PaymentCreate {
-	if v != nil {
-		_c.SetDispute(*v)
-	}
-	return _c
-}
-
-// SetVersion sets the "version" field.
-func (_c *PaymentCreate) SetVersion(v int64) *PaymentCreate {
-	_c.mutation.SetVersion(v)
-	return _c
-}
-
-// SetNillableVersion sets the "version" field if the given value is not nil.
-func (_c *PaymentCreate) SetNillableVersion(v *int64) *PaymentCreate {
-	if v != nil {
-		_c.SetVersion(*v)
-	}
 	return _c
 }
 
@@ -234,20 +78,6 @@ func (_c *PaymentCreate) SetExpiresAt(v time.Time) *PaymentCreate {
 // SetCheckAt sets the "check_at" field.
 func (_c *PaymentCreate) SetCheckAt(v time.Time) *PaymentCreate {
 	_c.mutation.SetCheckAt(v)
-	return _c
-}
-
-// SetChecks sets the "checks" field.
-func (_c *PaymentCreate) SetChecks(v int) *PaymentCreate {
-	_c.mutation.SetChecks(v)
-	return _c
-}
-
-// SetNillableChecks sets the "checks" field if the given value is not nil.
-func (_c *PaymentCreate) SetNillableChecks(v *int) *PaymentCreate {
-	if v != nil {
-		_c.SetChecks(*v)
-	}
 	return _c
 }
 
@@ -269,14 +99,6 @@ func (_c *PaymentCreate) SetPaidAt(v time.Time) *PaymentCreate {
 	return _c
 }
 
-// SetNillablePaidAt sets the "paid_at" field if the given value is not nil.
-func (_c *PaymentCreate) SetNillablePaidAt(v *time.Time) *PaymentCreate {
-	if v != nil {
-		_c.SetPaidAt(*v)
-	}
-	return _c
-}
-
 // SetID sets the "id" field.
 func (_c *PaymentCreate) SetID(v typedid.Payment) *PaymentCreate {
 	_c.mutation.SetID(v)
@@ -294,26 +116,10 @@ func (_c *PaymentCreate) Save(ctx context.Context) (*Payment, error) {
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *PaymentCreate) SaveX(ctx context.Context) *Payment {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *PaymentCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *PaymentCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -697,24 +503,8 @@ func (_c *PaymentCreateBulk) Save(ctx context.Context) ([]*Payment, error) {
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *PaymentCreateBulk) SaveX(ctx context.Context) []*Payment {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *PaymentCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *PaymentCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

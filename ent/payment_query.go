@@ -42,12 +42,6 @@ func (_q *PaymentQuery) Limit(limit int) *PaymentQuery {
 	return _q
 }
 
-// Offset to start from.
-func (_q *PaymentQuery) Offset(offset int) *PaymentQuery {
-	_q.ctx.Offset = &offset
-	return _q
-}
-
 // Unique configures the query builder to filter duplicate records on query.
 // By default, unique is set to true, and can be disabled using this method.
 func (_q *PaymentQuery) Unique(unique bool) *PaymentQuery {
@@ -74,15 +68,6 @@ func (_q *PaymentQuery) First(ctx context.Context) (*Payment, error) {
 	return nodes[0], nil
 }
 
-// FirstX is like First, but panics if an error occurs.
-func (_q *PaymentQuery) FirstX(ctx context.Context) *Payment {
-	node, err := _q.First(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return node
-}
-
 // FirstID returns the first Payment ID from the query.
 // Returns a *NotFoundError when no Payment ID was found.
 func (_q *PaymentQuery) FirstID(ctx context.Context) (id typedid.Payment, err error) {
@@ -95,15 +80,6 @@ func (_q *PaymentQuery) FirstID(ctx context.Context) (id typedid.Payment, err er
 		return
 	}
 	return ids[0], nil
-}
-
-// FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *PaymentQuery) FirstIDX(ctx context.Context) typedid.Payment {
-	id, err := _q.FirstID(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return id
 }
 
 // Only returns a single Payment entity found by the query, ensuring it only returns one.
@@ -152,15 +128,6 @@ func (_q *PaymentQuery) OnlyID(ctx context.Context) (id typedid.Payment, err err
 	return
 }
 
-// OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *PaymentQuery) OnlyIDX(ctx context.Context) typedid.Payment {
-	id, err := _q.OnlyID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // All executes the query and returns a list of Payments.
 func (_q *PaymentQuery) All(ctx context.Context) ([]*Payment, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryAll)
@@ -169,15 +136,6 @@ func (_q *PaymentQuery) All(ctx context.Context) ([]*Payment, error) {
 	}
 	qr := querierAll[[]*Payment, *PaymentQuery]()
 	return withInterceptors[[]*Payment](ctx, _q, qr, _q.inters)
-}
-
-// AllX is like All, but panics if an error occurs.
-func (_q *PaymentQuery) AllX(ctx context.Context) []*Payment {
-	nodes, err := _q.All(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return nodes
 }
 
 // IDs executes the query and returns a list of Payment IDs.
@@ -192,15 +150,6 @@ func (_q *PaymentQuery) IDs(ctx context.Context) (ids []typedid.Payment, err err
 	return ids, nil
 }
 
-// IDsX is like IDs, but panics if an error occurs.
-func (_q *PaymentQuery) IDsX(ctx context.Context) []typedid.Payment {
-	ids, err := _q.IDs(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return ids
-}
-
 // Count returns the count of the given query.
 func (_q *PaymentQuery) Count(ctx context.Context) (int, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryCount)
@@ -208,15 +157,6 @@ func (_q *PaymentQuery) Count(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	return withInterceptors[int](ctx, _q, querierCount[*PaymentQuery](), _q.inters)
-}
-
-// CountX is like Count, but panics if an error occurs.
-func (_q *PaymentQuery) CountX(ctx context.Context) int {
-	count, err := _q.Count(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return count
 }
 
 // Exist returns true if the query has elements in the graph.
@@ -230,57 +170,6 @@ func (_q *PaymentQuery) Exist(ctx context.Context) (bool, error) {
 	default:
 		return true, nil
 	}
-}
-
-// ExistX is like Exist, but panics if an error occurs.
-func (_q *PaymentQuery) ExistX(ctx context.Context) bool {
-	exist, err := _q.Exist(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return exist
-}
-
-// Clone returns a duplicate of the PaymentQuery builder, including all associated steps. It can be
-// used to prepare common query builders and use them differently after the clone is made.
-func (_q *PaymentQuery) Clone() *PaymentQuery {
-	if _q == nil {
-		return nil
-	}
-	return &PaymentQuery{
-		config:     _q.config,
-		ctx:        _q.ctx.Clone(),
-		order:      append([]payment.OrderOption{}, _q.order...),
-		inters:     append([]Interceptor{}, _q.inters...),
-		predicates: append([]predicate.Payment{}, _q.predicates...),
-		// clone intermediate query.
-		sql:       _q.sql.Clone(),
-		path:      _q.path,
-		modifiers: append([]func(*sql.Selector){}, _q.modifiers...),
-	}
-}
-
-// GroupBy is used to group vertices by one or more fields/columns.
-// It is often used with aggregate functions, like: count, max, mean, min, sum.
-//
-// Example:
-//
-//	var v []struct {
-//		OrderID typedid.Order `json:"order_id,omitempty"`
-//		Count int `json:"count,omitempty"`
-//	}
-//
-//	client.Payment.Query().
-//		GroupBy(payment.FieldOrderID).
-//		Aggregate(ent.Count()).
-//		Scan(ctx, &v)
-func (_q *PaymentQuery) GroupBy(field string, fields ...string) *PaymentGroupBy {
-	_q.ctx.Fields = append([]string{field}, fields...)
-	grbuild := &PaymentGroupBy{build: _q}
-	grbuild.flds = &_q.ctx.Fields
-	grbuild.label = payment.Label
-	grbuild.scan = grbuild.Scan
-	return grbuild
 }
 
 // Select allows the selection one or more fields/columns for the given query,
@@ -462,73 +351,6 @@ func (_q *PaymentQuery) ForUpdate(opts ...sql.LockOption) *PaymentQuery {
 	return _q
 }
 
-// ForShare behaves similarly to ForUpdate, except that it acquires a shared mode lock
-// on any rows that are read. Other sessions can read the rows, but cannot modify them
-// until your transaction commits.
-func (_q *PaymentQuery) ForShare(opts ...sql.LockOption) *PaymentQuery {
-	if _q.driver.Dialect() == dialect.Postgres {
-		_q.Unique(false)
-	}
-	_q.modifiers = append(_q.modifiers, func(s *sql.Selector) {
-		s.ForShare(opts...)
-	})
-	return _q
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_q *PaymentQuery) Modify(modifiers ...func(s *sql.Selector)) *PaymentSelect {
-	_q.modifiers = append(_q.modifiers, modifiers...)
-	return _q.Select()
-}
-
-// PaymentGroupBy is the group-by builder for Payment entities.
-type PaymentGroupBy struct {
-	selector
-	build *PaymentQuery
-}
-
-// Aggregate adds the given aggregation functions to the group-by query.
-func (_g *PaymentGroupBy) Aggregate(fns ...AggregateFunc) *PaymentGroupBy {
-	_g.fns = append(_g.fns, fns...)
-	return _g
-}
-
-// Scan applies the selector query and scans the result into the given value.
-func (_g *PaymentGroupBy) Scan(ctx context.Context, v any) error {
-	ctx = setContextOp(ctx, _g.build.ctx, ent.OpQueryGroupBy)
-	if err := _g.build.prepareQuery(ctx); err != nil {
-		return err
-	}
-	return scanWithInterceptors[*PaymentQuery, *PaymentGroupBy](ctx, _g.build, _g, _g.build.inters, v)
-}
-
-func (_g *PaymentGroupBy) sqlScan(ctx context.Context, root *PaymentQuery, v any) error {
-	selector := root.sqlQuery(ctx).Select()
-	aggregation := make([]string, 0, len(_g.fns))
-	for _, fn := range _g.fns {
-		aggregation = append(aggregation, fn(selector))
-	}
-	if len(selector.SelectedColumns()) == 0 {
-		columns := make([]string, 0, len(*_g.flds)+len(_g.fns))
-		for _, f := range *_g.flds {
-			columns = append(columns, selector.C(f))
-		}
-		columns = append(columns, aggregation...)
-		selector.Select(columns...)
-	}
-	selector.GroupBy(selector.Columns(*_g.flds...)...)
-	if err := selector.Err(); err != nil {
-		return err
-	}
-	rows := &sql.Rows{}
-	query, args := selector.Query()
-	if err := _g.build.driver.Query(ctx, query, args, rows); err != nil {
-		return err
-	}
-	defer rows.Close()
-	return sql.ScanSlice(rows, v)
-}
-
 // PaymentSelect is the builder for selecting fields of Payment entities.
 type PaymentSelect struct {
 	*PaymentQuery
@@ -569,10 +391,4 @@ func (_s *PaymentSelect) sqlScan(ctx context.Context, root *PaymentQuery, v any)
 	}
 	defer rows.Close()
 	return sql.ScanSlice(rows, v)
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_s *PaymentSelect) Modify(modifiers ...func(s *sql.Selector)) *PaymentSelect {
-	_s.modifiers = append(_s.modifiers, modifiers...)
-	return _s
 }

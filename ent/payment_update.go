@@ -35,25 +35,9 @@ func (_u *PaymentUpdate) SetStatus(v payment.Status) *PaymentUpdate {
 	return _u
 }
 
-// SetNillableStatus sets the "status" field if the given value is not nil.
-func (_u *PaymentUpdate) SetNillableStatus(v *payment.Status) *PaymentUpdate {
-	if v != nil {
-		_u.SetStatus(*v)
-	}
-	return _u
-}
-
 // SetProviderRef sets the "provider_ref" field.
 func (_u *PaymentUpdate) SetProviderRef(v string) *PaymentUpdate {
 	_u.mutation.SetProviderRef(v)
-	return _u
-}
-
-// SetNillableProviderRef sets the "provider_ref" field if the given value is not nil.
-func (_u *PaymentUpdate) SetNillableProviderRef(v *string) *PaymentUpdate {
-	if v != nil {
-		_u.SetProviderRef(*v)
-	}
 	return _u
 }
 
@@ -63,25 +47,9 @@ func (_u *PaymentUpdate) SetTransaction(v string) *PaymentUpdate {
 	return _u
 }
 
-// SetNillableTransaction sets the "transaction" field if the given value is not nil.
-func (_u *PaymentUpdate) SetNillableTransaction(v *string) *PaymentUpdate {
-	if v != nil {
-		_u.SetTransaction(*v)
-	}
-	return _u
-}
-
 // SetQrCode sets the "qr_code" field.
 func (_u *PaymentUpdate) SetQrCode(v string) *PaymentUpdate {
 	_u.mutation.SetQrCode(v)
-	return _u
-}
-
-// SetNillableQrCode sets the "qr_code" field if the given value is not nil.
-func (_u *PaymentUpdate) SetNillableQrCode(v *string) *PaymentUpdate {
-	if v != nil {
-		_u.SetQrCode(*v)
-	}
 	return _u
 }
 
@@ -91,25 +59,9 @@ func (_u *PaymentUpdate) SetRedirectURL(v string) *PaymentUpdate {
 	return _u
 }
 
-// SetNillableRedirectURL sets the "redirect_url" field if the given value is not nil.
-func (_u *PaymentUpdate) SetNillableRedirectURL(v *string) *PaymentUpdate {
-	if v != nil {
-		_u.SetRedirectURL(*v)
-	}
-	return _u
-}
-
 // SetClientSecret sets the "client_secret" field.
 func (_u *PaymentUpdate) SetClientSecret(v string) *PaymentUpdate {
 	_u.mutation.SetClientSecret(v)
-	return _u
-}
-
-// SetNillableClientSecret sets the "client_secret" field if the given value is not nil.
-func (_u *PaymentUpdate) SetNillableClientSecret(v *string) *PaymentUpdate {
-	if v != nil {
-		_u.SetClientSecret(*v)
-	}
 	return _u
 }
 
@@ -119,25 +71,9 @@ func (_u *PaymentUpdate) SetDeclined(v bool) *PaymentUpdate {
 	return _u
 }
 
-// SetNillableDeclined sets the "declined" field if the given value is not nil.
-func (_u *PaymentUpdate) SetNillableDeclined(v *bool) *PaymentUpdate {
-	if v != nil {
-		_u.SetDeclined(*v)
-	}
-	return _u
-}
-
 // SetFailureCode sets the "failure_code" field.
 func (_u *PaymentUpdate) SetFailureCode(v string) *PaymentUpdate {
 	_u.mutation.SetFailureCode(v)
-	return _u
-}
-
-// SetNillableFailureCode sets the "failure_code" field if the given value is not nil.
-func (_u *PaymentUpdate) SetNillableFailureCode(v *string) *PaymentUpdate {
-	if v != nil {
-		_u.SetFailureCode(*v)
-	}
 	return _u
 }
 
@@ -148,37 +84,9 @@ func (_u *PaymentUpdate) SetFeeMinor(v int64) *PaymentUpdate {
 	return _u
 }
 
-// SetNillableFeeMinor sets the "fee_minor" field if the given value is not nil.
-func (_u *PaymentUpdate) SetNillableFeeMinor(v *int64) *PaymentUpdate {
-	if v != nil {
-		_u.SetFeeMinor(*v)
-	}
-	return _u
-}
-
-// AddFeeMinor adds value to the "fee_minor" field.
-func (_u *PaymentUpdate) AddFeeMinor(v int64) *PaymentUpdate {
-	_u.mutation.AddFeeMinor(v)
-	return _u
-}
-
-// ClearFeeMinor clears the value of the "fee_minor" field.
-func (_u *PaymentUpdate) ClearFeeMinor() *PaymentUpdate {
-	_u.mutation.ClearFeeMinor()
-	return _u
-}
-
 // SetFeeCurrency sets the "fee_currency" field.
 func (_u *PaymentUpdate) SetFeeCurrency(v string) *PaymentUpdate {
 	_u.mutation.SetFeeCurrency(v)
-	return _u
-}
-
-// SetNillableFeeCurrency sets the "fee_currency" field if the given value is not nil.
-func (_u *PaymentUpdate) SetNillableFeeCurrency(v *string) *PaymentUpdate {
-	if v != nil {
-		_u.SetFeeCurrency(*v)
-	}
 	return _u
 }
 
@@ -188,46 +96,9 @@ func (_u *PaymentUpdate) SetDispute(v payment.Dispute) *PaymentUpdate {
 	return _u
 }
 
-// SetNillableDispute sets the "dispute" field if the given value is not nil.
-func (_u *PaymentUpdate) SetNillableDispute(v *payment.Dispute) *PaymentUpdate {
-	if v != nil {
-		_u.SetDispute(*v)
-	}
-	return _u
-}
-
-// SetVersion sets the "version" field.
-func (_u *PaymentUpdate) SetVersion(v int64) *PaymentUpdate {
-	_u.mutation.ResetVersion()
-	_u.mutation.SetVersion(v)
-	return _u
-}
-
-// SetNillableVersion sets the "version" field if the given value is not nil.
-func (_u *PaymentUpdate) SetNillableVersion(v *int64) *PaymentUpdate {
-	if v != nil {
-		_u.SetVersion(*v)
-	}
-	return _u
-}
-
 // AddVersion adds value to the "version" field.
 func (_u *PaymentUpdate) AddVersion(v int64) *PaymentUpdate {
 	_u.mutation.AddVersion(v)
-	return _u
-}
-
-// SetExpiresAt sets the "expires_at" field.
-func (_u *PaymentUpdate) SetExpiresAt(v time.Time) *PaymentUpdate {
-	_u.mutation.SetExpiresAt(v)
-	return _u
-}
-
-// SetNillableExpiresAt sets the "expires_at" field if the given value is not nil.
-func (_u *PaymentUpdate) SetNillableExpiresAt(v *time.Time) *PaymentUpdate {
-	if v != nil {
-		_u.SetExpiresAt(*v)
-	}
 	return _u
 }
 
@@ -237,46 +108,9 @@ func (_u *PaymentUpdate) SetCheckAt(v time.Time) *PaymentUpdate {
 	return _u
 }
 
-// SetNillableCheckAt sets the "check_at" field if the given value is not nil.
-func (_u *PaymentUpdate) SetNillableCheckAt(v *time.Time) *PaymentUpdate {
-	if v != nil {
-		_u.SetCheckAt(*v)
-	}
-	return _u
-}
-
-// SetChecks sets the "checks" field.
-func (_u *PaymentUpdate) SetChecks(v int) *PaymentUpdate {
-	_u.mutation.ResetChecks()
-	_u.mutation.SetChecks(v)
-	return _u
-}
-
-// SetNillableChecks sets the "checks" field if the given value is not nil.
-func (_u *PaymentUpdate) SetNillableChecks(v *int) *PaymentUpdate {
-	if v != nil {
-		_u.SetChecks(*v)
-	}
-	return _u
-}
-
 // AddChecks adds value to the "checks" field.
 func (_u *PaymentUpdate) AddChecks(v int) *PaymentUpdate {
 	_u.mutation.AddChecks(v)
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *PaymentUpdate) SetCreatedAt(v time.Time) *PaymentUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *PaymentUpdate) SetNillableCreatedAt(v *time.Time) *PaymentUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
 	return _u
 }
 
@@ -286,31 +120,9 @@ func (_u *PaymentUpdate) SetUpdatedAt(v time.Time) *PaymentUpdate {
 	return _u
 }
 
-// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
-func (_u *PaymentUpdate) SetNillableUpdatedAt(v *time.Time) *PaymentUpdate {
-	if v != nil {
-		_u.SetUpdatedAt(*v)
-	}
-	return _u
-}
-
 // SetPaidAt sets the "paid_at" field.
 func (_u *PaymentUpdate) SetPaidAt(v time.Time) *PaymentUpdate {
 	_u.mutation.SetPaidAt(v)
-	return _u
-}
-
-// SetNillablePaidAt sets the "paid_at" field if the given value is not nil.
-func (_u *PaymentUpdate) SetNillablePaidAt(v *time.Time) *PaymentUpdate {
-	if v != nil {
-		_u.SetPaidAt(*v)
-	}
-	return _u
-}
-
-// ClearPaidAt clears the value of the "paid_at" field.
-func (_u *PaymentUpdate) ClearPaidAt() *PaymentUpdate {
-	_u.mutation.ClearPaidAt()
 	return _u
 }
 
@@ -324,26 +136,10 @@ func (_u *PaymentUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *PaymentUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *PaymentUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *PaymentUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -394,12 +190,6 @@ func (_u *PaymentUpdate) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *PaymentUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *PaymentUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *PaymentUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -511,282 +301,9 @@ func (_u *PaymentUpdateOne) SetStatus(v payment.Status) *PaymentUpdateOne {
 	return _u
 }
 
-// SetNillableStatus sets the "status" field if the given value is not nil.
-func (_u *PaymentUpdateOne) SetNillableStatus(v *payment.Status) *PaymentUpdateOne {
-	if v != nil {
-		_u.SetStatus(*v)
-	}
-	return _u
-}
-
-// SetProviderRef sets the "provider_ref" field.
-func (_u *PaymentUpdateOne) SetProviderRef(v string) *PaymentUpdateOne {
-	_u.mutation.SetProviderRef(v)
-	return _u
-}
-
-// SetNillableProviderRef sets the "provider_ref" field if the given value is not nil.
-func (_u *PaymentUpdateOne) SetNillableProviderRef(v *string) *PaymentUpdateOne {
-	if v != nil {
-		_u.SetProviderRef(*v)
-	}
-	return _u
-}
-
-// SetTransaction sets the "transaction" field.
-func (_u *PaymentUpdateOne) SetTransaction(v string) *PaymentUpdateOne {
-	_u.mutation.SetTransaction(v)
-	return _u
-}
-
-// SetNillableTransaction sets the "transaction" field if the given value is not nil.
-func (_u *PaymentUpdateOne) SetNillableTransaction(v *string) *PaymentUpdateOne {
-	if v != nil {
-		_u.SetTransaction(*v)
-	}
-	return _u
-}
-
-// SetQrCode sets the "qr_code" field.
-func (_u *PaymentUpdateOne) SetQrCode(v string) *PaymentUpdateOne {
-	_u.mutation.SetQrCode(v)
-	return _u
-}
-
-// SetNillableQrCode sets the "qr_code" field if the given value is not nil.
-func (_u *PaymentUpdateOne) SetNillableQrCode(v *string) *PaymentUpdateOne {
-	if v != nil {
-		_u.SetQrCode(*v)
-	}
-	return _u
-}
-
-// SetRedirectURL sets the "redirect_url" field.
-func (_u *PaymentUpdateOne) SetRedirectURL(v string) *PaymentUpdateOne {
-	_u.mutation.SetRedirectURL(v)
-	return _u
-}
-
-// SetNillableRedirectURL sets the "redirect_url" field if the given value is not nil.
-func (_u *PaymentUpdateOne) SetNillableRedirectURL(v *string) *PaymentUpdateOne {
-	if v != nil {
-		_u.SetRedirectURL(*v)
-	}
-	return _u
-}
-
-// SetClientSecret sets the "client_secret" field.
-func (_u *PaymentUpdateOne) SetClientSecret(v string) *PaymentUpdateOne {
-	_u.mutation.SetClientSecret(v)
-	return _u
-}
-
-// SetNillableClientSecret sets the "client_secret" field if the given value is not nil.
-func (_u *PaymentUpdateOne) SetNillableClientSecret(v *string) *PaymentUpdateOne {
-	if v != nil {
-		_u.SetClientSecret(*v)
-	}
-	return _u
-}
-
-// SetDeclined sets the "declined" field.
-func (_u *PaymentUpdateOne) SetDeclined(v bool) *PaymentUpdateOne {
-	_u.mutation.SetDeclined(v)
-	return _u
-}
-
-// SetNillableDeclined sets the "declined" field if the given value is not nil.
-func (_u *PaymentUpdateOne) SetNillableDeclined(v *bool) *PaymentUpdateOne {
-	if v != nil {
-		_u.SetDeclined(*v)
-	}
-	return _u
-}
-
-// SetFailureCode sets the "failure_code" field.
-func (_u *PaymentUpdateOne) SetFailureCode(v string) *PaymentUpdateOne {
-	_u.mutation.SetFailureCode(v)
-	return _u
-}
-
-// SetNillableFailureCode sets the "failure_code" field if the given value is not nil.
-func (_u *PaymentUpdateOne) SetNillableFailureCode(v *string) *PaymentUpdateOne {
-	if v != nil {
-		_u.SetFailureCode(*v)
-	}
-	return _u
-}
-
-// SetFeeMinor sets the "fee_minor" field.
-func (_u *PaymentUpdateOne) SetFeeMinor(v int64) *PaymentUpdateOne {
-	_u.mutation.ResetFeeMinor()
-	_u.mutation.SetFeeMinor(v)
-	return _u
-}
-
-// SetNillableFeeMinor sets the "fee_minor" field if the given value is not nil.
-func (_u *PaymentUpdateOne) SetNillableFeeMinor(v *int64) *PaymentUpdateOne {
-	if v != nil {
-		_u.SetFeeMinor(*v)
-	}
-	return _u
-}
-
-// AddFeeMinor adds value to the "fee_minor" field.
-func (_u *PaymentUpdateOne) AddFeeMinor(v int64) *PaymentUpdateOne {
-	_u.mutation.AddFeeMinor(v)
-	return _u
-}
-
-// ClearFeeMinor clears the value of the "fee_minor" field.
-func (_u *PaymentUpdateOne) ClearFeeMinor() *PaymentUpdateOne {
-	_u.mutation.ClearFeeMinor()
-	return _u
-}
-
-// SetFeeCurrency sets the "fee_currency" field.
-func (_u *PaymentUpdateOne) SetFeeCurrency(v string) *PaymentUpdateOne {
-	_u.mutation.SetFeeCurrency(v)
-	return _u
-}
-
-// SetNillableFeeCurrency sets the "fee_currency" field if the given value is not nil.
-func (_u *PaymentUpdateOne) SetNillableFeeCurrency(v *string) *PaymentUpdateOne {
-	if v != nil {
-		_u.SetFeeCurrency(*v)
-	}
-	return _u
-}
-
-// SetDispute sets the "dispute" field.
-func (_u *PaymentUpdateOne) SetDispute(v payment.Dispute) *PaymentUpdateOne {
-	_u.mutation.SetDispute(v)
-	return _u
-}
-
-// SetNillableDispute sets the "dispute" field if the given value is not nil.
-func (_u *PaymentUpdateOne) SetNillableDispute(v *payment.Dispute) *PaymentUpdateOne {
-	if v != nil {
-		_u.SetDispute(*v)
-	}
-	return _u
-}
-
-// SetVersion sets the "version" field.
-func (_u *PaymentUpdateOne) SetVersion(v int64) *PaymentUpdateOne {
-	_u.mutation.ResetVersion()
-	_u.mutation.SetVersion(v)
-	return _u
-}
-
-// SetNillableVersion sets the "version" field if the given value is not nil.
-func (_u *PaymentUpdateOne) SetNillableVersion(v *int64) *PaymentUpdateOne {
-	if v != nil {
-		_u.SetVersion(*v)
-	}
-	return _u
-}
-
 // AddVersion adds value to the "version" field.
 func (_u *PaymentUpdateOne) AddVersion(v int64) *PaymentUpdateOne {
 	_u.mutation.AddVersion(v)
-	return _u
-}
-
-// SetExpiresAt sets the "expires_at" field.
-func (_u *PaymentUpdateOne) SetExpiresAt(v time.Time) *PaymentUpdateOne {
-	_u.mutation.SetExpiresAt(v)
-	return _u
-}
-
-// SetNillableExpiresAt sets the "expires_at" field if the given value is not nil.
-func (_u *PaymentUpdateOne) SetNillableExpiresAt(v *time.Time) *PaymentUpdateOne {
-	if v != nil {
-		_u.SetExpiresAt(*v)
-	}
-	return _u
-}
-
-// SetCheckAt sets the "check_at" field.
-func (_u *PaymentUpdateOne) SetCheckAt(v time.Time) *PaymentUpdateOne {
-	_u.mutation.SetCheckAt(v)
-	return _u
-}
-
-// SetNillableCheckAt sets the "check_at" field if the given value is not nil.
-func (_u *PaymentUpdateOne) SetNillableCheckAt(v *time.Time) *PaymentUpdateOne {
-	if v != nil {
-		_u.SetCheckAt(*v)
-	}
-	return _u
-}
-
-// SetChecks sets the "checks" field.
-func (_u *PaymentUpdateOne) SetChecks(v int) *PaymentUpdateOne {
-	_u.mutation.ResetChecks()
-	_u.mutation.SetChecks(v)
-	return _u
-}
-
-// SetNillableChecks sets the "checks" field if the given value is not nil.
-func (_u *PaymentUpdateOne) SetNillableChecks(v *int) *PaymentUpdateOne {
-	if v != nil {
-		_u.SetChecks(*v)
-	}
-	return _u
-}
-
-// AddChecks adds value to the "checks" field.
-func (_u *PaymentUpdateOne) AddChecks(v int) *PaymentUpdateOne {
-	_u.mutation.AddChecks(v)
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *PaymentUpdateOne) SetCreatedAt(v time.Time) *PaymentUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *PaymentUpdateOne) SetNillableCreatedAt(v *time.Time) *PaymentUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
-// SetUpdatedAt sets the "updated_at" field.
-func (_u *PaymentUpdateOne) SetUpdatedAt(v time.Time) *PaymentUpdateOne {
-	_u.mutation.SetUpdatedAt(v)
-	return _u
-}
-
-// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
-func (_u *PaymentUpdateOne) SetNillableUpdatedAt(v *time.Time) *PaymentUpdateOne {
-	if v != nil {
-		_u.SetUpdatedAt(*v)
-	}
-	return _u
-}
-
-// SetPaidAt sets the "paid_at" field.
-func (_u *PaymentUpdateOne) SetPaidAt(v time.Time) *PaymentUpdateOne {
-	_u.mutation.SetPaidAt(v)
-	return _u
-}
-
-// SetNillablePaidAt sets the "paid_at" field if the given value is not nil.
-func (_u *PaymentUpdateOne) SetNillablePaidAt(v *time.Time) *PaymentUpdateOne {
-	if v != nil {
-		_u.SetPaidAt(*v)
-	}
-	return _u
-}
-
-// ClearPaidAt clears the value of the "paid_at" field.
-func (_u *PaymentUpdateOne) ClearPaidAt() *PaymentUpdateOne {
-	_u.mutation.ClearPaidAt()
 	return _u
 }
 
@@ -801,38 +318,15 @@ func (_u *PaymentUpdateOne) Where(ps ...predicate.Payment) *PaymentUpdateOne {
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *PaymentUpdateOne) Select(field string, fields ...string) *PaymentUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated Payment entity.
 func (_u *PaymentUpdateOne) Save(ctx context.Context) (*Payment, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *PaymentUpdateOne) SaveX(ctx context.Context) *Payment {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *PaymentUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *PaymentUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -883,12 +377,6 @@ func (_u *PaymentUpdateOne) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *PaymentUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *PaymentUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *PaymentUpdateOne) sqlSave(ctx context.Context) (_node *Payment, err error) {

@@ -290,6 +290,3 @@ func (_m *PaymentEvent) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// PaymentEvents is a parsable slice of PaymentEvent.
-type PaymentEvents []*PaymentEvent

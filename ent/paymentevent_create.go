@@ -63,25 +63,9 @@ func (_c *PaymentEventCreate) SetProviderRef(v string) *PaymentEventCreate {
 	return _c
 }
 
-// SetNillableProviderRef sets the "provider_ref" field if the given value is not nil.
-func (_c *PaymentEventCreate) SetNillableProviderRef(v *string) *PaymentEventCreate {
-	if v != nil {
-		_c.SetProviderRef(*v)
-	}
-	return _c
-}
-
 // SetTransaction sets the "transaction" field.
 func (_c *PaymentEventCreate) SetTransaction(v string) *PaymentEventCreate {
 	_c.mutation.SetTransaction(v)
-	return _c
-}
-
-// SetNillableTransaction sets the "transaction" field if the given value is not nil.
-func (_c *PaymentEventCreate) SetNillableTransaction(v *string) *PaymentEventCreate {
-	if v != nil {
-		_c.SetTransaction(*v)
-	}
 	return _c
 }
 
@@ -91,67 +75,15 @@ func (_c *PaymentEventCreate) SetRefundKey(v typedid.Refund) *PaymentEventCreate
 	return _c
 }
 
-// SetNillableRefundKey sets the "refund_key" field if the given value is not nil.
-func (_c *PaymentEventCreate) SetNillableRefundKey(v *typedid.Refund) *PaymentEventCreate {
-	if v != nil {
-		_c.SetRefundKey(*v)
-	}
-	return _c
-}
-
 // SetReason sets the "reason" field.
 func (_c *PaymentEventCreate) SetReason(v string) *PaymentEventCreate {
 	_c.mutation.SetReason(v)
 	return _c
 }
 
-// SetNillableReason sets the "reason" field if the given value is not nil.
-func (_c *PaymentEventCreate) SetNillableReason(v *string) *PaymentEventCreate {
-	if v != nil {
-		_c.SetReason(*v)
-	}
-	return _c
-}
-
 // SetState sets the "state" field.
 func (_c *PaymentEventCreate) SetState(v paymentevent.State) *PaymentEventCreate {
 	_c.mutation.SetState(v)
-	return _c
-}
-
-// SetNillableState sets the "state" field if the given value is not nil.
-func (_c *PaymentEventCreate) SetNillableState(v *paymentevent.State) *PaymentEventCreate {
-	if v != nil {
-		_c.SetState(*v)
-	}
-	return _c
-}
-
-// SetOutcome sets the "outcome" field.
-func (_c *PaymentEventCreate) SetOutcome(v string) *PaymentEventCreate {
-	_c.mutation.SetOutcome(v)
-	return _c
-}
-
-// SetNillableOutcome sets the "outcome" field if the given value is not nil.
-func (_c *PaymentEventCreate) SetNillableOutcome(v *string) *PaymentEventCreate {
-	if v != nil {
-		_c.SetOutcome(*v)
-	}
-	return _c
-}
-
-// SetTries sets the "tries" field.
-func (_c *PaymentEventCreate) SetTries(v int) *PaymentEventCreate {
-	_c.mutation.SetTries(v)
-	return _c
-}
-
-// SetNillableTries sets the "tries" field if the given value is not nil.
-func (_c *PaymentEventCreate) SetNillableTries(v *int) *PaymentEventCreate {
-	if v != nil {
-		_c.SetTries(*v)
-	}
 	return _c
 }
 
@@ -173,20 +105,6 @@ func (_c *PaymentEventCreate) SetCreatedAt(v time.Time) *PaymentEventCreate {
 	return _c
 }
 
-// SetHandledAt sets the "handled_at" field.
-func (_c *PaymentEventCreate) SetHandledAt(v time.Time) *PaymentEventCreate {
-	_c.mutation.SetHandledAt(v)
-	return _c
-}
-
-// SetNillableHandledAt sets the "handled_at" field if the given value is not nil.
-func (_c *PaymentEventCreate) SetNillableHandledAt(v *time.Time) *PaymentEventCreate {
-	if v != nil {
-		_c.SetHandledAt(*v)
-	}
-	return _c
-}
-
 // SetID sets the "id" field.
 func (_c *PaymentEventCreate) SetID(v typedid.Held) *PaymentEventCreate {
 	_c.mutation.SetID(v)
@@ -204,26 +122,10 @@ func (_c *PaymentEventCreate) Save(ctx context.Context) (*PaymentEvent, error) {
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *PaymentEventCreate) SaveX(ctx context.Context) *PaymentEvent {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *PaymentEventCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *PaymentEventCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -514,24 +416,8 @@ func (_c *PaymentEventCreateBulk) Save(ctx context.Context) ([]*PaymentEvent, er
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *PaymentEventCreateBulk) SaveX(ctx context.Context) []*PaymentEvent {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *PaymentEventCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *PaymentEventCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

@@ -42,12 +42,6 @@ func (_q *PaymentEventQuery) Limit(limit int) *PaymentEventQuery {
 	return _q
 }
 
-// Offset to start from.
-func (_q *PaymentEventQuery) Offset(offset int) *PaymentEventQuery {
-	_q.ctx.Offset = &offset
-	return _q
-}
-
 // Unique configures the query builder to filter duplicate records on query.
 // By default, unique is set to true, and can be disabled using this method.
 func (_q *PaymentEventQuery) Unique(unique bool) *PaymentEventQuery {
@@ -74,15 +68,6 @@ func (_q *PaymentEventQuery) First(ctx context.Context) (*PaymentEvent, error) {
 	return nodes[0], nil
 }
 
-// FirstX is like First, but panics if an error occurs.
-func (_q *PaymentEventQuery) FirstX(ctx context.Context) *PaymentEvent {
-	node, err := _q.First(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return node
-}
-
 // FirstID returns the first PaymentEvent ID from the query.
 // Returns a *NotFoundError when no PaymentEvent ID was found.
 func (_q *PaymentEventQuery) FirstID(ctx context.Context) (id typedid.Held, err error) {
@@ -95,15 +80,6 @@ func (_q *PaymentEventQuery) FirstID(ctx context.Context) (id typedid.Held, err 
 		return
 	}
 	return ids[0], nil
-}
-
-// FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *PaymentEventQuery) FirstIDX(ctx context.Context) typedid.Held {
-	id, err := _q.FirstID(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return id
 }
 
 // Only returns a single PaymentEvent entity found by the query, ensuring it only returns one.
@@ -124,43 +100,6 @@ func (_q *PaymentEventQuery) Only(ctx context.Context) (*PaymentEvent, error) {
 	}
 }
 
-// OnlyX is like Only, but panics if an error occurs.
-func (_q *PaymentEventQuery) OnlyX(ctx context.Context) *PaymentEvent {
-	node, err := _q.Only(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
-}
-
-// OnlyID is like Only, but returns the only PaymentEvent ID in the query.
-// Returns a *NotSingularError when more than one PaymentEvent ID is found.
-// Returns a *NotFoundError when no entities are found.
-func (_q *PaymentEventQuery) OnlyID(ctx context.Context) (id typedid.Held, err error) {
-	var ids []typedid.Held
-	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
-		return
-	}
-	switch len(ids) {
-	case 1:
-		id = ids[0]
-	case 0:
-		err = &NotFoundError{paymentevent.Label}
-	default:
-		err = &NotSingularError{paymentevent.Label}
-	}
-	return
-}
-
-// OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *PaymentEventQuery) OnlyIDX(ctx context.Context) typedid.Held {
-	id, err := _q.OnlyID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // All executes the query and returns a list of PaymentEvents.
 func (_q *PaymentEventQuery) All(ctx context.Context) ([]*PaymentEvent, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryAll)
@@ -169,15 +108,6 @@ func (_q *PaymentEventQuery) All(ctx context.Context) ([]*PaymentEvent, error) {
 	}
 	qr := querierAll[[]*PaymentEvent, *PaymentEventQuery]()
 	return withInterceptors[[]*PaymentEvent](ctx, _q, qr, _q.inters)
-}
-
-// AllX is like All, but panics if an error occurs.
-func (_q *PaymentEventQuery) AllX(ctx context.Context) []*PaymentEvent {
-	nodes, err := _q.All(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return nodes
 }
 
 // IDs executes the query and returns a list of PaymentEvent IDs.
@@ -190,15 +120,6 @@ func (_q *PaymentEventQuery) IDs(ctx context.Context) (ids []typedid.Held, err e
 		return nil, err
 	}
 	return ids, nil
-}
-
-// IDsX is like IDs, but panics if an error occurs.
-func (_q *PaymentEventQuery) IDsX(ctx context.Context) []typedid.Held {
-	ids, err := _q.IDs(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return ids
 }
 
 // Count returns the count of the given query.
@@ -230,57 +151,6 @@ func (_q *PaymentEventQuery) Exist(ctx context.Context) (bool, error) {
 	default:
 		return true, nil
 	}
-}
-
-// ExistX is like Exist, but panics if an error occurs.
-func (_q *PaymentEventQuery) ExistX(ctx context.Context) bool {
-	exist, err := _q.Exist(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return exist
-}
-
-// Clone returns a duplicate of the PaymentEventQuery builder, including all associated steps. It can be
-// used to prepare common query builders and use them differently after the clone is made.
-func (_q *PaymentEventQuery) Clone() *PaymentEventQuery {
-	if _q == nil {
-		return nil
-	}
-	return &PaymentEventQuery{
-		config:     _q.config,
-		ctx:        _q.ctx.Clone(),
-		order:      append([]paymentevent.OrderOption{}, _q.order...),
-		inters:     append([]Interceptor{}, _q.inters...),
-		predicates: append([]predicate.PaymentEvent{}, _q.predicates...),
-		// clone intermediate query.
-		sql:       _q.sql.Clone(),
-		path:      _q.path,
-		modifiers: append([]func(*sql.Selector){}, _q.modifiers...),
-	}
-}
-
-// GroupBy is used to group vertices by one or more fields/columns.
-// It is often used with aggregate functions, like: count, max, mean, min, sum.
-//
-// Example:
-//
-//	var v []struct {
-//		Provider string `json:"provider,omitempty"`
-//		Count int `json:"count,omitempty"`
-//	}
-//
-//	client.PaymentEvent.Query().
-//		GroupBy(paymentevent.FieldProvider).
-//		Aggregate(ent.Count()).
-//		Scan(ctx, &v)
-func (_q *PaymentEventQuery) GroupBy(field string, fields ...string) *PaymentEventGroupBy {
-	_q.ctx.Fields = append([]string{field}, fields...)
-	grbuild := &PaymentEventGroupBy{build: _q}
-	grbuild.flds = &_q.ctx.Fields
-	grbuild.label = paymentevent.Label
-	grbuild.scan = grbuild.Scan
-	return grbuild
 }
 
 // Select allows the selection one or more fields/columns for the given query,
@@ -462,73 +332,6 @@ func (_q *PaymentEventQuery) ForUpdate(opts ...sql.LockOption) *PaymentEventQuer
 	return _q
 }
 
-// ForShare behaves similarly to ForUpdate, except that it acquires a shared mode lock
-// on any rows that are read. Other sessions can read the rows, but cannot modify them
-// until your transaction commits.
-func (_q *PaymentEventQuery) ForShare(opts ...sql.LockOption) *PaymentEventQuery {
-	if _q.driver.Dialect() == dialect.Postgres {
-		_q.Unique(false)
-	}
-	_q.modifiers = append(_q.modifiers, func(s *sql.Selector) {
-		s.ForShare(opts...)
-	})
-	return _q
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_q *PaymentEventQuery) Modify(modifiers ...func(s *sql.Selector)) *PaymentEventSelect {
-	_q.modifiers = append(_q.modifiers, modifiers...)
-	return _q.Select()
-}
-
-// PaymentEventGroupBy is the group-by builder for PaymentEvent entities.
-type PaymentEventGroupBy struct {
-	selector
-	build *PaymentEventQuery
-}
-
-// Aggregate adds the given aggregation functions to the group-by query.
-func (_g *PaymentEventGroupBy) Aggregate(fns ...AggregateFunc) *PaymentEventGroupBy {
-	_g.fns = append(_g.fns, fns...)
-	return _g
-}
-
-// Scan applies the selector query and scans the result into the given value.
-func (_g *PaymentEventGroupBy) Scan(ctx context.Context, v any) error {
-	ctx = setContextOp(ctx, _g.build.ctx, ent.OpQueryGroupBy)
-	if err := _g.build.prepareQuery(ctx); err != nil {
-		return err
-	}
-	return scanWithInterceptors[*PaymentEventQuery, *PaymentEventGroupBy](ctx, _g.build, _g, _g.build.inters, v)
-}
-
-func (_g *PaymentEventGroupBy) sqlScan(ctx context.Context, root *PaymentEventQuery, v any) error {
-	selector := root.sqlQuery(ctx).Select()
-	aggregation := make([]string, 0, len(_g.fns))
-	for _, fn := range _g.fns {
-		aggregation = append(aggregation, fn(selector))
-	}
-	if len(selector.SelectedColumns()) == 0 {
-		columns := make([]string, 0, len(*_g.flds)+len(_g.fns))
-		for _, f := range *_g.flds {
-			columns = append(columns, selector.C(f))
-		}
-		columns = append(columns, aggregation...)
-		selector.Select(columns...)
-	}
-	selector.GroupBy(selector.Columns(*_g.flds...)...)
-	if err := selector.Err(); err != nil {
-		return err
-	}
-	rows := &sql.Rows{}
-	query, args := selector.Query()
-	if err := _g.build.driver.Query(ctx, query, args, rows); err != nil {
-		return err
-	}
-	defer rows.Close()
-	return sql.ScanSlice(rows, v)
-}
-
 // PaymentEventSelect is the builder for selecting fields of PaymentEvent entities.
 type PaymentEventSelect struct {
 	*PaymentEventQuery
@@ -569,10 +372,4 @@ func (_s *PaymentEventSelect) sqlScan(ctx context.Context, root *PaymentEventQue
 	}
 	defer rows.Close()
 	return sql.ScanSlice(rows, v)
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_s *PaymentEventSelect) Modify(modifiers ...func(s *sql.Selector)) *PaymentEventSelect {
-	_s.modifiers = append(_s.modifiers, modifiers...)
-	return _s
 }

@@ -35,40 +35,9 @@ func (_u *PaymentEventUpdate) SetState(v paymentevent.State) *PaymentEventUpdate
 	return _u
 }
 
-// SetNillableState sets the "state" field if the given value is not nil.
-func (_u *PaymentEventUpdate) SetNillableState(v *paymentevent.State) *PaymentEventUpdate {
-	if v != nil {
-		_u.SetState(*v)
-	}
-	return _u
-}
-
 // SetOutcome sets the "outcome" field.
 func (_u *PaymentEventUpdate) SetOutcome(v string) *PaymentEventUpdate {
 	_u.mutation.SetOutcome(v)
-	return _u
-}
-
-// SetNillableOutcome sets the "outcome" field if the given value is not nil.
-func (_u *PaymentEventUpdate) SetNillableOutcome(v *string) *PaymentEventUpdate {
-	if v != nil {
-		_u.SetOutcome(*v)
-	}
-	return _u
-}
-
-// SetTries sets the "tries" field.
-func (_u *PaymentEventUpdate) SetTries(v int) *PaymentEventUpdate {
-	_u.mutation.ResetTries()
-	_u.mutation.SetTries(v)
-	return _u
-}
-
-// SetNillableTries sets the "tries" field if the given value is not nil.
-func (_u *PaymentEventUpdate) SetNillableTries(v *int) *PaymentEventUpdate {
-	if v != nil {
-		_u.SetTries(*v)
-	}
 	return _u
 }
 
@@ -84,59 +53,9 @@ func (_u *PaymentEventUpdate) SetTryAt(v time.Time) *PaymentEventUpdate {
 	return _u
 }
 
-// SetNillableTryAt sets the "try_at" field if the given value is not nil.
-func (_u *PaymentEventUpdate) SetNillableTryAt(v *time.Time) *PaymentEventUpdate {
-	if v != nil {
-		_u.SetTryAt(*v)
-	}
-	return _u
-}
-
-// SetHappenedAt sets the "happened_at" field.
-func (_u *PaymentEventUpdate) SetHappenedAt(v time.Time) *PaymentEventUpdate {
-	_u.mutation.SetHappenedAt(v)
-	return _u
-}
-
-// SetNillableHappenedAt sets the "happened_at" field if the given value is not nil.
-func (_u *PaymentEventUpdate) SetNillableHappenedAt(v *time.Time) *PaymentEventUpdate {
-	if v != nil {
-		_u.SetHappenedAt(*v)
-	}
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *PaymentEventUpdate) SetCreatedAt(v time.Time) *PaymentEventUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *PaymentEventUpdate) SetNillableCreatedAt(v *time.Time) *PaymentEventUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // SetHandledAt sets the "handled_at" field.
 func (_u *PaymentEventUpdate) SetHandledAt(v time.Time) *PaymentEventUpdate {
 	_u.mutation.SetHandledAt(v)
-	return _u
-}
-
-// SetNillableHandledAt sets the "handled_at" field if the given value is not nil.
-func (_u *PaymentEventUpdate) SetNillableHandledAt(v *time.Time) *PaymentEventUpdate {
-	if v != nil {
-		_u.SetHandledAt(*v)
-	}
-	return _u
-}
-
-// ClearHandledAt clears the value of the "handled_at" field.
-func (_u *PaymentEventUpdate) ClearHandledAt() *PaymentEventUpdate {
-	_u.mutation.ClearHandledAt()
 	return _u
 }
 
@@ -150,26 +69,10 @@ func (_u *PaymentEventUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *PaymentEventUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *PaymentEventUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *PaymentEventUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -185,12 +88,6 @@ func (_u *PaymentEventUpdate) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *PaymentEventUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *PaymentEventUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *PaymentEventUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -263,108 +160,9 @@ func (_u *PaymentEventUpdateOne) SetState(v paymentevent.State) *PaymentEventUpd
 	return _u
 }
 
-// SetNillableState sets the "state" field if the given value is not nil.
-func (_u *PaymentEventUpdateOne) SetNillableState(v *paymentevent.State) *PaymentEventUpdateOne {
-	if v != nil {
-		_u.SetState(*v)
-	}
-	return _u
-}
-
 // SetOutcome sets the "outcome" field.
 func (_u *PaymentEventUpdateOne) SetOutcome(v string) *PaymentEventUpdateOne {
 	_u.mutation.SetOutcome(v)
-	return _u
-}
-
-// SetNillableOutcome sets the "outcome" field if the given value is not nil.
-func (_u *PaymentEventUpdateOne) SetNillableOutcome(v *string) *PaymentEventUpdateOne {
-	if v != nil {
-		_u.SetOutcome(*v)
-	}
-	return _u
-}
-
-// SetTries sets the "tries" field.
-func (_u *PaymentEventUpdateOne) SetTries(v int) *PaymentEventUpdateOne {
-	_u.mutation.ResetTries()
-	_u.mutation.SetTries(v)
-	return _u
-}
-
-// SetNillableTries sets the "tries" field if the given value is not nil.
-func (_u *PaymentEventUpdateOne) SetNillableTries(v *int) *PaymentEventUpdateOne {
-	if v != nil {
-		_u.SetTries(*v)
-	}
-	return _u
-}
-
-// AddTries adds value to the "tries" field.
-func (_u *PaymentEventUpdateOne) AddTries(v int) *PaymentEventUpdateOne {
-	_u.mutation.AddTries(v)
-	return _u
-}
-
-// SetTryAt sets the "try_at" field.
-func (_u *PaymentEventUpdateOne) SetTryAt(v time.Time) *PaymentEventUpdateOne {
-	_u.mutation.SetTryAt(v)
-	return _u
-}
-
-// SetNillableTryAt sets the "try_at" field if the given value is not nil.
-func (_u *PaymentEventUpdateOne) SetNillableTryAt(v *time.Time) *PaymentEventUpdateOne {
-	if v != nil {
-		_u.SetTryAt(*v)
-	}
-	return _u
-}
-
-// SetHappenedAt sets the "happened_at" field.
-func (_u *PaymentEventUpdateOne) SetHappenedAt(v time.Time) *PaymentEventUpdateOne {
-	_u.mutation.SetHappenedAt(v)
-	return _u
-}
-
-// SetNillableHappenedAt sets the "happened_at" field if the given value is not nil.
-func (_u *PaymentEventUpdateOne) SetNillableHappenedAt(v *time.Time) *PaymentEventUpdateOne {
-	if v != nil {
-		_u.SetHappenedAt(*v)
-	}
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *PaymentEventUpdateOne) SetCreatedAt(v time.Time) *PaymentEventUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *PaymentEventUpdateOne) SetNillableCreatedAt(v *time.Time) *PaymentEventUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
-// SetHandledAt sets the "handled_at" field.
-func (_u *PaymentEventUpdateOne) SetHandledAt(v time.Time) *PaymentEventUpdateOne {
-	_u.mutation.SetHandledAt(v)
-	return _u
-}
-
-// SetNillableHandledAt sets the "handled_at" field if the given value is not nil.
-func (_u *PaymentEventUpdateOne) SetNillableHandledAt(v *time.Time) *PaymentEventUpdateOne {
-	if v != nil {
-		_u.SetHandledAt(*v)
-	}
-	return _u
-}
-
-// ClearHandledAt clears the value of the "handled_at" field.
-func (_u *PaymentEventUpdateOne) ClearHandledAt() *PaymentEventUpdateOne {
-	_u.mutation.ClearHandledAt()
 	return _u
 }
 
@@ -379,38 +177,15 @@ func (_u *PaymentEventUpdateOne) Where(ps ...predicate.PaymentEvent) *PaymentEve
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *PaymentEventUpdateOne) Select(field string, fields ...string) *PaymentEventUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated PaymentEvent entity.
 func (_u *PaymentEventUpdateOne) Save(ctx context.Context) (*PaymentEvent, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *PaymentEventUpdateOne) SaveX(ctx context.Context) *PaymentEvent {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *PaymentEventUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *PaymentEventUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -426,12 +201,6 @@ func (_u *PaymentEventUpdateOne) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *PaymentEventUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *PaymentEventUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *PaymentEventUpdateOne) sqlSave(ctx context.Context) (_node *PaymentEvent, err error) {

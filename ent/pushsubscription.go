@@ -196,6 +196,3 @@ func (_m *PushSubscription) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// PushSubscriptions is a parsable slice of PushSubscription.
-type PushSubscriptions []*PushSubscription

@@ -63,31 +63,9 @@ func (_c *PushSubscriptionCreate) SetLabel(v string) *PushSubscriptionCreate {
 	return _c
 }
 
-// SetNillableLabel sets the "label" field if the given value is not nil.
-func (_c *PushSubscriptionCreate) SetNillableLabel(v *string) *PushSubscriptionCreate {
-	if v != nil {
-		_c.SetLabel(*v)
-	}
-	return _c
-}
-
 // SetCreatedAt sets the "created_at" field.
 func (_c *PushSubscriptionCreate) SetCreatedAt(v time.Time) *PushSubscriptionCreate {
 	_c.mutation.SetCreatedAt(v)
-	return _c
-}
-
-// SetSentAt sets the "sent_at" field.
-func (_c *PushSubscriptionCreate) SetSentAt(v time.Time) *PushSubscriptionCreate {
-	_c.mutation.SetSentAt(v)
-	return _c
-}
-
-// SetNillableSentAt sets the "sent_at" field if the given value is not nil.
-func (_c *PushSubscriptionCreate) SetNillableSentAt(v *time.Time) *PushSubscriptionCreate {
-	if v != nil {
-		_c.SetSentAt(*v)
-	}
 	return _c
 }
 
@@ -108,26 +86,10 @@ func (_c *PushSubscriptionCreate) Save(ctx context.Context) (*PushSubscription, 
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *PushSubscriptionCreate) SaveX(ctx context.Context) *PushSubscription {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *PushSubscriptionCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *PushSubscriptionCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -325,24 +287,8 @@ func (_c *PushSubscriptionCreateBulk) Save(ctx context.Context) ([]*PushSubscrip
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *PushSubscriptionCreateBulk) SaveX(ctx context.Context) []*PushSubscription {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *PushSubscriptionCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *PushSubscriptionCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

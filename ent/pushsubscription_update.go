@@ -29,37 +29,9 @@ func (_u *PushSubscriptionUpdate) Where(ps ...predicate.PushSubscription) *PushS
 	return _u
 }
 
-// SetCreatedAt sets the "created_at" field.
-func (_u *PushSubscriptionUpdate) SetCreatedAt(v time.Time) *PushSubscriptionUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *PushSubscriptionUpdate) SetNillableCreatedAt(v *time.Time) *PushSubscriptionUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // SetSentAt sets the "sent_at" field.
 func (_u *PushSubscriptionUpdate) SetSentAt(v time.Time) *PushSubscriptionUpdate {
 	_u.mutation.SetSentAt(v)
-	return _u
-}
-
-// SetNillableSentAt sets the "sent_at" field if the given value is not nil.
-func (_u *PushSubscriptionUpdate) SetNillableSentAt(v *time.Time) *PushSubscriptionUpdate {
-	if v != nil {
-		_u.SetSentAt(*v)
-	}
-	return _u
-}
-
-// ClearSentAt clears the value of the "sent_at" field.
-func (_u *PushSubscriptionUpdate) ClearSentAt() *PushSubscriptionUpdate {
-	_u.mutation.ClearSentAt()
 	return _u
 }
 
@@ -73,32 +45,10 @@ func (_u *PushSubscriptionUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *PushSubscriptionUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *PushSubscriptionUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *PushSubscriptionUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *PushSubscriptionUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *PushSubscriptionUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *PushSubscriptionUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -141,40 +91,6 @@ type PushSubscriptionUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetCreatedAt sets the "created_at" field.
-func (_u *PushSubscriptionUpdateOne) SetCreatedAt(v time.Time) *PushSubscriptionUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *PushSubscriptionUpdateOne) SetNillableCreatedAt(v *time.Time) *PushSubscriptionUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
-// SetSentAt sets the "sent_at" field.
-func (_u *PushSubscriptionUpdateOne) SetSentAt(v time.Time) *PushSubscriptionUpdateOne {
-	_u.mutation.SetSentAt(v)
-	return _u
-}
-
-// SetNillableSentAt sets the "sent_at" field if the given value is not nil.
-func (_u *PushSubscriptionUpdateOne) SetNillableSentAt(v *time.Time) *PushSubscriptionUpdateOne {
-	if v != nil {
-		_u.SetSentAt(*v)
-	}
-	return _u
-}
-
-// ClearSentAt clears the value of the "sent_at" field.
-func (_u *PushSubscriptionUpdateOne) ClearSentAt() *PushSubscriptionUpdateOne {
-	_u.mutation.ClearSentAt()
-	return _u
-}
-
 // Mutation returns the PushSubscriptionMutation object of the builder.
 func (_u *PushSubscriptionUpdateOne) Mutation() *PushSubscriptionMutation {
 	return _u.mutation
@@ -186,44 +102,15 @@ func (_u *PushSubscriptionUpdateOne) Where(ps ...predicate.PushSubscription) *Pu
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *PushSubscriptionUpdateOne) Select(field string, fields ...string) *PushSubscriptionUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated PushSubscription entity.
 func (_u *PushSubscriptionUpdateOne) Save(ctx context.Context) (*PushSubscription, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *PushSubscriptionUpdateOne) SaveX(ctx context.Context) *PushSubscription {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *PushSubscriptionUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *PushSubscriptionUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *PushSubscriptionUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *PushSubscriptionUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *PushSubscriptionUpdateOne) sqlSave(ctx context.Context) (_node *PushSubscription, err error) {

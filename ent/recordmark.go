@@ -180,6 +180,3 @@ func (_m *RecordMark) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// RecordMarks is a parsable slice of RecordMark.
-type RecordMarks []*RecordMark

@@ -26,81 +26,9 @@ func (_c *RecordMarkCreate) SetMark(v int64) *RecordMarkCreate {
 	return _c
 }
 
-// SetNillableMark sets the "mark" field if the given value is not nil.
-func (_c *RecordMarkCreate) SetNillableMark(v *int64) *RecordMarkCreate {
-	if v != nil {
-		_c.SetMark(*v)
-	}
-	return _c
-}
-
-// SetSystemID sets the "system_id" field.
-func (_c *RecordMarkCreate) SetSystemID(v int64) *RecordMarkCreate {
-	_c.mutation.SetSystemID(v)
-	return _c
-}
-
-// SetNillableSystemID sets the "system_id" field if the given value is not nil.
-func (_c *RecordMarkCreate) SetNillableSystemID(v *int64) *RecordMarkCreate {
-	if v != nil {
-		_c.SetSystemID(*v)
-	}
-	return _c
-}
-
-// SetTimeline sets the "timeline" field.
-func (_c *RecordMarkCreate) SetTimeline(v int64) *RecordMarkCreate {
-	_c.mutation.SetTimeline(v)
-	return _c
-}
-
-// SetNillableTimeline sets the "timeline" field if the given value is not nil.
-func (_c *RecordMarkCreate) SetNillableTimeline(v *int64) *RecordMarkCreate {
-	if v != nil {
-		_c.SetTimeline(*v)
-	}
-	return _c
-}
-
-// SetDatabaseID sets the "database_id" field.
-func (_c *RecordMarkCreate) SetDatabaseID(v int64) *RecordMarkCreate {
-	_c.mutation.SetDatabaseID(v)
-	return _c
-}
-
-// SetNillableDatabaseID sets the "database_id" field if the given value is not nil.
-func (_c *RecordMarkCreate) SetNillableDatabaseID(v *int64) *RecordMarkCreate {
-	if v != nil {
-		_c.SetDatabaseID(*v)
-	}
-	return _c
-}
-
 // SetLost sets the "lost" field.
 func (_c *RecordMarkCreate) SetLost(v int64) *RecordMarkCreate {
 	_c.mutation.SetLost(v)
-	return _c
-}
-
-// SetNillableLost sets the "lost" field if the given value is not nil.
-func (_c *RecordMarkCreate) SetNillableLost(v *int64) *RecordMarkCreate {
-	if v != nil {
-		_c.SetLost(*v)
-	}
-	return _c
-}
-
-// SetRecovered sets the "recovered" field.
-func (_c *RecordMarkCreate) SetRecovered(v int64) *RecordMarkCreate {
-	_c.mutation.SetRecovered(v)
-	return _c
-}
-
-// SetNillableRecovered sets the "recovered" field if the given value is not nil.
-func (_c *RecordMarkCreate) SetNillableRecovered(v *int64) *RecordMarkCreate {
-	if v != nil {
-		_c.SetRecovered(*v)
-	}
 	return _c
 }
 
@@ -113,14 +41,6 @@ func (_c *RecordMarkCreate) SetMarkedAt(v time.Time) *RecordMarkCreate {
 // SetLostAt sets the "lost_at" field.
 func (_c *RecordMarkCreate) SetLostAt(v time.Time) *RecordMarkCreate {
 	_c.mutation.SetLostAt(v)
-	return _c
-}
-
-// SetNillableLostAt sets the "lost_at" field if the given value is not nil.
-func (_c *RecordMarkCreate) SetNillableLostAt(v *time.Time) *RecordMarkCreate {
-	if v != nil {
-		_c.SetLostAt(*v)
-	}
 	return _c
 }
 
@@ -141,26 +61,10 @@ func (_c *RecordMarkCreate) Save(ctx context.Context) (*RecordMark, error) {
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *RecordMarkCreate) SaveX(ctx context.Context) *RecordMark {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *RecordMarkCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *RecordMarkCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -347,24 +251,8 @@ func (_c *RecordMarkCreateBulk) Save(ctx context.Context) ([]*RecordMark, error)
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *RecordMarkCreateBulk) SaveX(ctx context.Context) []*RecordMark {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *RecordMarkCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *RecordMarkCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

@@ -41,12 +41,6 @@ func (_q *RecordMarkQuery) Limit(limit int) *RecordMarkQuery {
 	return _q
 }
 
-// Offset to start from.
-func (_q *RecordMarkQuery) Offset(offset int) *RecordMarkQuery {
-	_q.ctx.Offset = &offset
-	return _q
-}
-
 // Unique configures the query builder to filter duplicate records on query.
 // By default, unique is set to true, and can be disabled using this method.
 func (_q *RecordMarkQuery) Unique(unique bool) *RecordMarkQuery {
@@ -73,15 +67,6 @@ func (_q *RecordMarkQuery) First(ctx context.Context) (*RecordMark, error) {
 	return nodes[0], nil
 }
 
-// FirstX is like First, but panics if an error occurs.
-func (_q *RecordMarkQuery) FirstX(ctx context.Context) *RecordMark {
-	node, err := _q.First(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return node
-}
-
 // FirstID returns the first RecordMark ID from the query.
 // Returns a *NotFoundError when no RecordMark ID was found.
 func (_q *RecordMarkQuery) FirstID(ctx context.Context) (id int, err error) {
@@ -94,15 +79,6 @@ func (_q *RecordMarkQuery) FirstID(ctx context.Context) (id int, err error) {
 		return
 	}
 	return ids[0], nil
-}
-
-// FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *RecordMarkQuery) FirstIDX(ctx context.Context) int {
-	id, err := _q.FirstID(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return id
 }
 
 // Only returns a single RecordMark entity found by the query, ensuring it only returns one.
@@ -123,43 +99,6 @@ func (_q *RecordMarkQuery) Only(ctx context.Context) (*RecordMark, error) {
 	}
 }
 
-// OnlyX is like Only, but panics if an error occurs.
-func (_q *RecordMarkQuery) OnlyX(ctx context.Context) *RecordMark {
-	node, err := _q.Only(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
-}
-
-// OnlyID is like Only, but returns the only RecordMark ID in the query.
-// Returns a *NotSingularError when more than one RecordMark ID is found.
-// Returns a *NotFoundError when no entities are found.
-func (_q *RecordMarkQuery) OnlyID(ctx context.Context) (id int, err error) {
-	var ids []int
-	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
-		return
-	}
-	switch len(ids) {
-	case 1:
-		id = ids[0]
-	case 0:
-		err = &NotFoundError{recordmark.Label}
-	default:
-		err = &NotSingularError{recordmark.Label}
-	}
-	return
-}
-
-// OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *RecordMarkQuery) OnlyIDX(ctx context.Context) int {
-	id, err := _q.OnlyID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // All executes the query and returns a list of RecordMarks.
 func (_q *RecordMarkQuery) All(ctx context.Context) ([]*RecordMark, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryAll)
@@ -168,15 +107,6 @@ func (_q *RecordMarkQuery) All(ctx context.Context) ([]*RecordMark, error) {
 	}
 	qr := querierAll[[]*RecordMark, *RecordMarkQuery]()
 	return withInterceptors[[]*RecordMark](ctx, _q, qr, _q.inters)
-}
-
-// AllX is like All, but panics if an error occurs.
-func (_q *RecordMarkQuery) AllX(ctx context.Context) []*RecordMark {
-	nodes, err := _q.All(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return nodes
 }
 
 // IDs executes the query and returns a list of RecordMark IDs.
@@ -191,15 +121,6 @@ func (_q *RecordMarkQuery) IDs(ctx context.Context) (ids []int, err error) {
 	return ids, nil
 }
 
-// IDsX is like IDs, but panics if an error occurs.
-func (_q *RecordMarkQuery) IDsX(ctx context.Context) []int {
-	ids, err := _q.IDs(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return ids
-}
-
 // Count returns the count of the given query.
 func (_q *RecordMarkQuery) Count(ctx context.Context) (int, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryCount)
@@ -207,15 +128,6 @@ func (_q *RecordMarkQuery) Count(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	return withInterceptors[int](ctx, _q, querierCount[*RecordMarkQuery](), _q.inters)
-}
-
-// CountX is like Count, but panics if an error occurs.
-func (_q *RecordMarkQuery) CountX(ctx context.Context) int {
-	count, err := _q.Count(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return count
 }
 
 // Exist returns true if the query has elements in the graph.
@@ -229,57 +141,6 @@ func (_q *RecordMarkQuery) Exist(ctx context.Context) (bool, error) {
 	default:
 		return true, nil
 	}
-}
-
-// ExistX is like Exist, but panics if an error occurs.
-func (_q *RecordMarkQuery) ExistX(ctx context.Context) bool {
-	exist, err := _q.Exist(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return exist
-}
-
-// Clone returns a duplicate of the RecordMarkQuery builder, including all associated steps. It can be
-// used to prepare common query builders and use them differently after the clone is made.
-func (_q *RecordMarkQuery) Clone() *RecordMarkQuery {
-	if _q == nil {
-		return nil
-	}
-	return &RecordMarkQuery{
-		config:     _q.config,
-		ctx:        _q.ctx.Clone(),
-		order:      append([]recordmark.OrderOption{}, _q.order...),
-		inters:     append([]Interceptor{}, _q.inters...),
-		predicates: append([]predicate.RecordMark{}, _q.predicates...),
-		// clone intermediate query.
-		sql:       _q.sql.Clone(),
-		path:      _q.path,
-		modifiers: append([]func(*sql.Selector){}, _q.modifiers...),
-	}
-}
-
-// GroupBy is used to group vertices by one or more fields/columns.
-// It is often used with aggregate functions, like: count, max, mean, min, sum.
-//
-// Example:
-//
-//	var v []struct {
-//		Mark int64 `json:"mark,omitempty"`
-//		Count int `json:"count,omitempty"`
-//	}
-//
-//	client.RecordMark.Query().
-//		GroupBy(recordmark.FieldMark).
-//		Aggregate(ent.Count()).
-//		Scan(ctx, &v)
-func (_q *RecordMarkQuery) GroupBy(field string, fields ...string) *RecordMarkGroupBy {
-	_q.ctx.Fields = append([]string{field}, fields...)
-	grbuild := &RecordMarkGroupBy{build: _q}
-	grbuild.flds = &_q.ctx.Fields
-	grbuild.label = recordmark.Label
-	grbuild.scan = grbuild.Scan
-	return grbuild
 }
 
 // Select allows the selection one or more fields/columns for the given query,
@@ -461,73 +322,6 @@ func (_q *RecordMarkQuery) ForUpdate(opts ...sql.LockOption) *RecordMarkQuery {
 	return _q
 }
 
-// ForShare behaves similarly to ForUpdate, except that it acquires a shared mode lock
-// on any rows that are read. Other sessions can read the rows, but cannot modify them
-// until your transaction commits.
-func (_q *RecordMarkQuery) ForShare(opts ...sql.LockOption) *RecordMarkQuery {
-	if _q.driver.Dialect() == dialect.Postgres {
-		_q.Unique(false)
-	}
-	_q.modifiers = append(_q.modifiers, func(s *sql.Selector) {
-		s.ForShare(opts...)
-	})
-	return _q
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_q *RecordMarkQuery) Modify(modifiers ...func(s *sql.Selector)) *RecordMarkSelect {
-	_q.modifiers = append(_q.modifiers, modifiers...)
-	return _q.Select()
-}
-
-// RecordMarkGroupBy is the group-by builder for RecordMark entities.
-type RecordMarkGroupBy struct {
-	selector
-	build *RecordMarkQuery
-}
-
-// Aggregate adds the given aggregation functions to the group-by query.
-func (_g *RecordMarkGroupBy) Aggregate(fns ...AggregateFunc) *RecordMarkGroupBy {
-	_g.fns = append(_g.fns, fns...)
-	return _g
-}
-
-// Scan applies the selector query and scans the result into the given value.
-func (_g *RecordMarkGroupBy) Scan(ctx context.Context, v any) error {
-	ctx = setContextOp(ctx, _g.build.ctx, ent.OpQueryGroupBy)
-	if err := _g.build.prepareQuery(ctx); err != nil {
-		return err
-	}
-	return scanWithInterceptors[*RecordMarkQuery, *RecordMarkGroupBy](ctx, _g.build, _g, _g.build.inters, v)
-}
-
-func (_g *RecordMarkGroupBy) sqlScan(ctx context.Context, root *RecordMarkQuery, v any) error {
-	selector := root.sqlQuery(ctx).Select()
-	aggregation := make([]string, 0, len(_g.fns))
-	for _, fn := range _g.fns {
-		aggregation = append(aggregation, fn(selector))
-	}
-	if len(selector.SelectedColumns()) == 0 {
-		columns := make([]string, 0, len(*_g.flds)+len(_g.fns))
-		for _, f := range *_g.flds {
-			columns = append(columns, selector.C(f))
-		}
-		columns = append(columns, aggregation...)
-		selector.Select(columns...)
-	}
-	selector.GroupBy(selector.Columns(*_g.flds...)...)
-	if err := selector.Err(); err != nil {
-		return err
-	}
-	rows := &sql.Rows{}
-	query, args := selector.Query()
-	if err := _g.build.driver.Query(ctx, query, args, rows); err != nil {
-		return err
-	}
-	defer rows.Close()
-	return sql.ScanSlice(rows, v)
-}
-
 // RecordMarkSelect is the builder for selecting fields of RecordMark entities.
 type RecordMarkSelect struct {
 	*RecordMarkQuery
@@ -568,10 +362,4 @@ func (_s *RecordMarkSelect) sqlScan(ctx context.Context, root *RecordMarkQuery, 
 	}
 	defer rows.Close()
 	return sql.ScanSlice(rows, v)
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_s *RecordMarkSelect) Modify(modifiers ...func(s *sql.Selector)) *RecordMarkSelect {
-	_s.modifiers = append(_s.modifiers, modifiers...)
-	return _s
 }

@@ -29,163 +29,10 @@ func (_u *RecordMarkUpdate) Where(ps ...predicate.RecordMark) *RecordMarkUpdate 
 	return _u
 }
 
-// SetMark sets the "mark" field.
-func (_u *RecordMarkUpdate) SetMark(v int64) *RecordMarkUpdate {
-	_u.mutation.ResetMark()
-	_u.mutation.SetMark(v)
-	return _u
-}
-
-// SetNillableMark sets the "mark" field if the given value is not nil.
-func (_u *RecordMarkUpdate) SetNillableMark(v *int64) *RecordMarkUpdate {
-	if v != nil {
-		_u.SetMark(*v)
-	}
-	return _u
-}
-
-// AddMark adds value to the "mark" field.
-func (_u *RecordMarkUpdate) AddMark(v int64) *RecordMarkUpdate {
-	_u.mutation.AddMark(v)
-	return _u
-}
-
-// SetSystemID sets the "system_id" field.
-func (_u *RecordMarkUpdate) SetSystemID(v int64) *RecordMarkUpdate {
-	_u.mutation.ResetSystemID()
-	_u.mutation.SetSystemID(v)
-	return _u
-}
-
-// SetNillableSystemID sets the "system_id" field if the given value is not nil.
-func (_u *RecordMarkUpdate) SetNillableSystemID(v *int64) *RecordMarkUpdate {
-	if v != nil {
-		_u.SetSystemID(*v)
-	}
-	return _u
-}
-
-// AddSystemID adds value to the "system_id" field.
-func (_u *RecordMarkUpdate) AddSystemID(v int64) *RecordMarkUpdate {
-	_u.mutation.AddSystemID(v)
-	return _u
-}
-
-// SetTimeline sets the "timeline" field.
-func (_u *RecordMarkUpdate) SetTimeline(v int64) *RecordMarkUpdate {
-	_u.mutation.ResetTimeline()
-	_u.mutation.SetTimeline(v)
-	return _u
-}
-
-// SetNillableTimeline sets the "timeline" field if the given value is not nil.
-func (_u *RecordMarkUpdate) SetNillableTimeline(v *int64) *RecordMarkUpdate {
-	if v != nil {
-		_u.SetTimeline(*v)
-	}
-	return _u
-}
-
-// AddTimeline adds value to the "timeline" field.
-func (_u *RecordMarkUpdate) AddTimeline(v int64) *RecordMarkUpdate {
-	_u.mutation.AddTimeline(v)
-	return _u
-}
-
-// SetDatabaseID sets the "database_id" field.
-func (_u *RecordMarkUpdate) SetDatabaseID(v int64) *RecordMarkUpdate {
-	_u.mutation.ResetDatabaseID()
-	_u.mutation.SetDatabaseID(v)
-	return _u
-}
-
-// SetNillableDatabaseID sets the "database_id" field if the given value is not nil.
-func (_u *RecordMarkUpdate) SetNillableDatabaseID(v *int64) *RecordMarkUpdate {
-	if v != nil {
-		_u.SetDatabaseID(*v)
-	}
-	return _u
-}
-
-// AddDatabaseID adds value to the "database_id" field.
-func (_u *RecordMarkUpdate) AddDatabaseID(v int64) *RecordMarkUpdate {
-	_u.mutation.AddDatabaseID(v)
-	return _u
-}
-
-// SetLost sets the "lost" field.
-func (_u *RecordMarkUpdate) SetLost(v int64) *RecordMarkUpdate {
-	_u.mutation.ResetLost()
-	_u.mutation.SetLost(v)
-	return _u
-}
-
-// SetNillableLost sets the "lost" field if the given value is not nil.
-func (_u *RecordMarkUpdate) SetNillableLost(v *int64) *RecordMarkUpdate {
-	if v != nil {
-		_u.SetLost(*v)
-	}
-	return _u
-}
-
-// AddLost adds value to the "lost" field.
-func (_u *RecordMarkUpdate) AddLost(v int64) *RecordMarkUpdate {
-	_u.mutation.AddLost(v)
-	return _u
-}
-
 // SetRecovered sets the "recovered" field.
 func (_u *RecordMarkUpdate) SetRecovered(v int64) *RecordMarkUpdate {
 	_u.mutation.ResetRecovered()
 	_u.mutation.SetRecovered(v)
-	return _u
-}
-
-// SetNillableRecovered sets the "recovered" field if the given value is not nil.
-func (_u *RecordMarkUpdate) SetNillableRecovered(v *int64) *RecordMarkUpdate {
-	if v != nil {
-		_u.SetRecovered(*v)
-	}
-	return _u
-}
-
-// AddRecovered adds value to the "recovered" field.
-func (_u *RecordMarkUpdate) AddRecovered(v int64) *RecordMarkUpdate {
-	_u.mutation.AddRecovered(v)
-	return _u
-}
-
-// SetMarkedAt sets the "marked_at" field.
-func (_u *RecordMarkUpdate) SetMarkedAt(v time.Time) *RecordMarkUpdate {
-	_u.mutation.SetMarkedAt(v)
-	return _u
-}
-
-// SetNillableMarkedAt sets the "marked_at" field if the given value is not nil.
-func (_u *RecordMarkUpdate) SetNillableMarkedAt(v *time.Time) *RecordMarkUpdate {
-	if v != nil {
-		_u.SetMarkedAt(*v)
-	}
-	return _u
-}
-
-// SetLostAt sets the "lost_at" field.
-func (_u *RecordMarkUpdate) SetLostAt(v time.Time) *RecordMarkUpdate {
-	_u.mutation.SetLostAt(v)
-	return _u
-}
-
-// SetNillableLostAt sets the "lost_at" field if the given value is not nil.
-func (_u *RecordMarkUpdate) SetNillableLostAt(v *time.Time) *RecordMarkUpdate {
-	if v != nil {
-		_u.SetLostAt(*v)
-	}
-	return _u
-}
-
-// ClearLostAt clears the value of the "lost_at" field.
-func (_u *RecordMarkUpdate) ClearLostAt() *RecordMarkUpdate {
-	_u.mutation.ClearLostAt()
 	return _u
 }
 
@@ -199,32 +46,10 @@ func (_u *RecordMarkUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *RecordMarkUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *RecordMarkUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *RecordMarkUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *RecordMarkUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *RecordMarkUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *RecordMarkUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -310,14 +135,6 @@ func (_u *RecordMarkUpdateOne) SetMark(v int64) *RecordMarkUpdateOne {
 	return _u
 }
 
-// SetNillableMark sets the "mark" field if the given value is not nil.
-func (_u *RecordMarkUpdateOne) SetNillableMark(v *int64) *RecordMarkUpdateOne {
-	if v != nil {
-		_u.SetMark(*v)
-	}
-	return _u
-}
-
 // AddMark adds value to the "mark" field.
 func (_u *RecordMarkUpdateOne) AddMark(v int64) *RecordMarkUpdateOne {
 	_u.mutation.AddMark(v)
@@ -331,38 +148,10 @@ func (_u *RecordMarkUpdateOne) SetSystemID(v int64) *RecordMarkUpdateOne {
 	return _u
 }
 
-// SetNillableSystemID sets the "system_id" field if the given value is not nil.
-func (_u *RecordMarkUpdateOne) SetNillableSystemID(v *int64) *RecordMarkUpdateOne {
-	if v != nil {
-		_u.SetSystemID(*v)
-	}
-	return _u
-}
-
-// AddSystemID adds value to the "system_id" field.
-func (_u *RecordMarkUpdateOne) AddSystemID(v int64) *RecordMarkUpdateOne {
-	_u.mutation.AddSystemID(v)
-	return _u
-}
-
 // SetTimeline sets the "timeline" field.
 func (_u *RecordMarkUpdateOne) SetTimeline(v int64) *RecordMarkUpdateOne {
 	_u.mutation.ResetTimeline()
 	_u.mutation.SetTimeline(v)
-	return _u
-}
-
-// SetNillableTimeline sets the "timeline" field if the given value is not nil.
-func (_u *RecordMarkUpdateOne) SetNillableTimeline(v *int64) *RecordMarkUpdateOne {
-	if v != nil {
-		_u.SetTimeline(*v)
-	}
-	return _u
-}
-
-// AddTimeline adds value to the "timeline" field.
-func (_u *RecordMarkUpdateOne) AddTimeline(v int64) *RecordMarkUpdateOne {
-	_u.mutation.AddTimeline(v)
 	return _u
 }
 
@@ -373,59 +162,10 @@ func (_u *RecordMarkUpdateOne) SetDatabaseID(v int64) *RecordMarkUpdateOne {
 	return _u
 }
 
-// SetNillableDatabaseID sets the "database_id" field if the given value is not nil.
-func (_u *RecordMarkUpdateOne) SetNillableDatabaseID(v *int64) *RecordMarkUpdateOne {
-	if v != nil {
-		_u.SetDatabaseID(*v)
-	}
-	return _u
-}
-
-// AddDatabaseID adds value to the "database_id" field.
-func (_u *RecordMarkUpdateOne) AddDatabaseID(v int64) *RecordMarkUpdateOne {
-	_u.mutation.AddDatabaseID(v)
-	return _u
-}
-
 // SetLost sets the "lost" field.
 func (_u *RecordMarkUpdateOne) SetLost(v int64) *RecordMarkUpdateOne {
 	_u.mutation.ResetLost()
 	_u.mutation.SetLost(v)
-	return _u
-}
-
-// SetNillableLost sets the "lost" field if the given value is not nil.
-func (_u *RecordMarkUpdateOne) SetNillableLost(v *int64) *RecordMarkUpdateOne {
-	if v != nil {
-		_u.SetLost(*v)
-	}
-	return _u
-}
-
-// AddLost adds value to the "lost" field.
-func (_u *RecordMarkUpdateOne) AddLost(v int64) *RecordMarkUpdateOne {
-	_u.mutation.AddLost(v)
-	return _u
-}
-
-// SetRecovered sets the "recovered" field.
-func (_u *RecordMarkUpdateOne) SetRecovered(v int64) *RecordMarkUpdateOne {
-	_u.mutation.ResetRecovered()
-	_u.mutation.SetRecovered(v)
-	return _u
-}
-
-// SetNillableRecovered sets the "recovered" field if the given value is not nil.
-func (_u *RecordMarkUpdateOne) SetNillableRecovered(v *int64) *RecordMarkUpdateOne {
-	if v != nil {
-		_u.SetRecovered(*v)
-	}
-	return _u
-}
-
-// AddRecovered adds value to the "recovered" field.
-func (_u *RecordMarkUpdateOne) AddRecovered(v int64) *RecordMarkUpdateOne {
-	_u.mutation.AddRecovered(v)
 	return _u
 }
 
@@ -435,31 +175,9 @@ func (_u *RecordMarkUpdateOne) SetMarkedAt(v time.Time) *RecordMarkUpdateOne {
 	return _u
 }
 
-// SetNillableMarkedAt sets the "marked_at" field if the given value is not nil.
-func (_u *RecordMarkUpdateOne) SetNillableMarkedAt(v *time.Time) *RecordMarkUpdateOne {
-	if v != nil {
-		_u.SetMarkedAt(*v)
-	}
-	return _u
-}
-
 // SetLostAt sets the "lost_at" field.
 func (_u *RecordMarkUpdateOne) SetLostAt(v time.Time) *RecordMarkUpdateOne {
 	_u.mutation.SetLostAt(v)
-	return _u
-}
-
-// SetNillableLostAt sets the "lost_at" field if the given value is not nil.
-func (_u *RecordMarkUpdateOne) SetNillableLostAt(v *time.Time) *RecordMarkUpdateOne {
-	if v != nil {
-		_u.SetLostAt(*v)
-	}
-	return _u
-}
-
-// ClearLostAt clears the value of the "lost_at" field.
-func (_u *RecordMarkUpdateOne) ClearLostAt() *RecordMarkUpdateOne {
-	_u.mutation.ClearLostAt()
 	return _u
 }
 
@@ -474,25 +192,9 @@ func (_u *RecordMarkUpdateOne) Where(ps ...predicate.RecordMark) *RecordMarkUpda
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *RecordMarkUpdateOne) Select(field string, fields ...string) *RecordMarkUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated RecordMark entity.
 func (_u *RecordMarkUpdateOne) Save(ctx context.Context) (*RecordMark, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *RecordMarkUpdateOne) SaveX(ctx context.Context) *RecordMark {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
@@ -506,12 +208,6 @@ func (_u *RecordMarkUpdateOne) ExecX(ctx context.Context) {
 	if err := _u.Exec(ctx); err != nil {
 		panic(err)
 	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *RecordMarkUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *RecordMarkUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *RecordMarkUpdateOne) sqlSave(ctx context.Context) (_node *RecordMark, err error) {

@@ -39,14 +39,6 @@ func (_c *RefundCreate) SetTransaction(v string) *RefundCreate {
 	return _c
 }
 
-// SetNillableTransaction sets the "transaction" field if the given value is not nil.
-func (_c *RefundCreate) SetNillableTransaction(v *string) *RefundCreate {
-	if v != nil {
-		_c.SetTransaction(*v)
-	}
-	return _c
-}
-
 // SetIdempotencyKey sets the "idempotency_key" field.
 func (_c *RefundCreate) SetIdempotencyKey(v string) *RefundCreate {
 	_c.mutation.SetIdempotencyKey(v)
@@ -62,34 +54,6 @@ func (_c *RefundCreate) SetCause(v refund.Cause) *RefundCreate {
 // SetStatus sets the "status" field.
 func (_c *RefundCreate) SetStatus(v refund.Status) *RefundCreate {
 	_c.mutation.SetStatus(v)
-	return _c
-}
-
-// SetAttempts sets the "attempts" field.
-func (_c *RefundCreate) SetAttempts(v int) *RefundCreate {
-	_c.mutation.SetAttempts(v)
-	return _c
-}
-
-// SetNillableAttempts sets the "attempts" field if the given value is not nil.
-func (_c *RefundCreate) SetNillableAttempts(v *int) *RefundCreate {
-	if v != nil {
-		_c.SetAttempts(*v)
-	}
-	return _c
-}
-
-// SetFailure sets the "failure" field.
-func (_c *RefundCreate) SetFailure(v string) *RefundCreate {
-	_c.mutation.SetFailure(v)
-	return _c
-}
-
-// SetNillableFailure sets the "failure" field if the given value is not nil.
-func (_c *RefundCreate) SetNillableFailure(v *string) *RefundCreate {
-	if v != nil {
-		_c.SetFailure(*v)
-	}
 	return _c
 }
 
@@ -111,28 +75,6 @@ func (_c *RefundCreate) SetQuantity(v int) *RefundCreate {
 	return _c
 }
 
-// SetNillableQuantity sets the "quantity" field if the given value is not nil.
-func (_c *RefundCreate) SetNillableQuantity(v *int) *RefundCreate {
-	if v != nil {
-		_c.SetQuantity(*v)
-	}
-	return _c
-}
-
-// SetApplied sets the "applied" field.
-func (_c *RefundCreate) SetApplied(v bool) *RefundCreate {
-	_c.mutation.SetApplied(v)
-	return _c
-}
-
-// SetNillableApplied sets the "applied" field if the given value is not nil.
-func (_c *RefundCreate) SetNillableApplied(v *bool) *RefundCreate {
-	if v != nil {
-		_c.SetApplied(*v)
-	}
-	return _c
-}
-
 // SetReason sets the "reason" field.
 func (_c *RefundCreate) SetReason(v string) *RefundCreate {
 	_c.mutation.SetReason(v)
@@ -145,81 +87,15 @@ func (_c *RefundCreate) SetRestock(v bool) *RefundCreate {
 	return _c
 }
 
-// SetNillableRestock sets the "restock" field if the given value is not nil.
-func (_c *RefundCreate) SetNillableRestock(v *bool) *RefundCreate {
-	if v != nil {
-		_c.SetRestock(*v)
-	}
-	return _c
-}
-
 // SetDecidedBy sets the "decided_by" field.
 func (_c *RefundCreate) SetDecidedBy(v typedid.User) *RefundCreate {
 	_c.mutation.SetDecidedBy(v)
 	return _c
 }
 
-// SetNillableDecidedBy sets the "decided_by" field if the given value is not nil.
-func (_c *RefundCreate) SetNillableDecidedBy(v *typedid.User) *RefundCreate {
-	if v != nil {
-		_c.SetDecidedBy(*v)
-	}
-	return _c
-}
-
 // SetDecidedAt sets the "decided_at" field.
 func (_c *RefundCreate) SetDecidedAt(v time.Time) *RefundCreate {
 	_c.mutation.SetDecidedAt(v)
-	return _c
-}
-
-// SetNillableDecidedAt sets the "decided_at" field if the given value is not nil.
-func (_c *RefundCreate) SetNillableDecidedAt(v *time.Time) *RefundCreate {
-	if v != nil {
-		_c.SetDecidedAt(*v)
-	}
-	return _c
-}
-
-// SetDecision sets the "decision" field.
-func (_c *RefundCreate) SetDecision(v string) *RefundCreate {
-	_c.mutation.SetDecision(v)
-	return _c
-}
-
-// SetNillableDecision sets the "decision" field if the given value is not nil.
-func (_c *RefundCreate) SetNillableDecision(v *string) *RefundCreate {
-	if v != nil {
-		_c.SetDecision(*v)
-	}
-	return _c
-}
-
-// SetVersion sets the "version" field.
-func (_c *RefundCreate) SetVersion(v int64) *RefundCreate {
-	_c.mutation.SetVersion(v)
-	return _c
-}
-
-// SetNillableVersion sets the "version" field if the given value is not nil.
-func (_c *RefundCreate) SetNillableVersion(v *int64) *RefundCreate {
-	if v != nil {
-		_c.SetVersion(*v)
-	}
-	return _c
-}
-
-// SetTries sets the "tries" field.
-func (_c *RefundCreate) SetTries(v int) *RefundCreate {
-	_c.mutation.SetTries(v)
-	return _c
-}
-
-// SetNillableTries sets the "tries" field if the given value is not nil.
-func (_c *RefundCreate) SetNillableTries(v *int) *RefundCreate {
-	if v != nil {
-		_c.SetTries(*v)
-	}
 	return _c
 }
 
@@ -258,26 +134,10 @@ func (_c *RefundCreate) Save(ctx context.Context) (*Refund, error) {
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *RefundCreate) SaveX(ctx context.Context) *Refund {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *RefundCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *RefundCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -620,24 +480,8 @@ func (_c *RefundCreateBulk) Save(ctx context.Context) ([]*Refund, error) {
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *RefundCreateBulk) SaveX(ctx context.Context) []*Refund {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *RefundCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *RefundCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

@@ -36,29 +36,6 @@ func (_u *RefundUpdate) SetStatus(v refund.Status) *RefundUpdate {
 	return _u
 }
 
-// SetNillableStatus sets the "status" field if the given value is not nil.
-func (_u *RefundUpdate) SetNillableStatus(v *refund.Status) *RefundUpdate {
-	if v != nil {
-		_u.SetStatus(*v)
-	}
-	return _u
-}
-
-// SetAttempts sets the "attempts" field.
-func (_u *RefundUpdate) SetAttempts(v int) *RefundUpdate {
-	_u.mutation.ResetAttempts()
-	_u.mutation.SetAttempts(v)
-	return _u
-}
-
-// SetNillableAttempts sets the "attempts" field if the given value is not nil.
-func (_u *RefundUpdate) SetNillableAttempts(v *int) *RefundUpdate {
-	if v != nil {
-		_u.SetAttempts(*v)
-	}
-	return _u
-}
-
 // AddAttempts adds value to the "attempts" field.
 func (_u *RefundUpdate) AddAttempts(v int) *RefundUpdate {
 	_u.mutation.AddAttempts(v)
@@ -71,25 +48,9 @@ func (_u *RefundUpdate) SetFailure(v string) *RefundUpdate {
 	return _u
 }
 
-// SetNillableFailure sets the "failure" field if the given value is not nil.
-func (_u *RefundUpdate) SetNillableFailure(v *string) *RefundUpdate {
-	if v != nil {
-		_u.SetFailure(*v)
-	}
-	return _u
-}
-
 // SetApplied sets the "applied" field.
 func (_u *RefundUpdate) SetApplied(v bool) *RefundUpdate {
 	_u.mutation.SetApplied(v)
-	return _u
-}
-
-// SetNillableApplied sets the "applied" field if the given value is not nil.
-func (_u *RefundUpdate) SetNillableApplied(v *bool) *RefundUpdate {
-	if v != nil {
-		_u.SetApplied(*v)
-	}
 	return _u
 }
 
@@ -99,31 +60,9 @@ func (_u *RefundUpdate) SetRestock(v bool) *RefundUpdate {
 	return _u
 }
 
-// SetNillableRestock sets the "restock" field if the given value is not nil.
-func (_u *RefundUpdate) SetNillableRestock(v *bool) *RefundUpdate {
-	if v != nil {
-		_u.SetRestock(*v)
-	}
-	return _u
-}
-
 // SetDecidedBy sets the "decided_by" field.
 func (_u *RefundUpdate) SetDecidedBy(v typedid.User) *RefundUpdate {
 	_u.mutation.SetDecidedBy(v)
-	return _u
-}
-
-// SetNillableDecidedBy sets the "decided_by" field if the given value is not nil.
-func (_u *RefundUpdate) SetNillableDecidedBy(v *typedid.User) *RefundUpdate {
-	if v != nil {
-		_u.SetDecidedBy(*v)
-	}
-	return _u
-}
-
-// ClearDecidedBy clears the value of the "decided_by" field.
-func (_u *RefundUpdate) ClearDecidedBy() *RefundUpdate {
-	_u.mutation.ClearDecidedBy()
 	return _u
 }
 
@@ -133,46 +72,9 @@ func (_u *RefundUpdate) SetDecidedAt(v time.Time) *RefundUpdate {
 	return _u
 }
 
-// SetNillableDecidedAt sets the "decided_at" field if the given value is not nil.
-func (_u *RefundUpdate) SetNillableDecidedAt(v *time.Time) *RefundUpdate {
-	if v != nil {
-		_u.SetDecidedAt(*v)
-	}
-	return _u
-}
-
-// ClearDecidedAt clears the value of the "decided_at" field.
-func (_u *RefundUpdate) ClearDecidedAt() *RefundUpdate {
-	_u.mutation.ClearDecidedAt()
-	return _u
-}
-
 // SetDecision sets the "decision" field.
 func (_u *RefundUpdate) SetDecision(v string) *RefundUpdate {
 	_u.mutation.SetDecision(v)
-	return _u
-}
-
-// SetNillableDecision sets the "decision" field if the given value is not nil.
-func (_u *RefundUpdate) SetNillableDecision(v *string) *RefundUpdate {
-	if v != nil {
-		_u.SetDecision(*v)
-	}
-	return _u
-}
-
-// SetVersion sets the "version" field.
-func (_u *RefundUpdate) SetVersion(v int64) *RefundUpdate {
-	_u.mutation.ResetVersion()
-	_u.mutation.SetVersion(v)
-	return _u
-}
-
-// SetNillableVersion sets the "version" field if the given value is not nil.
-func (_u *RefundUpdate) SetNillableVersion(v *int64) *RefundUpdate {
-	if v != nil {
-		_u.SetVersion(*v)
-	}
 	return _u
 }
 
@@ -189,14 +91,6 @@ func (_u *RefundUpdate) SetTries(v int) *RefundUpdate {
 	return _u
 }
 
-// SetNillableTries sets the "tries" field if the given value is not nil.
-func (_u *RefundUpdate) SetNillableTries(v *int) *RefundUpdate {
-	if v != nil {
-		_u.SetTries(*v)
-	}
-	return _u
-}
-
 // AddTries adds value to the "tries" field.
 func (_u *RefundUpdate) AddTries(v int) *RefundUpdate {
 	_u.mutation.AddTries(v)
@@ -209,39 +103,9 @@ func (_u *RefundUpdate) SetTryAt(v time.Time) *RefundUpdate {
 	return _u
 }
 
-// SetNillableTryAt sets the "try_at" field if the given value is not nil.
-func (_u *RefundUpdate) SetNillableTryAt(v *time.Time) *RefundUpdate {
-	if v != nil {
-		_u.SetTryAt(*v)
-	}
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *RefundUpdate) SetCreatedAt(v time.Time) *RefundUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *RefundUpdate) SetNillableCreatedAt(v *time.Time) *RefundUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *RefundUpdate) SetUpdatedAt(v time.Time) *RefundUpdate {
 	_u.mutation.SetUpdatedAt(v)
-	return _u
-}
-
-// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
-func (_u *RefundUpdate) SetNillableUpdatedAt(v *time.Time) *RefundUpdate {
-	if v != nil {
-		_u.SetUpdatedAt(*v)
-	}
 	return _u
 }
 
@@ -255,26 +119,10 @@ func (_u *RefundUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *RefundUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *RefundUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *RefundUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -295,12 +143,6 @@ func (_u *RefundUpdate) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *RefundUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *RefundUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *RefundUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -391,218 +233,15 @@ type RefundUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetStatus sets the "status" field.
-func (_u *RefundUpdateOne) SetStatus(v refund.Status) *RefundUpdateOne {
-	_u.mutation.SetStatus(v)
-	return _u
-}
-
-// SetNillableStatus sets the "status" field if the given value is not nil.
-func (_u *RefundUpdateOne) SetNillableStatus(v *refund.Status) *RefundUpdateOne {
-	if v != nil {
-		_u.SetStatus(*v)
-	}
-	return _u
-}
-
-// SetAttempts sets the "attempts" field.
-func (_u *RefundUpdateOne) SetAttempts(v int) *RefundUpdateOne {
-	_u.mutation.ResetAttempts()
-	_u.mutation.SetAttempts(v)
-	return _u
-}
-
-// SetNillableAttempts sets the "attempts" field if the given value is not nil.
-func (_u *RefundUpdateOne) SetNillableAttempts(v *int) *RefundUpdateOne {
-	if v != nil {
-		_u.SetAttempts(*v)
-	}
-	return _u
-}
-
-// AddAttempts adds value to the "attempts" field.
-func (_u *RefundUpdateOne) AddAttempts(v int) *RefundUpdateOne {
-	_u.mutation.AddAttempts(v)
-	return _u
-}
-
-// SetFailure sets the "failure" field.
-func (_u *RefundUpdateOne) SetFailure(v string) *RefundUpdateOne {
-	_u.mutation.SetFailure(v)
-	return _u
-}
-
-// SetNillableFailure sets the "failure" field if the given value is not nil.
-func (_u *RefundUpdateOne) SetNillableFailure(v *string) *RefundUpdateOne {
-	if v != nil {
-		_u.SetFailure(*v)
-	}
-	return _u
-}
-
 // SetApplied sets the "applied" field.
 func (_u *RefundUpdateOne) SetApplied(v bool) *RefundUpdateOne {
 	_u.mutation.SetApplied(v)
 	return _u
 }
 
-// SetNillableApplied sets the "applied" field if the given value is not nil.
-func (_u *RefundUpdateOne) SetNillableApplied(v *bool) *RefundUpdateOne {
-	if v != nil {
-		_u.SetApplied(*v)
-	}
-	return _u
-}
-
-// SetRestock sets the "restock" field.
-func (_u *RefundUpdateOne) SetRestock(v bool) *RefundUpdateOne {
-	_u.mutation.SetRestock(v)
-	return _u
-}
-
-// SetNillableRestock sets the "restock" field if the given value is not nil.
-func (_u *RefundUpdateOne) SetNillableRestock(v *bool) *RefundUpdateOne {
-	if v != nil {
-		_u.SetRestock(*v)
-	}
-	return _u
-}
-
-// SetDecidedBy sets the "decided_by" field.
-func (_u *RefundUpdateOne) SetDecidedBy(v typedid.User) *RefundUpdateOne {
-	_u.mutation.SetDecidedBy(v)
-	return _u
-}
-
-// SetNillableDecidedBy sets the "decided_by" field if the given value is not nil.
-func (_u *RefundUpdateOne) SetNillableDecidedBy(v *typedid.User) *RefundUpdateOne {
-	if v != nil {
-		_u.SetDecidedBy(*v)
-	}
-	return _u
-}
-
-// ClearDecidedBy clears the value of the "decided_by" field.
-func (_u *RefundUpdateOne) ClearDecidedBy() *RefundUpdateOne {
-	_u.mutation.ClearDecidedBy()
-	return _u
-}
-
-// SetDecidedAt sets the "decided_at" field.
-func (_u *RefundUpdateOne) SetDecidedAt(v time.Time) *RefundUpdateOne {
-	_u.mutation.SetDecidedAt(v)
-	return _u
-}
-
-// SetNillableDecidedAt sets the "decided_at" field if the given value is not nil.
-func (_u *RefundUpdateOne) SetNillableDecidedAt(v *time.Time) *RefundUpdateOne {
-	if v != nil {
-		_u.SetDecidedAt(*v)
-	}
-	return _u
-}
-
-// ClearDecidedAt clears the value of the "decided_at" field.
-func (_u *RefundUpdateOne) ClearDecidedAt() *RefundUpdateOne {
-	_u.mutation.ClearDecidedAt()
-	return _u
-}
-
-// SetDecision sets the "decision" field.
-func (_u *RefundUpdateOne) SetDecision(v string) *RefundUpdateOne {
-	_u.mutation.SetDecision(v)
-	return _u
-}
-
-// SetNillableDecision sets the "decision" field if the given value is not nil.
-func (_u *RefundUpdateOne) SetNillableDecision(v *string) *RefundUpdateOne {
-	if v != nil {
-		_u.SetDecision(*v)
-	}
-	return _u
-}
-
-// SetVersion sets the "version" field.
-func (_u *RefundUpdateOne) SetVersion(v int64) *RefundUpdateOne {
-	_u.mutation.ResetVersion()
-	_u.mutation.SetVersion(v)
-	return _u
-}
-
-// SetNillableVersion sets the "version" field if the given value is not nil.
-func (_u *RefundUpdateOne) SetNillableVersion(v *int64) *RefundUpdateOne {
-	if v != nil {
-		_u.SetVersion(*v)
-	}
-	return _u
-}
-
 // AddVersion adds value to the "version" field.
 func (_u *RefundUpdateOne) AddVersion(v int64) *RefundUpdateOne {
 	_u.mutation.AddVersion(v)
-	return _u
-}
-
-// SetTries sets the "tries" field.
-func (_u *RefundUpdateOne) SetTries(v int) *RefundUpdateOne {
-	_u.mutation.ResetTries()
-	_u.mutation.SetTries(v)
-	return _u
-}
-
-// SetNillableTries sets the "tries" field if the given value is not nil.
-func (_u *RefundUpdateOne) SetNillableTries(v *int) *RefundUpdateOne {
-	if v != nil {
-		_u.SetTries(*v)
-	}
-	return _u
-}
-
-// AddTries adds value to the "tries" field.
-func (_u *RefundUpdateOne) AddTries(v int) *RefundUpdateOne {
-	_u.mutation.AddTries(v)
-	return _u
-}
-
-// SetTryAt sets the "try_at" field.
-func (_u *RefundUpdateOne) SetTryAt(v time.Time) *RefundUpdateOne {
-	_u.mutation.SetTryAt(v)
-	return _u
-}
-
-// SetNillableTryAt sets the "try_at" field if the given value is not nil.
-func (_u *RefundUpdateOne) SetNillableTryAt(v *time.Time) *RefundUpdateOne {
-	if v != nil {
-		_u.SetTryAt(*v)
-	}
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *RefundUpdateOne) SetCreatedAt(v time.Time) *RefundUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *RefundUpdateOne) SetNillableCreatedAt(v *time.Time) *RefundUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
-// SetUpdatedAt sets the "updated_at" field.
-func (_u *RefundUpdateOne) SetUpdatedAt(v time.Time) *RefundUpdateOne {
-	_u.mutation.SetUpdatedAt(v)
-	return _u
-}
-
-// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
-func (_u *RefundUpdateOne) SetNillableUpdatedAt(v *time.Time) *RefundUpdateOne {
-	if v != nil {
-		_u.SetUpdatedAt(*v)
-	}
 	return _u
 }
 
@@ -617,38 +256,15 @@ func (_u *RefundUpdateOne) Where(ps ...predicate.Refund) *RefundUpdateOne {
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *RefundUpdateOne) Select(field string, fields ...string) *RefundUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated Refund entity.
 func (_u *RefundUpdateOne) Save(ctx context.Context) (*Refund, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *RefundUpdateOne) SaveX(ctx context.Context) *Refund {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *RefundUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *RefundUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -669,12 +285,6 @@ func (_u *RefundUpdateOne) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *RefundUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *RefundUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *RefundUpdateOne) sqlSave(ctx context.Context) (_node *Refund, err error) {

@@ -216,6 +216,3 @@ func (_m *RefusedAttempt) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// RefusedAttempts is a parsable slice of RefusedAttempt.
-type RefusedAttempts []*RefusedAttempt

@@ -70,34 +70,6 @@ func (_c *RefusedAttemptCreate) SetLastAt(v time.Time) *RefusedAttemptCreate {
 	return _c
 }
 
-// SetUnitsLeft sets the "units_left" field.
-func (_c *RefusedAttemptCreate) SetUnitsLeft(v int) *RefusedAttemptCreate {
-	_c.mutation.SetUnitsLeft(v)
-	return _c
-}
-
-// SetNillableUnitsLeft sets the "units_left" field if the given value is not nil.
-func (_c *RefusedAttemptCreate) SetNillableUnitsLeft(v *int) *RefusedAttemptCreate {
-	if v != nil {
-		_c.SetUnitsLeft(*v)
-	}
-	return _c
-}
-
-// SetAhead sets the "ahead" field.
-func (_c *RefusedAttemptCreate) SetAhead(v int) *RefusedAttemptCreate {
-	_c.mutation.SetAhead(v)
-	return _c
-}
-
-// SetNillableAhead sets the "ahead" field if the given value is not nil.
-func (_c *RefusedAttemptCreate) SetNillableAhead(v *int) *RefusedAttemptCreate {
-	if v != nil {
-		_c.SetAhead(*v)
-	}
-	return _c
-}
-
 // SetID sets the "id" field.
 func (_c *RefusedAttemptCreate) SetID(v uuid.UUID) *RefusedAttemptCreate {
 	_c.mutation.SetID(v)
@@ -114,26 +86,10 @@ func (_c *RefusedAttemptCreate) Save(ctx context.Context) (*RefusedAttempt, erro
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *RefusedAttemptCreate) SaveX(ctx context.Context) *RefusedAttempt {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *RefusedAttemptCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *RefusedAttemptCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -316,24 +272,8 @@ func (_c *RefusedAttemptCreateBulk) Save(ctx context.Context) ([]*RefusedAttempt
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *RefusedAttemptCreateBulk) SaveX(ctx context.Context) []*RefusedAttempt {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *RefusedAttemptCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *RefusedAttemptCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"seckill/ent/predicate"
 	"seckill/ent/refusedattempt"
-	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
@@ -29,95 +28,6 @@ func (_u *RefusedAttemptUpdate) Where(ps ...predicate.RefusedAttempt) *RefusedAt
 	return _u
 }
 
-// SetTimes sets the "times" field.
-func (_u *RefusedAttemptUpdate) SetTimes(v int) *RefusedAttemptUpdate {
-	_u.mutation.ResetTimes()
-	_u.mutation.SetTimes(v)
-	return _u
-}
-
-// SetNillableTimes sets the "times" field if the given value is not nil.
-func (_u *RefusedAttemptUpdate) SetNillableTimes(v *int) *RefusedAttemptUpdate {
-	if v != nil {
-		_u.SetTimes(*v)
-	}
-	return _u
-}
-
-// AddTimes adds value to the "times" field.
-func (_u *RefusedAttemptUpdate) AddTimes(v int) *RefusedAttemptUpdate {
-	_u.mutation.AddTimes(v)
-	return _u
-}
-
-// SetLastAt sets the "last_at" field.
-func (_u *RefusedAttemptUpdate) SetLastAt(v time.Time) *RefusedAttemptUpdate {
-	_u.mutation.SetLastAt(v)
-	return _u
-}
-
-// SetNillableLastAt sets the "last_at" field if the given value is not nil.
-func (_u *RefusedAttemptUpdate) SetNillableLastAt(v *time.Time) *RefusedAttemptUpdate {
-	if v != nil {
-		_u.SetLastAt(*v)
-	}
-	return _u
-}
-
-// SetUnitsLeft sets the "units_left" field.
-func (_u *RefusedAttemptUpdate) SetUnitsLeft(v int) *RefusedAttemptUpdate {
-	_u.mutation.ResetUnitsLeft()
-	_u.mutation.SetUnitsLeft(v)
-	return _u
-}
-
-// SetNillableUnitsLeft sets the "units_left" field if the given value is not nil.
-func (_u *RefusedAttemptUpdate) SetNillableUnitsLeft(v *int) *RefusedAttemptUpdate {
-	if v != nil {
-		_u.SetUnitsLeft(*v)
-	}
-	return _u
-}
-
-// AddUnitsLeft adds value to the "units_left" field.
-func (_u *RefusedAttemptUpdate) AddUnitsLeft(v int) *RefusedAttemptUpdate {
-	_u.mutation.AddUnitsLeft(v)
-	return _u
-}
-
-// ClearUnitsLeft clears the value of the "units_left" field.
-func (_u *RefusedAttemptUpdate) ClearUnitsLeft() *RefusedAttemptUpdate {
-	_u.mutation.ClearUnitsLeft()
-	return _u
-}
-
-// SetAhead sets the "ahead" field.
-func (_u *RefusedAttemptUpdate) SetAhead(v int) *RefusedAttemptUpdate {
-	_u.mutation.ResetAhead()
-	_u.mutation.SetAhead(v)
-	return _u
-}
-
-// SetNillableAhead sets the "ahead" field if the given value is not nil.
-func (_u *RefusedAttemptUpdate) SetNillableAhead(v *int) *RefusedAttemptUpdate {
-	if v != nil {
-		_u.SetAhead(*v)
-	}
-	return _u
-}
-
-// AddAhead adds value to the "ahead" field.
-func (_u *RefusedAttemptUpdate) AddAhead(v int) *RefusedAttemptUpdate {
-	_u.mutation.AddAhead(v)
-	return _u
-}
-
-// ClearAhead clears the value of the "ahead" field.
-func (_u *RefusedAttemptUpdate) ClearAhead() *RefusedAttemptUpdate {
-	_u.mutation.ClearAhead()
-	return _u
-}
-
 // Mutation returns the RefusedAttemptMutation object of the builder.
 func (_u *RefusedAttemptUpdate) Mutation() *RefusedAttemptMutation {
 	return _u.mutation
@@ -128,26 +38,10 @@ func (_u *RefusedAttemptUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *RefusedAttemptUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *RefusedAttemptUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *RefusedAttemptUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -158,12 +52,6 @@ func (_u *RefusedAttemptUpdate) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *RefusedAttemptUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *RefusedAttemptUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *RefusedAttemptUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -227,95 +115,6 @@ type RefusedAttemptUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetTimes sets the "times" field.
-func (_u *RefusedAttemptUpdateOne) SetTimes(v int) *RefusedAttemptUpdateOne {
-	_u.mutation.ResetTimes()
-	_u.mutation.SetTimes(v)
-	return _u
-}
-
-// SetNillableTimes sets the "times" field if the given value is not nil.
-func (_u *RefusedAttemptUpdateOne) SetNillableTimes(v *int) *RefusedAttemptUpdateOne {
-	if v != nil {
-		_u.SetTimes(*v)
-	}
-	return _u
-}
-
-// AddTimes adds value to the "times" field.
-func (_u *RefusedAttemptUpdateOne) AddTimes(v int) *RefusedAttemptUpdateOne {
-	_u.mutation.AddTimes(v)
-	return _u
-}
-
-// SetLastAt sets the "last_at" field.
-func (_u *RefusedAttemptUpdateOne) SetLastAt(v time.Time) *RefusedAttemptUpdateOne {
-	_u.mutation.SetLastAt(v)
-	return _u
-}
-
-// SetNillableLastAt sets the "last_at" field if the given value is not nil.
-func (_u *RefusedAttemptUpdateOne) SetNillableLastAt(v *time.Time) *RefusedAttemptUpdateOne {
-	if v != nil {
-		_u.SetLastAt(*v)
-	}
-	return _u
-}
-
-// SetUnitsLeft sets the "units_left" field.
-func (_u *RefusedAttemptUpdateOne) SetUnitsLeft(v int) *RefusedAttemptUpdateOne {
-	_u.mutation.ResetUnitsLeft()
-	_u.mutation.SetUnitsLeft(v)
-	return _u
-}
-
-// SetNillableUnitsLeft sets the "units_left" field if the given value is not nil.
-func (_u *RefusedAttemptUpdateOne) SetNillableUnitsLeft(v *int) *RefusedAttemptUpdateOne {
-	if v != nil {
-		_u.SetUnitsLeft(*v)
-	}
-	return _u
-}
-
-// AddUnitsLeft adds value to the "units_left" field.
-func (_u *RefusedAttemptUpdateOne) AddUnitsLeft(v int) *RefusedAttemptUpdateOne {
-	_u.mutation.AddUnitsLeft(v)
-	return _u
-}
-
-// ClearUnitsLeft clears the value of the "units_left" field.
-func (_u *RefusedAttemptUpdateOne) ClearUnitsLeft() *RefusedAttemptUpdateOne {
-	_u.mutation.ClearUnitsLeft()
-	return _u
-}
-
-// SetAhead sets the "ahead" field.
-func (_u *RefusedAttemptUpdateOne) SetAhead(v int) *RefusedAttemptUpdateOne {
-	_u.mutation.ResetAhead()
-	_u.mutation.SetAhead(v)
-	return _u
-}
-
-// SetNillableAhead sets the "ahead" field if the given value is not nil.
-func (_u *RefusedAttemptUpdateOne) SetNillableAhead(v *int) *RefusedAttemptUpdateOne {
-	if v != nil {
-		_u.SetAhead(*v)
-	}
-	return _u
-}
-
-// AddAhead adds value to the "ahead" field.
-func (_u *RefusedAttemptUpdateOne) AddAhead(v int) *RefusedAttemptUpdateOne {
-	_u.mutation.AddAhead(v)
-	return _u
-}
-
-// ClearAhead clears the value of the "ahead" field.
-func (_u *RefusedAttemptUpdateOne) ClearAhead() *RefusedAttemptUpdateOne {
-	_u.mutation.ClearAhead()
-	return _u
-}
-
 // Mutation returns the RefusedAttemptMutation object of the builder.
 func (_u *RefusedAttemptUpdateOne) Mutation() *RefusedAttemptMutation {
 	return _u.mutation
@@ -327,38 +126,15 @@ func (_u *RefusedAttemptUpdateOne) Where(ps ...predicate.RefusedAttempt) *Refuse
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *RefusedAttemptUpdateOne) Select(field string, fields ...string) *RefusedAttemptUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated RefusedAttempt entity.
 func (_u *RefusedAttemptUpdateOne) Save(ctx context.Context) (*RefusedAttempt, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *RefusedAttemptUpdateOne) SaveX(ctx context.Context) *RefusedAttempt {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *RefusedAttemptUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *RefusedAttemptUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -369,12 +145,6 @@ func (_u *RefusedAttemptUpdateOne) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *RefusedAttemptUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *RefusedAttemptUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *RefusedAttemptUpdateOne) sqlSave(ctx context.Context) (_node *RefusedAttempt, err error) {

@@ -441,6 +441,3 @@ func (_m *Sale) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// Sales is a parsable slice of Sale.
-type Sales []*Sale

@@ -53,25 +53,9 @@ func (_c *SaleCreate) SetRules(v string) *SaleCreate {
 	return _c
 }
 
-// SetNillableRules sets the "rules" field if the given value is not nil.
-func (_c *SaleCreate) SetNillableRules(v *string) *SaleCreate {
-	if v != nil {
-		_c.SetRules(*v)
-	}
-	return _c
-}
-
 // SetStatus sets the "status" field.
 func (_c *SaleCreate) SetStatus(v sale.Status) *SaleCreate {
 	_c.mutation.SetStatus(v)
-	return _c
-}
-
-// SetNillableStatus sets the "status" field if the given value is not nil.
-func (_c *SaleCreate) SetNillableStatus(v *sale.Status) *SaleCreate {
-	if v != nil {
-		_c.SetStatus(*v)
-	}
 	return _c
 }
 
@@ -125,25 +109,9 @@ func (_c *SaleCreate) SetHideExactStock(v bool) *SaleCreate {
 	return _c
 }
 
-// SetNillableHideExactStock sets the "hide_exact_stock" field if the given value is not nil.
-func (_c *SaleCreate) SetNillableHideExactStock(v *bool) *SaleCreate {
-	if v != nil {
-		_c.SetHideExactStock(*v)
-	}
-	return _c
-}
-
 // SetRequiresAddress sets the "requires_address" field.
 func (_c *SaleCreate) SetRequiresAddress(v bool) *SaleCreate {
 	_c.mutation.SetRequiresAddress(v)
-	return _c
-}
-
-// SetNillableRequiresAddress sets the "requires_address" field if the given value is not nil.
-func (_c *SaleCreate) SetNillableRequiresAddress(v *bool) *SaleCreate {
-	if v != nil {
-		_c.SetRequiresAddress(*v)
-	}
 	return _c
 }
 
@@ -153,25 +121,9 @@ func (_c *SaleCreate) SetRequiresVerifiedContact(v bool) *SaleCreate {
 	return _c
 }
 
-// SetNillableRequiresVerifiedContact sets the "requires_verified_contact" field if the given value is not nil.
-func (_c *SaleCreate) SetNillableRequiresVerifiedContact(v *bool) *SaleCreate {
-	if v != nil {
-		_c.SetRequiresVerifiedContact(*v)
-	}
-	return _c
-}
-
 // SetMinimumAccountAgeHours sets the "minimum_account_age_hours" field.
 func (_c *SaleCreate) SetMinimumAccountAgeHours(v int) *SaleCreate {
 	_c.mutation.SetMinimumAccountAgeHours(v)
-	return _c
-}
-
-// SetNillableMinimumAccountAgeHours sets the "minimum_account_age_hours" field if the given value is not nil.
-func (_c *SaleCreate) SetNillableMinimumAccountAgeHours(v *int) *SaleCreate {
-	if v != nil {
-		_c.SetMinimumAccountAgeHours(*v)
-	}
 	return _c
 }
 
@@ -181,39 +133,9 @@ func (_c *SaleCreate) SetAccent(v string) *SaleCreate {
 	return _c
 }
 
-// SetNillableAccent sets the "accent" field if the given value is not nil.
-func (_c *SaleCreate) SetNillableAccent(v *string) *SaleCreate {
-	if v != nil {
-		_c.SetAccent(*v)
-	}
-	return _c
-}
-
 // SetEpoch sets the "epoch" field.
 func (_c *SaleCreate) SetEpoch(v int64) *SaleCreate {
 	_c.mutation.SetEpoch(v)
-	return _c
-}
-
-// SetNillableEpoch sets the "epoch" field if the given value is not nil.
-func (_c *SaleCreate) SetNillableEpoch(v *int64) *SaleCreate {
-	if v != nil {
-		_c.SetEpoch(*v)
-	}
-	return _c
-}
-
-// SetRevision sets the "revision" field.
-func (_c *SaleCreate) SetRevision(v int64) *SaleCreate {
-	_c.mutation.SetRevision(v)
-	return _c
-}
-
-// SetNillableRevision sets the "revision" field if the given value is not nil.
-func (_c *SaleCreate) SetNillableRevision(v *int64) *SaleCreate {
-	if v != nil {
-		_c.SetRevision(*v)
-	}
 	return _c
 }
 
@@ -223,45 +145,9 @@ func (_c *SaleCreate) SetCreatedBy(v typedid.User) *SaleCreate {
 	return _c
 }
 
-// SetNillableCreatedBy sets the "created_by" field if the given value is not nil.
-func (_c *SaleCreate) SetNillableCreatedBy(v *typedid.User) *SaleCreate {
-	if v != nil {
-		_c.SetCreatedBy(*v)
-	}
-	return _c
-}
-
 // SetCreatedAt sets the "created_at" field.
 func (_c *SaleCreate) SetCreatedAt(v time.Time) *SaleCreate {
 	_c.mutation.SetCreatedAt(v)
-	return _c
-}
-
-// SetNotice sets the "notice" field.
-func (_c *SaleCreate) SetNotice(v string) *SaleCreate {
-	_c.mutation.SetNotice(v)
-	return _c
-}
-
-// SetNillableNotice sets the "notice" field if the given value is not nil.
-func (_c *SaleCreate) SetNillableNotice(v *string) *SaleCreate {
-	if v != nil {
-		_c.SetNotice(*v)
-	}
-	return _c
-}
-
-// SetWasPublic sets the "was_public" field.
-func (_c *SaleCreate) SetWasPublic(v bool) *SaleCreate {
-	_c.mutation.SetWasPublic(v)
-	return _c
-}
-
-// SetNillableWasPublic sets the "was_public" field if the given value is not nil.
-func (_c *SaleCreate) SetNillableWasPublic(v *bool) *SaleCreate {
-	if v != nil {
-		_c.SetWasPublic(*v)
-	}
 	return _c
 }
 
@@ -271,109 +157,9 @@ func (_c *SaleCreate) SetSettledAt(v time.Time) *SaleCreate {
 	return _c
 }
 
-// SetNillableSettledAt sets the "settled_at" field if the given value is not nil.
-func (_c *SaleCreate) SetNillableSettledAt(v *time.Time) *SaleCreate {
-	if v != nil {
-		_c.SetSettledAt(*v)
-	}
-	return _c
-}
-
-// SetCaptchaRequired sets the "captcha_required" field.
-func (_c *SaleCreate) SetCaptchaRequired(v bool) *SaleCreate {
-	_c.mutation.SetCaptchaRequired(v)
-	return _c
-}
-
-// SetNillableCaptchaRequired sets the "captcha_required" field if the given value is not nil.
-func (_c *SaleCreate) SetNillableCaptchaRequired(v *bool) *SaleCreate {
-	if v != nil {
-		_c.SetCaptchaRequired(*v)
-	}
-	return _c
-}
-
-// SetCaptchaKinds sets the "captcha_kinds" field.
-func (_c *SaleCreate) SetCaptchaKinds(v string) *SaleCreate {
-	_c.mutation.SetCaptchaKinds(v)
-	return _c
-}
-
-// SetNillableCaptchaKinds sets the "captcha_kinds" field if the given value is not nil.
-func (_c *SaleCreate) SetNillableCaptchaKinds(v *string) *SaleCreate {
-	if v != nil {
-		_c.SetCaptchaKinds(*v)
-	}
-	return _c
-}
-
-// SetPowMax sets the "pow_max" field.
-func (_c *SaleCreate) SetPowMax(v int) *SaleCreate {
-	_c.mutation.SetPowMax(v)
-	return _c
-}
-
-// SetNillablePowMax sets the "pow_max" field if the given value is not nil.
-func (_c *SaleCreate) SetNillablePowMax(v *int) *SaleCreate {
-	if v != nil {
-		_c.SetPowMax(*v)
-	}
-	return _c
-}
-
 // SetPermitPerMille sets the "permit_per_mille" field.
 func (_c *SaleCreate) SetPermitPerMille(v int) *SaleCreate {
 	_c.mutation.SetPermitPerMille(v)
-	return _c
-}
-
-// SetNillablePermitPerMille sets the "permit_per_mille" field if the given value is not nil.
-func (_c *SaleCreate) SetNillablePermitPerMille(v *int) *SaleCreate {
-	if v != nil {
-		_c.SetPermitPerMille(*v)
-	}
-	return _c
-}
-
-// SetInflowPerSecond sets the "inflow_per_second" field.
-func (_c *SaleCreate) SetInflowPerSecond(v int) *SaleCreate {
-	_c.mutation.SetInflowPerSecond(v)
-	return _c
-}
-
-// SetNillableInflowPerSecond sets the "inflow_per_second" field if the given value is not nil.
-func (_c *SaleCreate) SetNillableInflowPerSecond(v *int) *SaleCreate {
-	if v != nil {
-		_c.SetInflowPerSecond(*v)
-	}
-	return _c
-}
-
-// SetLimitBurst sets the "limit_burst" field.
-func (_c *SaleCreate) SetLimitBurst(v int) *SaleCreate {
-	_c.mutation.SetLimitBurst(v)
-	return _c
-}
-
-// SetNillableLimitBurst sets the "limit_burst" field if the given value is not nil.
-func (_c *SaleCreate) SetNillableLimitBurst(v *int) *SaleCreate {
-	if v != nil {
-		_c.SetLimitBurst(*v)
-	}
-	return _c
-}
-
-// SetLimitPerSecond sets the "limit_per_second" field.
-func (_c *SaleCreate) SetLimitPerSecond(v float64) *SaleCreate {
-	_c.mutation.SetLimitPerSecond(v)
-	return _c
-}
-
-// SetNillableLimitPerSecond sets the "limit_per_second" field if the given value is not nil.
-func (_c *SaleCreate) SetNillableLimitPerSecond(v *float64) *SaleCreate {
-	if v != nil {
-		_c.SetLimitPerSecond(*v)
-	}
 	return _c
 }
 
@@ -394,26 +180,10 @@ func (_c *SaleCreate) Save(ctx context.Context) (*Sale, error) {
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *SaleCreate) SaveX(ctx context.Context) *Sale {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *SaleCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *SaleCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -867,24 +637,8 @@ func (_c *SaleCreateBulk) Save(ctx context.Context) ([]*Sale, error) {
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *SaleCreateBulk) SaveX(ctx context.Context) []*Sale {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *SaleCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *SaleCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

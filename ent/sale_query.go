@@ -42,12 +42,6 @@ func (_q *SaleQuery) Limit(limit int) *SaleQuery {
 	return _q
 }
 
-// Offset to start from.
-func (_q *SaleQuery) Offset(offset int) *SaleQuery {
-	_q.ctx.Offset = &offset
-	return _q
-}
-
 // Unique configures the query builder to filter duplicate records on query.
 // By default, unique is set to true, and can be disabled using this method.
 func (_q *SaleQuery) Unique(unique bool) *SaleQuery {
@@ -74,15 +68,6 @@ func (_q *SaleQuery) First(ctx context.Context) (*Sale, error) {
 	return nodes[0], nil
 }
 
-// FirstX is like First, but panics if an error occurs.
-func (_q *SaleQuery) FirstX(ctx context.Context) *Sale {
-	node, err := _q.First(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return node
-}
-
 // FirstID returns the first Sale ID from the query.
 // Returns a *NotFoundError when no Sale ID was found.
 func (_q *SaleQuery) FirstID(ctx context.Context) (id typedid.Sale, err error) {
@@ -95,15 +80,6 @@ func (_q *SaleQuery) FirstID(ctx context.Context) (id typedid.Sale, err error) {
 		return
 	}
 	return ids[0], nil
-}
-
-// FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *SaleQuery) FirstIDX(ctx context.Context) typedid.Sale {
-	id, err := _q.FirstID(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return id
 }
 
 // Only returns a single Sale entity found by the query, ensuring it only returns one.
@@ -122,43 +98,6 @@ func (_q *SaleQuery) Only(ctx context.Context) (*Sale, error) {
 	default:
 		return nil, &NotSingularError{sale.Label}
 	}
-}
-
-// OnlyX is like Only, but panics if an error occurs.
-func (_q *SaleQuery) OnlyX(ctx context.Context) *Sale {
-	node, err := _q.Only(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
-}
-
-// OnlyID is like Only, but returns the only Sale ID in the query.
-// Returns a *NotSingularError when more than one Sale ID is found.
-// Returns a *NotFoundError when no entities are found.
-func (_q *SaleQuery) OnlyID(ctx context.Context) (id typedid.Sale, err error) {
-	var ids []typedid.Sale
-	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
-		return
-	}
-	switch len(ids) {
-	case 1:
-		id = ids[0]
-	case 0:
-		err = &NotFoundError{sale.Label}
-	default:
-		err = &NotSingularError{sale.Label}
-	}
-	return
-}
-
-// OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *SaleQuery) OnlyIDX(ctx context.Context) typedid.Sale {
-	id, err := _q.OnlyID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
 }
 
 // All executes the query and returns a list of Sales.
@@ -192,15 +131,6 @@ func (_q *SaleQuery) IDs(ctx context.Context) (ids []typedid.Sale, err error) {
 	return ids, nil
 }
 
-// IDsX is like IDs, but panics if an error occurs.
-func (_q *SaleQuery) IDsX(ctx context.Context) []typedid.Sale {
-	ids, err := _q.IDs(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return ids
-}
-
 // Count returns the count of the given query.
 func (_q *SaleQuery) Count(ctx context.Context) (int, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryCount)
@@ -208,15 +138,6 @@ func (_q *SaleQuery) Count(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	return withInterceptors[int](ctx, _q, querierCount[*SaleQuery](), _q.inters)
-}
-
-// CountX is like Count, but panics if an error occurs.
-func (_q *SaleQuery) CountX(ctx context.Context) int {
-	count, err := _q.Count(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return count
 }
 
 // Exist returns true if the query has elements in the graph.
@@ -230,57 +151,6 @@ func (_q *SaleQuery) Exist(ctx context.Context) (bool, error) {
 	default:
 		return true, nil
 	}
-}
-
-// ExistX is like Exist, but panics if an error occurs.
-func (_q *SaleQuery) ExistX(ctx context.Context) bool {
-	exist, err := _q.Exist(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return exist
-}
-
-// Clone returns a duplicate of the SaleQuery builder, including all associated steps. It can be
-// used to prepare common query builders and use them differently after the clone is made.
-func (_q *SaleQuery) Clone() *SaleQuery {
-	if _q == nil {
-		return nil
-	}
-	return &SaleQuery{
-		config:     _q.config,
-		ctx:        _q.ctx.Clone(),
-		order:      append([]sale.OrderOption{}, _q.order...),
-		inters:     append([]Interceptor{}, _q.inters...),
-		predicates: append([]predicate.Sale{}, _q.predicates...),
-		// clone intermediate query.
-		sql:       _q.sql.Clone(),
-		path:      _q.path,
-		modifiers: append([]func(*sql.Selector){}, _q.modifiers...),
-	}
-}
-
-// GroupBy is used to group vertices by one or more fields/columns.
-// It is often used with aggregate functions, like: count, max, mean, min, sum.
-//
-// Example:
-//
-//	var v []struct {
-//		Slug string `json:"slug,omitempty"`
-//		Count int `json:"count,omitempty"`
-//	}
-//
-//	client.Sale.Query().
-//		GroupBy(sale.FieldSlug).
-//		Aggregate(ent.Count()).
-//		Scan(ctx, &v)
-func (_q *SaleQuery) GroupBy(field string, fields ...string) *SaleGroupBy {
-	_q.ctx.Fields = append([]string{field}, fields...)
-	grbuild := &SaleGroupBy{build: _q}
-	grbuild.flds = &_q.ctx.Fields
-	grbuild.label = sale.Label
-	grbuild.scan = grbuild.Scan
-	return grbuild
 }
 
 // Select allows the selection one or more fields/columns for the given query,
@@ -462,73 +332,6 @@ func (_q *SaleQuery) ForUpdate(opts ...sql.LockOption) *SaleQuery {
 	return _q
 }
 
-// ForShare behaves similarly to ForUpdate, except that it acquires a shared mode lock
-// on any rows that are read. Other sessions can read the rows, but cannot modify them
-// until your transaction commits.
-func (_q *SaleQuery) ForShare(opts ...sql.LockOption) *SaleQuery {
-	if _q.driver.Dialect() == dialect.Postgres {
-		_q.Unique(false)
-	}
-	_q.modifiers = append(_q.modifiers, func(s *sql.Selector) {
-		s.ForShare(opts...)
-	})
-	return _q
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_q *SaleQuery) Modify(modifiers ...func(s *sql.Selector)) *SaleSelect {
-	_q.modifiers = append(_q.modifiers, modifiers...)
-	return _q.Select()
-}
-
-// SaleGroupBy is the group-by builder for Sale entities.
-type SaleGroupBy struct {
-	selector
-	build *SaleQuery
-}
-
-// Aggregate adds the given aggregation functions to the group-by query.
-func (_g *SaleGroupBy) Aggregate(fns ...AggregateFunc) *SaleGroupBy {
-	_g.fns = append(_g.fns, fns...)
-	return _g
-}
-
-// Scan applies the selector query and scans the result into the given value.
-func (_g *SaleGroupBy) Scan(ctx context.Context, v any) error {
-	ctx = setContextOp(ctx, _g.build.ctx, ent.OpQueryGroupBy)
-	if err := _g.build.prepareQuery(ctx); err != nil {
-		return err
-	}
-	return scanWithInterceptors[*SaleQuery, *SaleGroupBy](ctx, _g.build, _g, _g.build.inters, v)
-}
-
-func (_g *SaleGroupBy) sqlScan(ctx context.Context, root *SaleQuery, v any) error {
-	selector := root.sqlQuery(ctx).Select()
-	aggregation := make([]string, 0, len(_g.fns))
-	for _, fn := range _g.fns {
-		aggregation = append(aggregation, fn(selector))
-	}
-	if len(selector.SelectedColumns()) == 0 {
-		columns := make([]string, 0, len(*_g.flds)+len(_g.fns))
-		for _, f := range *_g.flds {
-			columns = append(columns, selector.C(f))
-		}
-		columns = append(columns, aggregation...)
-		selector.Select(columns...)
-	}
-	selector.GroupBy(selector.Columns(*_g.flds...)...)
-	if err := selector.Err(); err != nil {
-		return err
-	}
-	rows := &sql.Rows{}
-	query, args := selector.Query()
-	if err := _g.build.driver.Query(ctx, query, args, rows); err != nil {
-		return err
-	}
-	defer rows.Close()
-	return sql.ScanSlice(rows, v)
-}
-
 // SaleSelect is the builder for selecting fields of Sale entities.
 type SaleSelect struct {
 	*SaleQuery
@@ -569,10 +372,4 @@ func (_s *SaleSelect) sqlScan(ctx context.Context, root *SaleQuery, v any) error
 	}
 	defer rows.Close()
 	return sql.ScanSlice(rows, v)
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_s *SaleSelect) Modify(modifiers ...func(s *sql.Selector)) *SaleSelect {
-	_s.modifiers = append(_s.modifiers, modifiers...)
-	return _s
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"seckill/ent/predicate"
 	"seckill/ent/sale"
-	typedid "seckill/internal/platform/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
@@ -36,45 +35,9 @@ func (_u *SaleUpdate) SetSlug(v string) *SaleUpdate {
 	return _u
 }
 
-// SetNillableSlug sets the "slug" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillableSlug(v *string) *SaleUpdate {
-	if v != nil {
-		_u.SetSlug(*v)
-	}
-	return _u
-}
-
-// SetExternalReference sets the "external_reference" field.
-func (_u *SaleUpdate) SetExternalReference(v string) *SaleUpdate {
-	_u.mutation.SetExternalReference(v)
-	return _u
-}
-
-// SetNillableExternalReference sets the "external_reference" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillableExternalReference(v *string) *SaleUpdate {
-	if v != nil {
-		_u.SetExternalReference(*v)
-	}
-	return _u
-}
-
-// ClearExternalReference clears the value of the "external_reference" field.
-func (_u *SaleUpdate) ClearExternalReference() *SaleUpdate {
-	_u.mutation.ClearExternalReference()
-	return _u
-}
-
 // SetTitle sets the "title" field.
 func (_u *SaleUpdate) SetTitle(v string) *SaleUpdate {
 	_u.mutation.SetTitle(v)
-	return _u
-}
-
-// SetNillableTitle sets the "title" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillableTitle(v *string) *SaleUpdate {
-	if v != nil {
-		_u.SetTitle(*v)
-	}
 	return _u
 }
 
@@ -84,25 +47,9 @@ func (_u *SaleUpdate) SetRules(v string) *SaleUpdate {
 	return _u
 }
 
-// SetNillableRules sets the "rules" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillableRules(v *string) *SaleUpdate {
-	if v != nil {
-		_u.SetRules(*v)
-	}
-	return _u
-}
-
 // SetStatus sets the "status" field.
 func (_u *SaleUpdate) SetStatus(v sale.Status) *SaleUpdate {
 	_u.mutation.SetStatus(v)
-	return _u
-}
-
-// SetNillableStatus sets the "status" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillableStatus(v *sale.Status) *SaleUpdate {
-	if v != nil {
-		_u.SetStatus(*v)
-	}
 	return _u
 }
 
@@ -112,39 +59,15 @@ func (_u *SaleUpdate) SetStartsAt(v time.Time) *SaleUpdate {
 	return _u
 }
 
-// SetNillableStartsAt sets the "starts_at" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillableStartsAt(v *time.Time) *SaleUpdate {
-	if v != nil {
-		_u.SetStartsAt(*v)
-	}
-	return _u
-}
-
 // SetEndsAt sets the "ends_at" field.
 func (_u *SaleUpdate) SetEndsAt(v time.Time) *SaleUpdate {
 	_u.mutation.SetEndsAt(v)
 	return _u
 }
 
-// SetNillableEndsAt sets the "ends_at" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillableEndsAt(v *time.Time) *SaleUpdate {
-	if v != nil {
-		_u.SetEndsAt(*v)
-	}
-	return _u
-}
-
 // SetPreheatAt sets the "preheat_at" field.
 func (_u *SaleUpdate) SetPreheatAt(v time.Time) *SaleUpdate {
 	_u.mutation.SetPreheatAt(v)
-	return _u
-}
-
-// SetNillablePreheatAt sets the "preheat_at" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillablePreheatAt(v *time.Time) *SaleUpdate {
-	if v != nil {
-		_u.SetPreheatAt(*v)
-	}
 	return _u
 }
 
@@ -155,20 +78,6 @@ func (_u *SaleUpdate) SetPaymentWindowSeconds(v int) *SaleUpdate {
 	return _u
 }
 
-// SetNillablePaymentWindowSeconds sets the "payment_window_seconds" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillablePaymentWindowSeconds(v *int) *SaleUpdate {
-	if v != nil {
-		_u.SetPaymentWindowSeconds(*v)
-	}
-	return _u
-}
-
-// AddPaymentWindowSeconds adds value to the "payment_window_seconds" field.
-func (_u *SaleUpdate) AddPaymentWindowSeconds(v int) *SaleUpdate {
-	_u.mutation.AddPaymentWindowSeconds(v)
-	return _u
-}
-
 // SetPurchaseLimit sets the "purchase_limit" field.
 func (_u *SaleUpdate) SetPurchaseLimit(v int) *SaleUpdate {
 	_u.mutation.ResetPurchaseLimit()
@@ -176,38 +85,10 @@ func (_u *SaleUpdate) SetPurchaseLimit(v int) *SaleUpdate {
 	return _u
 }
 
-// SetNillablePurchaseLimit sets the "purchase_limit" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillablePurchaseLimit(v *int) *SaleUpdate {
-	if v != nil {
-		_u.SetPurchaseLimit(*v)
-	}
-	return _u
-}
-
-// AddPurchaseLimit adds value to the "purchase_limit" field.
-func (_u *SaleUpdate) AddPurchaseLimit(v int) *SaleUpdate {
-	_u.mutation.AddPurchaseLimit(v)
-	return _u
-}
-
 // SetTotalLimit sets the "total_limit" field.
 func (_u *SaleUpdate) SetTotalLimit(v int) *SaleUpdate {
 	_u.mutation.ResetTotalLimit()
 	_u.mutation.SetTotalLimit(v)
-	return _u
-}
-
-// SetNillableTotalLimit sets the "total_limit" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillableTotalLimit(v *int) *SaleUpdate {
-	if v != nil {
-		_u.SetTotalLimit(*v)
-	}
-	return _u
-}
-
-// AddTotalLimit adds value to the "total_limit" field.
-func (_u *SaleUpdate) AddTotalLimit(v int) *SaleUpdate {
-	_u.mutation.AddTotalLimit(v)
 	return _u
 }
 
@@ -223,39 +104,15 @@ func (_u *SaleUpdate) SetHideExactStock(v bool) *SaleUpdate {
 	return _u
 }
 
-// SetNillableHideExactStock sets the "hide_exact_stock" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillableHideExactStock(v *bool) *SaleUpdate {
-	if v != nil {
-		_u.SetHideExactStock(*v)
-	}
-	return _u
-}
-
 // SetRequiresAddress sets the "requires_address" field.
 func (_u *SaleUpdate) SetRequiresAddress(v bool) *SaleUpdate {
 	_u.mutation.SetRequiresAddress(v)
 	return _u
 }
 
-// SetNillableRequiresAddress sets the "requires_address" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillableRequiresAddress(v *bool) *SaleUpdate {
-	if v != nil {
-		_u.SetRequiresAddress(*v)
-	}
-	return _u
-}
-
 // SetRequiresVerifiedContact sets the "requires_verified_contact" field.
 func (_u *SaleUpdate) SetRequiresVerifiedContact(v bool) *SaleUpdate {
 	_u.mutation.SetRequiresVerifiedContact(v)
-	return _u
-}
-
-// SetNillableRequiresVerifiedContact sets the "requires_verified_contact" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillableRequiresVerifiedContact(v *bool) *SaleUpdate {
-	if v != nil {
-		_u.SetRequiresVerifiedContact(*v)
-	}
 	return _u
 }
 
@@ -266,31 +123,9 @@ func (_u *SaleUpdate) SetMinimumAccountAgeHours(v int) *SaleUpdate {
 	return _u
 }
 
-// SetNillableMinimumAccountAgeHours sets the "minimum_account_age_hours" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillableMinimumAccountAgeHours(v *int) *SaleUpdate {
-	if v != nil {
-		_u.SetMinimumAccountAgeHours(*v)
-	}
-	return _u
-}
-
-// AddMinimumAccountAgeHours adds value to the "minimum_account_age_hours" field.
-func (_u *SaleUpdate) AddMinimumAccountAgeHours(v int) *SaleUpdate {
-	_u.mutation.AddMinimumAccountAgeHours(v)
-	return _u
-}
-
 // SetAccent sets the "accent" field.
 func (_u *SaleUpdate) SetAccent(v string) *SaleUpdate {
 	_u.mutation.SetAccent(v)
-	return _u
-}
-
-// SetNillableAccent sets the "accent" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillableAccent(v *string) *SaleUpdate {
-	if v != nil {
-		_u.SetAccent(*v)
-	}
 	return _u
 }
 
@@ -298,14 +133,6 @@ func (_u *SaleUpdate) SetNillableAccent(v *string) *SaleUpdate {
 func (_u *SaleUpdate) SetEpoch(v int64) *SaleUpdate {
 	_u.mutation.ResetEpoch()
 	_u.mutation.SetEpoch(v)
-	return _u
-}
-
-// SetNillableEpoch sets the "epoch" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillableEpoch(v *int64) *SaleUpdate {
-	if v != nil {
-		_u.SetEpoch(*v)
-	}
 	return _u
 }
 
@@ -322,65 +149,9 @@ func (_u *SaleUpdate) SetRevision(v int64) *SaleUpdate {
 	return _u
 }
 
-// SetNillableRevision sets the "revision" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillableRevision(v *int64) *SaleUpdate {
-	if v != nil {
-		_u.SetRevision(*v)
-	}
-	return _u
-}
-
-// AddRevision adds value to the "revision" field.
-func (_u *SaleUpdate) AddRevision(v int64) *SaleUpdate {
-	_u.mutation.AddRevision(v)
-	return _u
-}
-
-// SetCreatedBy sets the "created_by" field.
-func (_u *SaleUpdate) SetCreatedBy(v typedid.User) *SaleUpdate {
-	_u.mutation.SetCreatedBy(v)
-	return _u
-}
-
-// SetNillableCreatedBy sets the "created_by" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillableCreatedBy(v *typedid.User) *SaleUpdate {
-	if v != nil {
-		_u.SetCreatedBy(*v)
-	}
-	return _u
-}
-
-// ClearCreatedBy clears the value of the "created_by" field.
-func (_u *SaleUpdate) ClearCreatedBy() *SaleUpdate {
-	_u.mutation.ClearCreatedBy()
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *SaleUpdate) SetCreatedAt(v time.Time) *SaleUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillableCreatedAt(v *time.Time) *SaleUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // SetNotice sets the "notice" field.
 func (_u *SaleUpdate) SetNotice(v string) *SaleUpdate {
 	_u.mutation.SetNotice(v)
-	return _u
-}
-
-// SetNillableNotice sets the "notice" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillableNotice(v *string) *SaleUpdate {
-	if v != nil {
-		_u.SetNotice(*v)
-	}
 	return _u
 }
 
@@ -390,164 +161,9 @@ func (_u *SaleUpdate) SetWasPublic(v bool) *SaleUpdate {
 	return _u
 }
 
-// SetNillableWasPublic sets the "was_public" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillableWasPublic(v *bool) *SaleUpdate {
-	if v != nil {
-		_u.SetWasPublic(*v)
-	}
-	return _u
-}
-
 // SetSettledAt sets the "settled_at" field.
 func (_u *SaleUpdate) SetSettledAt(v time.Time) *SaleUpdate {
 	_u.mutation.SetSettledAt(v)
-	return _u
-}
-
-// SetNillableSettledAt sets the "settled_at" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillableSettledAt(v *time.Time) *SaleUpdate {
-	if v != nil {
-		_u.SetSettledAt(*v)
-	}
-	return _u
-}
-
-// ClearSettledAt clears the value of the "settled_at" field.
-func (_u *SaleUpdate) ClearSettledAt() *SaleUpdate {
-	_u.mutation.ClearSettledAt()
-	return _u
-}
-
-// SetCaptchaRequired sets the "captcha_required" field.
-func (_u *SaleUpdate) SetCaptchaRequired(v bool) *SaleUpdate {
-	_u.mutation.SetCaptchaRequired(v)
-	return _u
-}
-
-// SetNillableCaptchaRequired sets the "captcha_required" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillableCaptchaRequired(v *bool) *SaleUpdate {
-	if v != nil {
-		_u.SetCaptchaRequired(*v)
-	}
-	return _u
-}
-
-// SetCaptchaKinds sets the "captcha_kinds" field.
-func (_u *SaleUpdate) SetCaptchaKinds(v string) *SaleUpdate {
-	_u.mutation.SetCaptchaKinds(v)
-	return _u
-}
-
-// SetNillableCaptchaKinds sets the "captcha_kinds" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillableCaptchaKinds(v *string) *SaleUpdate {
-	if v != nil {
-		_u.SetCaptchaKinds(*v)
-	}
-	return _u
-}
-
-// SetPowMax sets the "pow_max" field.
-func (_u *SaleUpdate) SetPowMax(v int) *SaleUpdate {
-	_u.mutation.ResetPowMax()
-	_u.mutation.SetPowMax(v)
-	return _u
-}
-
-// SetNillablePowMax sets the "pow_max" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillablePowMax(v *int) *SaleUpdate {
-	if v != nil {
-		_u.SetPowMax(*v)
-	}
-	return _u
-}
-
-// AddPowMax adds value to the "pow_max" field.
-func (_u *SaleUpdate) AddPowMax(v int) *SaleUpdate {
-	_u.mutation.AddPowMax(v)
-	return _u
-}
-
-// SetPermitPerMille sets the "permit_per_mille" field.
-func (_u *SaleUpdate) SetPermitPerMille(v int) *SaleUpdate {
-	_u.mutation.ResetPermitPerMille()
-	_u.mutation.SetPermitPerMille(v)
-	return _u
-}
-
-// SetNillablePermitPerMille sets the "permit_per_mille" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillablePermitPerMille(v *int) *SaleUpdate {
-	if v != nil {
-		_u.SetPermitPerMille(*v)
-	}
-	return _u
-}
-
-// AddPermitPerMille adds value to the "permit_per_mille" field.
-func (_u *SaleUpdate) AddPermitPerMille(v int) *SaleUpdate {
-	_u.mutation.AddPermitPerMille(v)
-	return _u
-}
-
-// SetInflowPerSecond sets the "inflow_per_second" field.
-func (_u *SaleUpdate) SetInflowPerSecond(v int) *SaleUpdate {
-	_u.mutation.ResetInflowPerSecond()
-	_u.mutation.SetInflowPerSecond(v)
-	return _u
-}
-
-// SetNillableInflowPerSecond sets the "inflow_per_second" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillableInflowPerSecond(v *int) *SaleUpdate {
-	if v != nil {
-		_u.SetInflowPerSecond(*v)
-	}
-	return _u
-}
-
-// AddInflowPerSecond adds value to the "inflow_per_second" field.
-func (_u *SaleUpdate) AddInflowPerSecond(v int) *SaleUpdate {
-	_u.mutation.AddInflowPerSecond(v)
-	return _u
-}
-
-// SetLimitBurst sets the "limit_burst" field.
-func (_u *SaleUpdate) SetLimitBurst(v int) *SaleUpdate {
-	_u.mutation.ResetLimitBurst()
-	_u.mutation.SetLimitBurst(v)
-	return _u
-}
-
-// SetNillableLimitBurst sets the "limit_burst" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillableLimitBurst(v *int) *SaleUpdate {
-	if v != nil {
-		_u.SetLimitBurst(*v)
-	}
-	return _u
-}
-
-// AddLimitBurst adds value to the "limit_burst" field.
-func (_u *SaleUpdate) AddLimitBurst(v int) *SaleUpdate {
-	_u.mutation.AddLimitBurst(v)
-	return _u
-}
-
-// SetLimitPerSecond sets the "limit_per_second" field.
-func (_u *SaleUpdate) SetLimitPerSecond(v float64) *SaleUpdate {
-	_u.mutation.ResetLimitPerSecond()
-	_u.mutation.SetLimitPerSecond(v)
-	return _u
-}
-
-// SetNillableLimitPerSecond sets the "limit_per_second" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillableLimitPerSecond(v *float64) *SaleUpdate {
-	if v != nil {
-		_u.SetLimitPerSecond(*v)
-	}
-	return _u
-}
-
-// AddLimitPerSecond adds value to the "limit_per_second" field.
-func (_u *SaleUpdate) AddLimitPerSecond(v float64) *SaleUpdate {
-	_u.mutation.AddLimitPerSecond(v)
 	return _u
 }
 
@@ -561,26 +177,10 @@ func (_u *SaleUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *SaleUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *SaleUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *SaleUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -661,12 +261,6 @@ func (_u *SaleUpdate) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *SaleUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *SaleUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *SaleUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -838,65 +432,9 @@ type SaleUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetSlug sets the "slug" field.
-func (_u *SaleUpdateOne) SetSlug(v string) *SaleUpdateOne {
-	_u.mutation.SetSlug(v)
-	return _u
-}
-
-// SetNillableSlug sets the "slug" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillableSlug(v *string) *SaleUpdateOne {
-	if v != nil {
-		_u.SetSlug(*v)
-	}
-	return _u
-}
-
-// SetExternalReference sets the "external_reference" field.
-func (_u *SaleUpdateOne) SetExternalReference(v string) *SaleUpdateOne {
-	_u.mutation.SetExternalReference(v)
-	return _u
-}
-
-// SetNillableExternalReference sets the "external_reference" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillableExternalReference(v *string) *SaleUpdateOne {
-	if v != nil {
-		_u.SetExternalReference(*v)
-	}
-	return _u
-}
-
-// ClearExternalReference clears the value of the "external_reference" field.
-func (_u *SaleUpdateOne) ClearExternalReference() *SaleUpdateOne {
-	_u.mutation.ClearExternalReference()
-	return _u
-}
-
 // SetTitle sets the "title" field.
 func (_u *SaleUpdateOne) SetTitle(v string) *SaleUpdateOne {
 	_u.mutation.SetTitle(v)
-	return _u
-}
-
-// SetNillableTitle sets the "title" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillableTitle(v *string) *SaleUpdateOne {
-	if v != nil {
-		_u.SetTitle(*v)
-	}
-	return _u
-}
-
-// SetRules sets the "rules" field.
-func (_u *SaleUpdateOne) SetRules(v string) *SaleUpdateOne {
-	_u.mutation.SetRules(v)
-	return _u
-}
-
-// SetNillableRules sets the "rules" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillableRules(v *string) *SaleUpdateOne {
-	if v != nil {
-		_u.SetRules(*v)
-	}
 	return _u
 }
 
@@ -906,25 +444,9 @@ func (_u *SaleUpdateOne) SetStatus(v sale.Status) *SaleUpdateOne {
 	return _u
 }
 
-// SetNillableStatus sets the "status" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillableStatus(v *sale.Status) *SaleUpdateOne {
-	if v != nil {
-		_u.SetStatus(*v)
-	}
-	return _u
-}
-
 // SetStartsAt sets the "starts_at" field.
 func (_u *SaleUpdateOne) SetStartsAt(v time.Time) *SaleUpdateOne {
 	_u.mutation.SetStartsAt(v)
-	return _u
-}
-
-// SetNillableStartsAt sets the "starts_at" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillableStartsAt(v *time.Time) *SaleUpdateOne {
-	if v != nil {
-		_u.SetStartsAt(*v)
-	}
 	return _u
 }
 
@@ -934,67 +456,9 @@ func (_u *SaleUpdateOne) SetEndsAt(v time.Time) *SaleUpdateOne {
 	return _u
 }
 
-// SetNillableEndsAt sets the "ends_at" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillableEndsAt(v *time.Time) *SaleUpdateOne {
-	if v != nil {
-		_u.SetEndsAt(*v)
-	}
-	return _u
-}
-
 // SetPreheatAt sets the "preheat_at" field.
 func (_u *SaleUpdateOne) SetPreheatAt(v time.Time) *SaleUpdateOne {
 	_u.mutation.SetPreheatAt(v)
-	return _u
-}
-
-// SetNillablePreheatAt sets the "preheat_at" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillablePreheatAt(v *time.Time) *SaleUpdateOne {
-	if v != nil {
-		_u.SetPreheatAt(*v)
-	}
-	return _u
-}
-
-// SetPaymentWindowSeconds sets the "payment_window_seconds" field.
-func (_u *SaleUpdateOne) SetPaymentWindowSeconds(v int) *SaleUpdateOne {
-	_u.mutation.ResetPaymentWindowSeconds()
-	_u.mutation.SetPaymentWindowSeconds(v)
-	return _u
-}
-
-// SetNillablePaymentWindowSeconds sets the "payment_window_seconds" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillablePaymentWindowSeconds(v *int) *SaleUpdateOne {
-	if v != nil {
-		_u.SetPaymentWindowSeconds(*v)
-	}
-	return _u
-}
-
-// AddPaymentWindowSeconds adds value to the "payment_window_seconds" field.
-func (_u *SaleUpdateOne) AddPaymentWindowSeconds(v int) *SaleUpdateOne {
-	_u.mutation.AddPaymentWindowSeconds(v)
-	return _u
-}
-
-// SetPurchaseLimit sets the "purchase_limit" field.
-func (_u *SaleUpdateOne) SetPurchaseLimit(v int) *SaleUpdateOne {
-	_u.mutation.ResetPurchaseLimit()
-	_u.mutation.SetPurchaseLimit(v)
-	return _u
-}
-
-// SetNillablePurchaseLimit sets the "purchase_limit" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillablePurchaseLimit(v *int) *SaleUpdateOne {
-	if v != nil {
-		_u.SetPurchaseLimit(*v)
-	}
-	return _u
-}
-
-// AddPurchaseLimit adds value to the "purchase_limit" field.
-func (_u *SaleUpdateOne) AddPurchaseLimit(v int) *SaleUpdateOne {
-	_u.mutation.AddPurchaseLimit(v)
 	return _u
 }
 
@@ -1005,37 +469,9 @@ func (_u *SaleUpdateOne) SetTotalLimit(v int) *SaleUpdateOne {
 	return _u
 }
 
-// SetNillableTotalLimit sets the "total_limit" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillableTotalLimit(v *int) *SaleUpdateOne {
-	if v != nil {
-		_u.SetTotalLimit(*v)
-	}
-	return _u
-}
-
-// AddTotalLimit adds value to the "total_limit" field.
-func (_u *SaleUpdateOne) AddTotalLimit(v int) *SaleUpdateOne {
-	_u.mutation.AddTotalLimit(v)
-	return _u
-}
-
-// ClearTotalLimit clears the value of the "total_limit" field.
-func (_u *SaleUpdateOne) ClearTotalLimit() *SaleUpdateOne {
-	_u.mutation.ClearTotalLimit()
-	return _u
-}
-
 // SetHideExactStock sets the "hide_exact_stock" field.
 func (_u *SaleUpdateOne) SetHideExactStock(v bool) *SaleUpdateOne {
 	_u.mutation.SetHideExactStock(v)
-	return _u
-}
-
-// SetNillableHideExactStock sets the "hide_exact_stock" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillableHideExactStock(v *bool) *SaleUpdateOne {
-	if v != nil {
-		_u.SetHideExactStock(*v)
-	}
 	return _u
 }
 
@@ -1045,25 +481,9 @@ func (_u *SaleUpdateOne) SetRequiresAddress(v bool) *SaleUpdateOne {
 	return _u
 }
 
-// SetNillableRequiresAddress sets the "requires_address" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillableRequiresAddress(v *bool) *SaleUpdateOne {
-	if v != nil {
-		_u.SetRequiresAddress(*v)
-	}
-	return _u
-}
-
 // SetRequiresVerifiedContact sets the "requires_verified_contact" field.
 func (_u *SaleUpdateOne) SetRequiresVerifiedContact(v bool) *SaleUpdateOne {
 	_u.mutation.SetRequiresVerifiedContact(v)
-	return _u
-}
-
-// SetNillableRequiresVerifiedContact sets the "requires_verified_contact" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillableRequiresVerifiedContact(v *bool) *SaleUpdateOne {
-	if v != nil {
-		_u.SetRequiresVerifiedContact(*v)
-	}
 	return _u
 }
 
@@ -1074,46 +494,10 @@ func (_u *SaleUpdateOne) SetMinimumAccountAgeHours(v int) *SaleUpdateOne {
 	return _u
 }
 
-// SetNillableMinimumAccountAgeHours sets the "minimum_account_age_hours" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillableMinimumAccountAgeHours(v *int) *SaleUpdateOne {
-	if v != nil {
-		_u.SetMinimumAccountAgeHours(*v)
-	}
-	return _u
-}
-
-// AddMinimumAccountAgeHours adds value to the "minimum_account_age_hours" field.
-func (_u *SaleUpdateOne) AddMinimumAccountAgeHours(v int) *SaleUpdateOne {
-	_u.mutation.AddMinimumAccountAgeHours(v)
-	return _u
-}
-
-// SetAccent sets the "accent" field.
-func (_u *SaleUpdateOne) SetAccent(v string) *SaleUpdateOne {
-	_u.mutation.SetAccent(v)
-	return _u
-}
-
-// SetNillableAccent sets the "accent" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillableAccent(v *string) *SaleUpdateOne {
-	if v != nil {
-		_u.SetAccent(*v)
-	}
-	return _u
-}
-
 // SetEpoch sets the "epoch" field.
 func (_u *SaleUpdateOne) SetEpoch(v int64) *SaleUpdateOne {
 	_u.mutation.ResetEpoch()
 	_u.mutation.SetEpoch(v)
-	return _u
-}
-
-// SetNillableEpoch sets the "epoch" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillableEpoch(v *int64) *SaleUpdateOne {
-	if v != nil {
-		_u.SetEpoch(*v)
-	}
 	return _u
 }
 
@@ -1130,79 +514,9 @@ func (_u *SaleUpdateOne) SetRevision(v int64) *SaleUpdateOne {
 	return _u
 }
 
-// SetNillableRevision sets the "revision" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillableRevision(v *int64) *SaleUpdateOne {
-	if v != nil {
-		_u.SetRevision(*v)
-	}
-	return _u
-}
-
 // AddRevision adds value to the "revision" field.
 func (_u *SaleUpdateOne) AddRevision(v int64) *SaleUpdateOne {
 	_u.mutation.AddRevision(v)
-	return _u
-}
-
-// SetCreatedBy sets the "created_by" field.
-func (_u *SaleUpdateOne) SetCreatedBy(v typedid.User) *SaleUpdateOne {
-	_u.mutation.SetCreatedBy(v)
-	return _u
-}
-
-// SetNillableCreatedBy sets the "created_by" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillableCreatedBy(v *typedid.User) *SaleUpdateOne {
-	if v != nil {
-		_u.SetCreatedBy(*v)
-	}
-	return _u
-}
-
-// ClearCreatedBy clears the value of the "created_by" field.
-func (_u *SaleUpdateOne) ClearCreatedBy() *SaleUpdateOne {
-	_u.mutation.ClearCreatedBy()
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *SaleUpdateOne) SetCreatedAt(v time.Time) *SaleUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillableCreatedAt(v *time.Time) *SaleUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
-// SetNotice sets the "notice" field.
-func (_u *SaleUpdateOne) SetNotice(v string) *SaleUpdateOne {
-	_u.mutation.SetNotice(v)
-	return _u
-}
-
-// SetNillableNotice sets the "notice" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillableNotice(v *string) *SaleUpdateOne {
-	if v != nil {
-		_u.SetNotice(*v)
-	}
-	return _u
-}
-
-// SetWasPublic sets the "was_public" field.
-func (_u *SaleUpdateOne) SetWasPublic(v bool) *SaleUpdateOne {
-	_u.mutation.SetWasPublic(v)
-	return _u
-}
-
-// SetNillableWasPublic sets the "was_public" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillableWasPublic(v *bool) *SaleUpdateOne {
-	if v != nil {
-		_u.SetWasPublic(*v)
-	}
 	return _u
 }
 
@@ -1212,45 +526,15 @@ func (_u *SaleUpdateOne) SetSettledAt(v time.Time) *SaleUpdateOne {
 	return _u
 }
 
-// SetNillableSettledAt sets the "settled_at" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillableSettledAt(v *time.Time) *SaleUpdateOne {
-	if v != nil {
-		_u.SetSettledAt(*v)
-	}
-	return _u
-}
-
-// ClearSettledAt clears the value of the "settled_at" field.
-func (_u *SaleUpdateOne) ClearSettledAt() *SaleUpdateOne {
-	_u.mutation.ClearSettledAt()
-	return _u
-}
-
 // SetCaptchaRequired sets the "captcha_required" field.
 func (_u *SaleUpdateOne) SetCaptchaRequired(v bool) *SaleUpdateOne {
 	_u.mutation.SetCaptchaRequired(v)
 	return _u
 }
 
-// SetNillableCaptchaRequired sets the "captcha_required" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillableCaptchaRequired(v *bool) *SaleUpdateOne {
-	if v != nil {
-		_u.SetCaptchaRequired(*v)
-	}
-	return _u
-}
-
 // SetCaptchaKinds sets the "captcha_kinds" field.
 func (_u *SaleUpdateOne) SetCaptchaKinds(v string) *SaleUpdateOne {
 	_u.mutation.SetCaptchaKinds(v)
-	return _u
-}
-
-// SetNillableCaptchaKinds sets the "captcha_kinds" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillableCaptchaKinds(v *string) *SaleUpdateOne {
-	if v != nil {
-		_u.SetCaptchaKinds(*v)
-	}
 	return _u
 }
 
@@ -1261,38 +545,10 @@ func (_u *SaleUpdateOne) SetPowMax(v int) *SaleUpdateOne {
 	return _u
 }
 
-// SetNillablePowMax sets the "pow_max" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillablePowMax(v *int) *SaleUpdateOne {
-	if v != nil {
-		_u.SetPowMax(*v)
-	}
-	return _u
-}
-
-// AddPowMax adds value to the "pow_max" field.
-func (_u *SaleUpdateOne) AddPowMax(v int) *SaleUpdateOne {
-	_u.mutation.AddPowMax(v)
-	return _u
-}
-
 // SetPermitPerMille sets the "permit_per_mille" field.
 func (_u *SaleUpdateOne) SetPermitPerMille(v int) *SaleUpdateOne {
 	_u.mutation.ResetPermitPerMille()
 	_u.mutation.SetPermitPerMille(v)
-	return _u
-}
-
-// SetNillablePermitPerMille sets the "permit_per_mille" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillablePermitPerMille(v *int) *SaleUpdateOne {
-	if v != nil {
-		_u.SetPermitPerMille(*v)
-	}
-	return _u
-}
-
-// AddPermitPerMille adds value to the "permit_per_mille" field.
-func (_u *SaleUpdateOne) AddPermitPerMille(v int) *SaleUpdateOne {
-	_u.mutation.AddPermitPerMille(v)
 	return _u
 }
 
@@ -1303,20 +559,6 @@ func (_u *SaleUpdateOne) SetInflowPerSecond(v int) *SaleUpdateOne {
 	return _u
 }
 
-// SetNillableInflowPerSecond sets the "inflow_per_second" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillableInflowPerSecond(v *int) *SaleUpdateOne {
-	if v != nil {
-		_u.SetInflowPerSecond(*v)
-	}
-	return _u
-}
-
-// AddInflowPerSecond adds value to the "inflow_per_second" field.
-func (_u *SaleUpdateOne) AddInflowPerSecond(v int) *SaleUpdateOne {
-	_u.mutation.AddInflowPerSecond(v)
-	return _u
-}
-
 // SetLimitBurst sets the "limit_burst" field.
 func (_u *SaleUpdateOne) SetLimitBurst(v int) *SaleUpdateOne {
 	_u.mutation.ResetLimitBurst()
@@ -1324,38 +566,10 @@ func (_u *SaleUpdateOne) SetLimitBurst(v int) *SaleUpdateOne {
 	return _u
 }
 
-// SetNillableLimitBurst sets the "limit_burst" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillableLimitBurst(v *int) *SaleUpdateOne {
-	if v != nil {
-		_u.SetLimitBurst(*v)
-	}
-	return _u
-}
-
-// AddLimitBurst adds value to the "limit_burst" field.
-func (_u *SaleUpdateOne) AddLimitBurst(v int) *SaleUpdateOne {
-	_u.mutation.AddLimitBurst(v)
-	return _u
-}
-
 // SetLimitPerSecond sets the "limit_per_second" field.
 func (_u *SaleUpdateOne) SetLimitPerSecond(v float64) *SaleUpdateOne {
 	_u.mutation.ResetLimitPerSecond()
 	_u.mutation.SetLimitPerSecond(v)
-	return _u
-}
-
-// SetNillableLimitPerSecond sets the "limit_per_second" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillableLimitPerSecond(v *float64) *SaleUpdateOne {
-	if v != nil {
-		_u.SetLimitPerSecond(*v)
-	}
-	return _u
-}
-
-// AddLimitPerSecond adds value to the "limit_per_second" field.
-func (_u *SaleUpdateOne) AddLimitPerSecond(v float64) *SaleUpdateOne {
-	_u.mutation.AddLimitPerSecond(v)
 	return _u
 }
 
@@ -1370,38 +584,15 @@ func (_u *SaleUpdateOne) Where(ps ...predicate.Sale) *SaleUpdateOne {
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *SaleUpdateOne) Select(field string, fields ...string) *SaleUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated Sale entity.
 func (_u *SaleUpdateOne) Save(ctx context.Context) (*Sale, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *SaleUpdateOne) SaveX(ctx context.Context) *Sale {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *SaleUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *SaleUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -1482,12 +673,6 @@ func (_u *SaleUpdateOne) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *SaleUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *SaleUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *SaleUpdateOne) sqlSave(ctx context.Context) (_node *Sale, err error) {

@@ -113,6 +113,3 @@ func (_m *SaleFigures) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// SaleFiguresSlice is a parsable slice of SaleFigures.
-type SaleFiguresSlice []*SaleFigures

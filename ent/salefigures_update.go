@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"seckill/ent/predicate"
 	"seckill/ent/salefigures"
-	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
@@ -29,34 +28,6 @@ func (_u *SaleFiguresUpdate) Where(ps ...predicate.SaleFigures) *SaleFiguresUpda
 	return _u
 }
 
-// SetFigures sets the "figures" field.
-func (_u *SaleFiguresUpdate) SetFigures(v string) *SaleFiguresUpdate {
-	_u.mutation.SetFigures(v)
-	return _u
-}
-
-// SetNillableFigures sets the "figures" field if the given value is not nil.
-func (_u *SaleFiguresUpdate) SetNillableFigures(v *string) *SaleFiguresUpdate {
-	if v != nil {
-		_u.SetFigures(*v)
-	}
-	return _u
-}
-
-// SetUpdatedAt sets the "updated_at" field.
-func (_u *SaleFiguresUpdate) SetUpdatedAt(v time.Time) *SaleFiguresUpdate {
-	_u.mutation.SetUpdatedAt(v)
-	return _u
-}
-
-// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
-func (_u *SaleFiguresUpdate) SetNillableUpdatedAt(v *time.Time) *SaleFiguresUpdate {
-	if v != nil {
-		_u.SetUpdatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the SaleFiguresMutation object of the builder.
 func (_u *SaleFiguresUpdate) Mutation() *SaleFiguresMutation {
 	return _u.mutation
@@ -67,32 +38,10 @@ func (_u *SaleFiguresUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *SaleFiguresUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *SaleFiguresUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *SaleFiguresUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *SaleFiguresUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *SaleFiguresUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *SaleFiguresUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -132,34 +81,6 @@ type SaleFiguresUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetFigures sets the "figures" field.
-func (_u *SaleFiguresUpdateOne) SetFigures(v string) *SaleFiguresUpdateOne {
-	_u.mutation.SetFigures(v)
-	return _u
-}
-
-// SetNillableFigures sets the "figures" field if the given value is not nil.
-func (_u *SaleFiguresUpdateOne) SetNillableFigures(v *string) *SaleFiguresUpdateOne {
-	if v != nil {
-		_u.SetFigures(*v)
-	}
-	return _u
-}
-
-// SetUpdatedAt sets the "updated_at" field.
-func (_u *SaleFiguresUpdateOne) SetUpdatedAt(v time.Time) *SaleFiguresUpdateOne {
-	_u.mutation.SetUpdatedAt(v)
-	return _u
-}
-
-// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
-func (_u *SaleFiguresUpdateOne) SetNillableUpdatedAt(v *time.Time) *SaleFiguresUpdateOne {
-	if v != nil {
-		_u.SetUpdatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the SaleFiguresMutation object of the builder.
 func (_u *SaleFiguresUpdateOne) Mutation() *SaleFiguresMutation {
 	return _u.mutation
@@ -171,44 +92,15 @@ func (_u *SaleFiguresUpdateOne) Where(ps ...predicate.SaleFigures) *SaleFiguresU
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *SaleFiguresUpdateOne) Select(field string, fields ...string) *SaleFiguresUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated SaleFigures entity.
 func (_u *SaleFiguresUpdateOne) Save(ctx context.Context) (*SaleFigures, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *SaleFiguresUpdateOne) SaveX(ctx context.Context) *SaleFigures {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *SaleFiguresUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *SaleFiguresUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *SaleFiguresUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *SaleFiguresUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *SaleFiguresUpdateOne) sqlSave(ctx context.Context) (_node *SaleFigures, err error) {

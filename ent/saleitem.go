@@ -269,6 +269,3 @@ func (_m *SaleItem) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// SaleItems is a parsable slice of SaleItem.
-type SaleItems []*SaleItem

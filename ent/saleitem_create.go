@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"seckill/ent/saleitem"
 	typedid "seckill/internal/platform/id"
-	"time"
 
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
@@ -57,14 +56,6 @@ func (_c *SaleItemCreate) SetPurchaseLimit(v int) *SaleItemCreate {
 	return _c
 }
 
-// SetNillablePurchaseLimit sets the "purchase_limit" field if the given value is not nil.
-func (_c *SaleItemCreate) SetNillablePurchaseLimit(v *int) *SaleItemCreate {
-	if v != nil {
-		_c.SetPurchaseLimit(*v)
-	}
-	return _c
-}
-
 // SetTotal sets the "total" field.
 func (_c *SaleItemCreate) SetTotal(v int) *SaleItemCreate {
 	_c.mutation.SetTotal(v)
@@ -80,90 +71,6 @@ func (_c *SaleItemCreate) SetAvailable(v int) *SaleItemCreate {
 // SetHeld sets the "held" field.
 func (_c *SaleItemCreate) SetHeld(v int) *SaleItemCreate {
 	_c.mutation.SetHeld(v)
-	return _c
-}
-
-// SetNillableHeld sets the "held" field if the given value is not nil.
-func (_c *SaleItemCreate) SetNillableHeld(v *int) *SaleItemCreate {
-	if v != nil {
-		_c.SetHeld(*v)
-	}
-	return _c
-}
-
-// SetSold sets the "sold" field.
-func (_c *SaleItemCreate) SetSold(v int) *SaleItemCreate {
-	_c.mutation.SetSold(v)
-	return _c
-}
-
-// SetNillableSold sets the "sold" field if the given value is not nil.
-func (_c *SaleItemCreate) SetNillableSold(v *int) *SaleItemCreate {
-	if v != nil {
-		_c.SetSold(*v)
-	}
-	return _c
-}
-
-// SetRevision sets the "revision" field.
-func (_c *SaleItemCreate) SetRevision(v int64) *SaleItemCreate {
-	_c.mutation.SetRevision(v)
-	return _c
-}
-
-// SetNillableRevision sets the "revision" field if the given value is not nil.
-func (_c *SaleItemCreate) SetNillableRevision(v *int64) *SaleItemCreate {
-	if v != nil {
-		_c.SetRevision(*v)
-	}
-	return _c
-}
-
-// SetGateRevision sets the "gate_revision" field.
-func (_c *SaleItemCreate) SetGateRevision(v int64) *SaleItemCreate {
-	_c.mutation.SetGateRevision(v)
-	return _c
-}
-
-// SetNillableGateRevision sets the "gate_revision" field if the given value is not nil.
-func (_c *SaleItemCreate) SetNillableGateRevision(v *int64) *SaleItemCreate {
-	if v != nil {
-		_c.SetGateRevision(*v)
-	}
-	return _c
-}
-
-// SetGateEpoch sets the "gate_epoch" field.
-func (_c *SaleItemCreate) SetGateEpoch(v int64) *SaleItemCreate {
-	_c.mutation.SetGateEpoch(v)
-	return _c
-}
-
-// SetNillableGateEpoch sets the "gate_epoch" field if the given value is not nil.
-func (_c *SaleItemCreate) SetNillableGateEpoch(v *int64) *SaleItemCreate {
-	if v != nil {
-		_c.SetGateEpoch(*v)
-	}
-	return _c
-}
-
-// SetDrawSeed sets the "draw_seed" field.
-func (_c *SaleItemCreate) SetDrawSeed(v []byte) *SaleItemCreate {
-	_c.mutation.SetDrawSeed(v)
-	return _c
-}
-
-// SetSoldOutAt sets the "sold_out_at" field.
-func (_c *SaleItemCreate) SetSoldOutAt(v time.Time) *SaleItemCreate {
-	_c.mutation.SetSoldOutAt(v)
-	return _c
-}
-
-// SetNillableSoldOutAt sets the "sold_out_at" field if the given value is not nil.
-func (_c *SaleItemCreate) SetNillableSoldOutAt(v *time.Time) *SaleItemCreate {
-	if v != nil {
-		_c.SetSoldOutAt(*v)
-	}
 	return _c
 }
 
@@ -184,26 +91,10 @@ func (_c *SaleItemCreate) Save(ctx context.Context) (*SaleItem, error) {
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *SaleItemCreate) SaveX(ctx context.Context) *SaleItem {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *SaleItemCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *SaleItemCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -457,24 +348,8 @@ func (_c *SaleItemCreateBulk) Save(ctx context.Context) ([]*SaleItem, error) {
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *SaleItemCreateBulk) SaveX(ctx context.Context) []*SaleItem {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *SaleItemCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *SaleItemCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

@@ -42,12 +42,6 @@ func (_q *SaleItemQuery) Limit(limit int) *SaleItemQuery {
 	return _q
 }
 
-// Offset to start from.
-func (_q *SaleItemQuery) Offset(offset int) *SaleItemQuery {
-	_q.ctx.Offset = &offset
-	return _q
-}
-
 // Unique configures the query builder to filter duplicate records on query.
 // By default, unique is set to true, and can be disabled using this method.
 func (_q *SaleItemQuery) Unique(unique bool) *SaleItemQuery {
@@ -74,15 +68,6 @@ func (_q *SaleItemQuery) First(ctx context.Context) (*SaleItem, error) {
 	return nodes[0], nil
 }
 
-// FirstX is like First, but panics if an error occurs.
-func (_q *SaleItemQuery) FirstX(ctx context.Context) *SaleItem {
-	node, err := _q.First(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return node
-}
-
 // FirstID returns the first SaleItem ID from the query.
 // Returns a *NotFoundError when no SaleItem ID was found.
 func (_q *SaleItemQuery) FirstID(ctx context.Context) (id typedid.Item, err error) {
@@ -95,15 +80,6 @@ func (_q *SaleItemQuery) FirstID(ctx context.Context) (id typedid.Item, err erro
 		return
 	}
 	return ids[0], nil
-}
-
-// FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *SaleItemQuery) FirstIDX(ctx context.Context) typedid.Item {
-	id, err := _q.FirstID(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return id
 }
 
 // Only returns a single SaleItem entity found by the query, ensuring it only returns one.
@@ -133,34 +109,6 @@ func (_q *SaleItemQuery) OnlyX(ctx context.Context) *SaleItem {
 	return node
 }
 
-// OnlyID is like Only, but returns the only SaleItem ID in the query.
-// Returns a *NotSingularError when more than one SaleItem ID is found.
-// Returns a *NotFoundError when no entities are found.
-func (_q *SaleItemQuery) OnlyID(ctx context.Context) (id typedid.Item, err error) {
-	var ids []typedid.Item
-	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
-		return
-	}
-	switch len(ids) {
-	case 1:
-		id = ids[0]
-	case 0:
-		err = &NotFoundError{saleitem.Label}
-	default:
-		err = &NotSingularError{saleitem.Label}
-	}
-	return
-}
-
-// OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *SaleItemQuery) OnlyIDX(ctx context.Context) typedid.Item {
-	id, err := _q.OnlyID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // All executes the query and returns a list of SaleItems.
 func (_q *SaleItemQuery) All(ctx context.Context) ([]*SaleItem, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryAll)
@@ -169,15 +117,6 @@ func (_q *SaleItemQuery) All(ctx context.Context) ([]*SaleItem, error) {
 	}
 	qr := querierAll[[]*SaleItem, *SaleItemQuery]()
 	return withInterceptors[[]*SaleItem](ctx, _q, qr, _q.inters)
-}
-
-// AllX is like All, but panics if an error occurs.
-func (_q *SaleItemQuery) AllX(ctx context.Context) []*SaleItem {
-	nodes, err := _q.All(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return nodes
 }
 
 // IDs executes the query and returns a list of SaleItem IDs.
@@ -192,15 +131,6 @@ func (_q *SaleItemQuery) IDs(ctx context.Context) (ids []typedid.Item, err error
 	return ids, nil
 }
 
-// IDsX is like IDs, but panics if an error occurs.
-func (_q *SaleItemQuery) IDsX(ctx context.Context) []typedid.Item {
-	ids, err := _q.IDs(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return ids
-}
-
 // Count returns the count of the given query.
 func (_q *SaleItemQuery) Count(ctx context.Context) (int, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryCount)
@@ -208,15 +138,6 @@ func (_q *SaleItemQuery) Count(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	return withInterceptors[int](ctx, _q, querierCount[*SaleItemQuery](), _q.inters)
-}
-
-// CountX is like Count, but panics if an error occurs.
-func (_q *SaleItemQuery) CountX(ctx context.Context) int {
-	count, err := _q.Count(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return count
 }
 
 // Exist returns true if the query has elements in the graph.
@@ -230,57 +151,6 @@ func (_q *SaleItemQuery) Exist(ctx context.Context) (bool, error) {
 	default:
 		return true, nil
 	}
-}
-
-// ExistX is like Exist, but panics if an error occurs.
-func (_q *SaleItemQuery) ExistX(ctx context.Context) bool {
-	exist, err := _q.Exist(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return exist
-}
-
-// Clone returns a duplicate of the SaleItemQuery builder, including all associated steps. It can be
-// used to prepare common query builders and use them differently after the clone is made.
-func (_q *SaleItemQuery) Clone() *SaleItemQuery {
-	if _q == nil {
-		return nil
-	}
-	return &SaleItemQuery{
-		config:     _q.config,
-		ctx:        _q.ctx.Clone(),
-		order:      append([]saleitem.OrderOption{}, _q.order...),
-		inters:     append([]Interceptor{}, _q.inters...),
-		predicates: append([]predicate.SaleItem{}, _q.predicates...),
-		// clone intermediate query.
-		sql:       _q.sql.Clone(),
-		path:      _q.path,
-		modifiers: append([]func(*sql.Selector){}, _q.modifiers...),
-	}
-}
-
-// GroupBy is used to group vertices by one or more fields/columns.
-// It is often used with aggregate functions, like: count, max, mean, min, sum.
-//
-// Example:
-//
-//	var v []struct {
-//		SaleID typedid.Sale `json:"sale_id,omitempty"`
-//		Count int `json:"count,omitempty"`
-//	}
-//
-//	client.SaleItem.Query().
-//		GroupBy(saleitem.FieldSaleID).
-//		Aggregate(ent.Count()).
-//		Scan(ctx, &v)
-func (_q *SaleItemQuery) GroupBy(field string, fields ...string) *SaleItemGroupBy {
-	_q.ctx.Fields = append([]string{field}, fields...)
-	grbuild := &SaleItemGroupBy{build: _q}
-	grbuild.flds = &_q.ctx.Fields
-	grbuild.label = saleitem.Label
-	grbuild.scan = grbuild.Scan
-	return grbuild
 }
 
 // Select allows the selection one or more fields/columns for the given query,
@@ -462,73 +332,6 @@ func (_q *SaleItemQuery) ForUpdate(opts ...sql.LockOption) *SaleItemQuery {
 	return _q
 }
 
-// ForShare behaves similarly to ForUpdate, except that it acquires a shared mode lock
-// on any rows that are read. Other sessions can read the rows, but cannot modify them
-// until your transaction commits.
-func (_q *SaleItemQuery) ForShare(opts ...sql.LockOption) *SaleItemQuery {
-	if _q.driver.Dialect() == dialect.Postgres {
-		_q.Unique(false)
-	}
-	_q.modifiers = append(_q.modifiers, func(s *sql.Selector) {
-		s.ForShare(opts...)
-	})
-	return _q
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_q *SaleItemQuery) Modify(modifiers ...func(s *sql.Selector)) *SaleItemSelect {
-	_q.modifiers = append(_q.modifiers, modifiers...)
-	return _q.Select()
-}
-
-// SaleItemGroupBy is the group-by builder for SaleItem entities.
-type SaleItemGroupBy struct {
-	selector
-	build *SaleItemQuery
-}
-
-// Aggregate adds the given aggregation functions to the group-by query.
-func (_g *SaleItemGroupBy) Aggregate(fns ...AggregateFunc) *SaleItemGroupBy {
-	_g.fns = append(_g.fns, fns...)
-	return _g
-}
-
-// Scan applies the selector query and scans the result into the given value.
-func (_g *SaleItemGroupBy) Scan(ctx context.Context, v any) error {
-	ctx = setContextOp(ctx, _g.build.ctx, ent.OpQueryGroupBy)
-	if err := _g.build.prepareQuery(ctx); err != nil {
-		return err
-	}
-	return scanWithInterceptors[*SaleItemQuery, *SaleItemGroupBy](ctx, _g.build, _g, _g.build.inters, v)
-}
-
-func (_g *SaleItemGroupBy) sqlScan(ctx context.Context, root *SaleItemQuery, v any) error {
-	selector := root.sqlQuery(ctx).Select()
-	aggregation := make([]string, 0, len(_g.fns))
-	for _, fn := range _g.fns {
-		aggregation = append(aggregation, fn(selector))
-	}
-	if len(selector.SelectedColumns()) == 0 {
-		columns := make([]string, 0, len(*_g.flds)+len(_g.fns))
-		for _, f := range *_g.flds {
-			columns = append(columns, selector.C(f))
-		}
-		columns = append(columns, aggregation...)
-		selector.Select(columns...)
-	}
-	selector.GroupBy(selector.Columns(*_g.flds...)...)
-	if err := selector.Err(); err != nil {
-		return err
-	}
-	rows := &sql.Rows{}
-	query, args := selector.Query()
-	if err := _g.build.driver.Query(ctx, query, args, rows); err != nil {
-		return err
-	}
-	defer rows.Close()
-	return sql.ScanSlice(rows, v)
-}
-
 // SaleItemSelect is the builder for selecting fields of SaleItem entities.
 type SaleItemSelect struct {
 	*SaleItemQuery
@@ -569,10 +372,4 @@ func (_s *SaleItemSelect) sqlScan(ctx context.Context, root *SaleItemQuery, v an
 	}
 	defer rows.Close()
 	return sql.ScanSlice(rows, v)
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_s *SaleItemSelect) Modify(modifiers ...func(s *sql.Selector)) *SaleItemSelect {
-	_s.modifiers = append(_s.modifiers, modifiers...)
-	return _s
 }

@@ -29,108 +29,9 @@ func (_u *SaleItemUpdate) Where(ps ...predicate.SaleItem) *SaleItemUpdate {
 	return _u
 }
 
-// SetPosition sets the "position" field.
-func (_u *SaleItemUpdate) SetPosition(v int) *SaleItemUpdate {
-	_u.mutation.ResetPosition()
-	_u.mutation.SetPosition(v)
-	return _u
-}
-
-// SetNillablePosition sets the "position" field if the given value is not nil.
-func (_u *SaleItemUpdate) SetNillablePosition(v *int) *SaleItemUpdate {
-	if v != nil {
-		_u.SetPosition(*v)
-	}
-	return _u
-}
-
-// AddPosition adds value to the "position" field.
-func (_u *SaleItemUpdate) AddPosition(v int) *SaleItemUpdate {
-	_u.mutation.AddPosition(v)
-	return _u
-}
-
-// SetPriceMinor sets the "price_minor" field.
-func (_u *SaleItemUpdate) SetPriceMinor(v int64) *SaleItemUpdate {
-	_u.mutation.ResetPriceMinor()
-	_u.mutation.SetPriceMinor(v)
-	return _u
-}
-
-// SetNillablePriceMinor sets the "price_minor" field if the given value is not nil.
-func (_u *SaleItemUpdate) SetNillablePriceMinor(v *int64) *SaleItemUpdate {
-	if v != nil {
-		_u.SetPriceMinor(*v)
-	}
-	return _u
-}
-
-// AddPriceMinor adds value to the "price_minor" field.
-func (_u *SaleItemUpdate) AddPriceMinor(v int64) *SaleItemUpdate {
-	_u.mutation.AddPriceMinor(v)
-	return _u
-}
-
-// SetPurchaseLimit sets the "purchase_limit" field.
-func (_u *SaleItemUpdate) SetPurchaseLimit(v int) *SaleItemUpdate {
-	_u.mutation.ResetPurchaseLimit()
-	_u.mutation.SetPurchaseLimit(v)
-	return _u
-}
-
-// SetNillablePurchaseLimit sets the "purchase_limit" field if the given value is not nil.
-func (_u *SaleItemUpdate) SetNillablePurchaseLimit(v *int) *SaleItemUpdate {
-	if v != nil {
-		_u.SetPurchaseLimit(*v)
-	}
-	return _u
-}
-
-// AddPurchaseLimit adds value to the "purchase_limit" field.
-func (_u *SaleItemUpdate) AddPurchaseLimit(v int) *SaleItemUpdate {
-	_u.mutation.AddPurchaseLimit(v)
-	return _u
-}
-
-// ClearPurchaseLimit clears the value of the "purchase_limit" field.
-func (_u *SaleItemUpdate) ClearPurchaseLimit() *SaleItemUpdate {
-	_u.mutation.ClearPurchaseLimit()
-	return _u
-}
-
-// SetTotal sets the "total" field.
-func (_u *SaleItemUpdate) SetTotal(v int) *SaleItemUpdate {
-	_u.mutation.ResetTotal()
-	_u.mutation.SetTotal(v)
-	return _u
-}
-
-// SetNillableTotal sets the "total" field if the given value is not nil.
-func (_u *SaleItemUpdate) SetNillableTotal(v *int) *SaleItemUpdate {
-	if v != nil {
-		_u.SetTotal(*v)
-	}
-	return _u
-}
-
 // AddTotal adds value to the "total" field.
 func (_u *SaleItemUpdate) AddTotal(v int) *SaleItemUpdate {
 	_u.mutation.AddTotal(v)
-	return _u
-}
-
-// SetAvailable sets the "available" field.
-func (_u *SaleItemUpdate) SetAvailable(v int) *SaleItemUpdate {
-	_u.mutation.ResetAvailable()
-	_u.mutation.SetAvailable(v)
-	return _u
-}
-
-// SetNillableAvailable sets the "available" field if the given value is not nil.
-func (_u *SaleItemUpdate) SetNillableAvailable(v *int) *SaleItemUpdate {
-	if v != nil {
-		_u.SetAvailable(*v)
-	}
 	return _u
 }
 
@@ -140,39 +41,9 @@ func (_u *SaleItemUpdate) AddAvailable(v int) *SaleItemUpdate {
 	return _u
 }
 
-// SetHeld sets the "held" field.
-func (_u *SaleItemUpdate) SetHeld(v int) *SaleItemUpdate {
-	_u.mutation.ResetHeld()
-	_u.mutation.SetHeld(v)
-	return _u
-}
-
-// SetNillableHeld sets the "held" field if the given value is not nil.
-func (_u *SaleItemUpdate) SetNillableHeld(v *int) *SaleItemUpdate {
-	if v != nil {
-		_u.SetHeld(*v)
-	}
-	return _u
-}
-
 // AddHeld adds value to the "held" field.
 func (_u *SaleItemUpdate) AddHeld(v int) *SaleItemUpdate {
 	_u.mutation.AddHeld(v)
-	return _u
-}
-
-// SetSold sets the "sold" field.
-func (_u *SaleItemUpdate) SetSold(v int) *SaleItemUpdate {
-	_u.mutation.ResetSold()
-	_u.mutation.SetSold(v)
-	return _u
-}
-
-// SetNillableSold sets the "sold" field if the given value is not nil.
-func (_u *SaleItemUpdate) SetNillableSold(v *int) *SaleItemUpdate {
-	if v != nil {
-		_u.SetSold(*v)
-	}
 	return _u
 }
 
@@ -189,14 +60,6 @@ func (_u *SaleItemUpdate) SetRevision(v int64) *SaleItemUpdate {
 	return _u
 }
 
-// SetNillableRevision sets the "revision" field if the given value is not nil.
-func (_u *SaleItemUpdate) SetNillableRevision(v *int64) *SaleItemUpdate {
-	if v != nil {
-		_u.SetRevision(*v)
-	}
-	return _u
-}
-
 // AddRevision adds value to the "revision" field.
 func (_u *SaleItemUpdate) AddRevision(v int64) *SaleItemUpdate {
 	_u.mutation.AddRevision(v)
@@ -210,20 +73,6 @@ func (_u *SaleItemUpdate) SetGateRevision(v int64) *SaleItemUpdate {
 	return _u
 }
 
-// SetNillableGateRevision sets the "gate_revision" field if the given value is not nil.
-func (_u *SaleItemUpdate) SetNillableGateRevision(v *int64) *SaleItemUpdate {
-	if v != nil {
-		_u.SetGateRevision(*v)
-	}
-	return _u
-}
-
-// AddGateRevision adds value to the "gate_revision" field.
-func (_u *SaleItemUpdate) AddGateRevision(v int64) *SaleItemUpdate {
-	_u.mutation.AddGateRevision(v)
-	return _u
-}
-
 // SetGateEpoch sets the "gate_epoch" field.
 func (_u *SaleItemUpdate) SetGateEpoch(v int64) *SaleItemUpdate {
 	_u.mutation.ResetGateEpoch()
@@ -231,37 +80,9 @@ func (_u *SaleItemUpdate) SetGateEpoch(v int64) *SaleItemUpdate {
 	return _u
 }
 
-// SetNillableGateEpoch sets the "gate_epoch" field if the given value is not nil.
-func (_u *SaleItemUpdate) SetNillableGateEpoch(v *int64) *SaleItemUpdate {
-	if v != nil {
-		_u.SetGateEpoch(*v)
-	}
-	return _u
-}
-
-// AddGateEpoch adds value to the "gate_epoch" field.
-func (_u *SaleItemUpdate) AddGateEpoch(v int64) *SaleItemUpdate {
-	_u.mutation.AddGateEpoch(v)
-	return _u
-}
-
 // SetSoldOutAt sets the "sold_out_at" field.
 func (_u *SaleItemUpdate) SetSoldOutAt(v time.Time) *SaleItemUpdate {
 	_u.mutation.SetSoldOutAt(v)
-	return _u
-}
-
-// SetNillableSoldOutAt sets the "sold_out_at" field if the given value is not nil.
-func (_u *SaleItemUpdate) SetNillableSoldOutAt(v *time.Time) *SaleItemUpdate {
-	if v != nil {
-		_u.SetSoldOutAt(*v)
-	}
-	return _u
-}
-
-// ClearSoldOutAt clears the value of the "sold_out_at" field.
-func (_u *SaleItemUpdate) ClearSoldOutAt() *SaleItemUpdate {
-	_u.mutation.ClearSoldOutAt()
 	return _u
 }
 
@@ -275,26 +96,10 @@ func (_u *SaleItemUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *SaleItemUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *SaleItemUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *SaleItemUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -315,12 +120,6 @@ func (_u *SaleItemUpdate) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *SaleItemUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *SaleItemUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *SaleItemUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -429,48 +228,6 @@ type SaleItemUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetPosition sets the "position" field.
-func (_u *SaleItemUpdateOne) SetPosition(v int) *SaleItemUpdateOne {
-	_u.mutation.ResetPosition()
-	_u.mutation.SetPosition(v)
-	return _u
-}
-
-// SetNillablePosition sets the "position" field if the given value is not nil.
-func (_u *SaleItemUpdateOne) SetNillablePosition(v *int) *SaleItemUpdateOne {
-	if v != nil {
-		_u.SetPosition(*v)
-	}
-	return _u
-}
-
-// AddPosition adds value to the "position" field.
-func (_u *SaleItemUpdateOne) AddPosition(v int) *SaleItemUpdateOne {
-	_u.mutation.AddPosition(v)
-	return _u
-}
-
-// SetPriceMinor sets the "price_minor" field.
-func (_u *SaleItemUpdateOne) SetPriceMinor(v int64) *SaleItemUpdateOne {
-	_u.mutation.ResetPriceMinor()
-	_u.mutation.SetPriceMinor(v)
-	return _u
-}
-
-// SetNillablePriceMinor sets the "price_minor" field if the given value is not nil.
-func (_u *SaleItemUpdateOne) SetNillablePriceMinor(v *int64) *SaleItemUpdateOne {
-	if v != nil {
-		_u.SetPriceMinor(*v)
-	}
-	return _u
-}
-
-// AddPriceMinor adds value to the "price_minor" field.
-func (_u *SaleItemUpdateOne) AddPriceMinor(v int64) *SaleItemUpdateOne {
-	_u.mutation.AddPriceMinor(v)
-	return _u
-}
-
 // SetPurchaseLimit sets the "purchase_limit" field.
 func (_u *SaleItemUpdateOne) SetPurchaseLimit(v int) *SaleItemUpdateOne {
 	_u.mutation.ResetPurchaseLimit()
@@ -478,38 +235,10 @@ func (_u *SaleItemUpdateOne) SetPurchaseLimit(v int) *SaleItemUpdateOne {
 	return _u
 }
 
-// SetNillablePurchaseLimit sets the "purchase_limit" field if the given value is not nil.
-func (_u *SaleItemUpdateOne) SetNillablePurchaseLimit(v *int) *SaleItemUpdateOne {
-	if v != nil {
-		_u.SetPurchaseLimit(*v)
-	}
-	return _u
-}
-
-// AddPurchaseLimit adds value to the "purchase_limit" field.
-func (_u *SaleItemUpdateOne) AddPurchaseLimit(v int) *SaleItemUpdateOne {
-	_u.mutation.AddPurchaseLimit(v)
-	return _u
-}
-
-// ClearPurchaseLimit clears the value of the "purchase_limit" field.
-func (_u *SaleItemUpdateOne) ClearPurchaseLimit() *SaleItemUpdateOne {
-	_u.mutation.ClearPurchaseLimit()
-	return _u
-}
-
 // SetTotal sets the "total" field.
 func (_u *SaleItemUpdateOne) SetTotal(v int) *SaleItemUpdateOne {
 	_u.mutation.ResetTotal()
 	_u.mutation.SetTotal(v)
-	return _u
-}
-
-// SetNillableTotal sets the "total" field if the given value is not nil.
-func (_u *SaleItemUpdateOne) SetNillableTotal(v *int) *SaleItemUpdateOne {
-	if v != nil {
-		_u.SetTotal(*v)
-	}
 	return _u
 }
 
@@ -526,14 +255,6 @@ func (_u *SaleItemUpdateOne) SetAvailable(v int) *SaleItemUpdateOne {
 	return _u
 }
 
-// SetNillableAvailable sets the "available" field if the given value is not nil.
-func (_u *SaleItemUpdateOne) SetNillableAvailable(v *int) *SaleItemUpdateOne {
-	if v != nil {
-		_u.SetAvailable(*v)
-	}
-	return _u
-}
-
 // AddAvailable adds value to the "available" field.
 func (_u *SaleItemUpdateOne) AddAvailable(v int) *SaleItemUpdateOne {
 	_u.mutation.AddAvailable(v)
@@ -544,14 +265,6 @@ func (_u *SaleItemUpdateOne) AddAvailable(v int) *SaleItemUpdateOne {
 func (_u *SaleItemUpdateOne) SetHeld(v int) *SaleItemUpdateOne {
 	_u.mutation.ResetHeld()
 	_u.mutation.SetHeld(v)
-	return _u
-}
-
-// SetNillableHeld sets the "held" field if the given value is not nil.
-func (_u *SaleItemUpdateOne) SetNillableHeld(v *int) *SaleItemUpdateOne {
-	if v != nil {
-		_u.SetHeld(*v)
-	}
 	return _u
 }
 
@@ -568,38 +281,9 @@ func (_u *SaleItemUpdateOne) SetSold(v int) *SaleItemUpdateOne {
 	return _u
 }
 
-// SetNillableSold sets the "sold" field if the given value is not nil.
-func (_u *SaleItemUpdateOne) SetNillableSold(v *int) *SaleItemUpdateOne {
-	if v != nil {
-		_u.SetSold(*v)
-	}
-	return _u
-}
-
 // AddSold adds value to the "sold" field.
 func (_u *SaleItemUpdateOne) AddSold(v int) *SaleItemUpdateOne {
 	_u.mutation.AddSold(v)
-	return _u
-}
-
-// SetRevision sets the "revision" field.
-func (_u *SaleItemUpdateOne) SetRevision(v int64) *SaleItemUpdateOne {
-	_u.mutation.ResetRevision()
-	_u.mutation.SetRevision(v)
-	return _u
-}
-
-// SetNillableRevision sets the "revision" field if the given value is not nil.
-func (_u *SaleItemUpdateOne) SetNillableRevision(v *int64) *SaleItemUpdateOne {
-	if v != nil {
-		_u.SetRevision(*v)
-	}
-	return _u
-}
-
-// AddRevision adds value to the "revision" field.
-func (_u *SaleItemUpdateOne) AddRevision(v int64) *SaleItemUpdateOne {
-	_u.mutation.AddRevision(v)
 	return _u
 }
 
@@ -610,58 +294,10 @@ func (_u *SaleItemUpdateOne) SetGateRevision(v int64) *SaleItemUpdateOne {
 	return _u
 }
 
-// SetNillableGateRevision sets the "gate_revision" field if the given value is not nil.
-func (_u *SaleItemUpdateOne) SetNillableGateRevision(v *int64) *SaleItemUpdateOne {
-	if v != nil {
-		_u.SetGateRevision(*v)
-	}
-	return _u
-}
-
-// AddGateRevision adds value to the "gate_revision" field.
-func (_u *SaleItemUpdateOne) AddGateRevision(v int64) *SaleItemUpdateOne {
-	_u.mutation.AddGateRevision(v)
-	return _u
-}
-
 // SetGateEpoch sets the "gate_epoch" field.
 func (_u *SaleItemUpdateOne) SetGateEpoch(v int64) *SaleItemUpdateOne {
 	_u.mutation.ResetGateEpoch()
 	_u.mutation.SetGateEpoch(v)
-	return _u
-}
-
-// SetNillableGateEpoch sets the "gate_epoch" field if the given value is not nil.
-func (_u *SaleItemUpdateOne) SetNillableGateEpoch(v *int64) *SaleItemUpdateOne {
-	if v != nil {
-		_u.SetGateEpoch(*v)
-	}
-	return _u
-}
-
-// AddGateEpoch adds value to the "gate_epoch" field.
-func (_u *SaleItemUpdateOne) AddGateEpoch(v int64) *SaleItemUpdateOne {
-	_u.mutation.AddGateEpoch(v)
-	return _u
-}
-
-// SetSoldOutAt sets the "sold_out_at" field.
-func (_u *SaleItemUpdateOne) SetSoldOutAt(v time.Time) *SaleItemUpdateOne {
-	_u.mutation.SetSoldOutAt(v)
-	return _u
-}
-
-// SetNillableSoldOutAt sets the "sold_out_at" field if the given value is not nil.
-func (_u *SaleItemUpdateOne) SetNillableSoldOutAt(v *time.Time) *SaleItemUpdateOne {
-	if v != nil {
-		_u.SetSoldOutAt(*v)
-	}
-	return _u
-}
-
-// ClearSoldOutAt clears the value of the "sold_out_at" field.
-func (_u *SaleItemUpdateOne) ClearSoldOutAt() *SaleItemUpdateOne {
-	_u.mutation.ClearSoldOutAt()
 	return _u
 }
 
@@ -676,38 +312,15 @@ func (_u *SaleItemUpdateOne) Where(ps ...predicate.SaleItem) *SaleItemUpdateOne 
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *SaleItemUpdateOne) Select(field string, fields ...string) *SaleItemUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated SaleItem entity.
 func (_u *SaleItemUpdateOne) Save(ctx context.Context) (*SaleItem, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *SaleItemUpdateOne) SaveX(ctx context.Context) *SaleItem {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *SaleItemUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *SaleItemUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -728,12 +341,6 @@ func (_u *SaleItemUpdateOne) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *SaleItemUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *SaleItemUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *SaleItemUpdateOne) sqlSave(ctx context.Context) (_node *SaleItem, err error) {

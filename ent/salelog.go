@@ -200,6 +200,3 @@ func (_m *SaleLog) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// SaleLogs is a parsable slice of SaleLog.
-type SaleLogs []*SaleLog

@@ -34,14 +34,6 @@ func (_c *SaleLogCreate) SetActorID(v typedid.User) *SaleLogCreate {
 	return _c
 }
 
-// SetNillableActorID sets the "actor_id" field if the given value is not nil.
-func (_c *SaleLogCreate) SetNillableActorID(v *typedid.User) *SaleLogCreate {
-	if v != nil {
-		_c.SetActorID(*v)
-	}
-	return _c
-}
-
 // SetAct sets the "act" field.
 func (_c *SaleLogCreate) SetAct(v string) *SaleLogCreate {
 	_c.mutation.SetAct(v)
@@ -72,25 +64,9 @@ func (_c *SaleLogCreate) SetNote(v string) *SaleLogCreate {
 	return _c
 }
 
-// SetNillableNote sets the "note" field if the given value is not nil.
-func (_c *SaleLogCreate) SetNillableNote(v *string) *SaleLogCreate {
-	if v != nil {
-		_c.SetNote(*v)
-	}
-	return _c
-}
-
 // SetDetails sets the "details" field.
 func (_c *SaleLogCreate) SetDetails(v string) *SaleLogCreate {
 	_c.mutation.SetDetails(v)
-	return _c
-}
-
-// SetNillableDetails sets the "details" field if the given value is not nil.
-func (_c *SaleLogCreate) SetNillableDetails(v *string) *SaleLogCreate {
-	if v != nil {
-		_c.SetDetails(*v)
-	}
 	return _c
 }
 
@@ -117,26 +93,10 @@ func (_c *SaleLogCreate) Save(ctx context.Context) (*SaleLog, error) {
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *SaleLogCreate) SaveX(ctx context.Context) *SaleLog {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *SaleLogCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *SaleLogCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -333,24 +293,8 @@ func (_c *SaleLogCreateBulk) Save(ctx context.Context) ([]*SaleLog, error) {
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *SaleLogCreateBulk) SaveX(ctx context.Context) []*SaleLog {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *SaleLogCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *SaleLogCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

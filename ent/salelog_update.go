@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"seckill/ent/predicate"
 	"seckill/ent/salelog"
-	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
@@ -29,20 +28,6 @@ func (_u *SaleLogUpdate) Where(ps ...predicate.SaleLog) *SaleLogUpdate {
 	return _u
 }
 
-// SetCreatedAt sets the "created_at" field.
-func (_u *SaleLogUpdate) SetCreatedAt(v time.Time) *SaleLogUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *SaleLogUpdate) SetNillableCreatedAt(v *time.Time) *SaleLogUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the SaleLogMutation object of the builder.
 func (_u *SaleLogUpdate) Mutation() *SaleLogMutation {
 	return _u.mutation
@@ -53,32 +38,10 @@ func (_u *SaleLogUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *SaleLogUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *SaleLogUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *SaleLogUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *SaleLogUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *SaleLogUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *SaleLogUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -118,20 +81,6 @@ type SaleLogUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetCreatedAt sets the "created_at" field.
-func (_u *SaleLogUpdateOne) SetCreatedAt(v time.Time) *SaleLogUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *SaleLogUpdateOne) SetNillableCreatedAt(v *time.Time) *SaleLogUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the SaleLogMutation object of the builder.
 func (_u *SaleLogUpdateOne) Mutation() *SaleLogMutation {
 	return _u.mutation
@@ -143,44 +92,15 @@ func (_u *SaleLogUpdateOne) Where(ps ...predicate.SaleLog) *SaleLogUpdateOne {
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *SaleLogUpdateOne) Select(field string, fields ...string) *SaleLogUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated SaleLog entity.
 func (_u *SaleLogUpdateOne) Save(ctx context.Context) (*SaleLog, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *SaleLogUpdateOne) SaveX(ctx context.Context) *SaleLog {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *SaleLogUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *SaleLogUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *SaleLogUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *SaleLogUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *SaleLogUpdateOne) sqlSave(ctx context.Context) (_node *SaleLog, err error) {

@@ -141,6 +141,3 @@ func (_m *SaleReminder) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// SaleReminders is a parsable slice of SaleReminder.
-type SaleReminders []*SaleReminder

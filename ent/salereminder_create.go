@@ -34,20 +34,6 @@ func (_c *SaleReminderCreate) SetSaleID(v typedid.Sale) *SaleReminderCreate {
 	return _c
 }
 
-// SetSentFor sets the "sent_for" field.
-func (_c *SaleReminderCreate) SetSentFor(v time.Time) *SaleReminderCreate {
-	_c.mutation.SetSentFor(v)
-	return _c
-}
-
-// SetNillableSentFor sets the "sent_for" field if the given value is not nil.
-func (_c *SaleReminderCreate) SetNillableSentFor(v *time.Time) *SaleReminderCreate {
-	if v != nil {
-		_c.SetSentFor(*v)
-	}
-	return _c
-}
-
 // SetCreatedAt sets the "created_at" field.
 func (_c *SaleReminderCreate) SetCreatedAt(v time.Time) *SaleReminderCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -70,26 +56,10 @@ func (_c *SaleReminderCreate) Save(ctx context.Context) (*SaleReminder, error) {
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *SaleReminderCreate) SaveX(ctx context.Context) *SaleReminder {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *SaleReminderCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *SaleReminderCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -218,24 +188,8 @@ func (_c *SaleReminderCreateBulk) Save(ctx context.Context) ([]*SaleReminder, er
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *SaleReminderCreateBulk) SaveX(ctx context.Context) []*SaleReminder {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *SaleReminderCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *SaleReminderCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

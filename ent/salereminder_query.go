@@ -42,12 +42,6 @@ func (_q *SaleReminderQuery) Limit(limit int) *SaleReminderQuery {
 	return _q
 }
 
-// Offset to start from.
-func (_q *SaleReminderQuery) Offset(offset int) *SaleReminderQuery {
-	_q.ctx.Offset = &offset
-	return _q
-}
-
 // Unique configures the query builder to filter duplicate records on query.
 // By default, unique is set to true, and can be disabled using this method.
 func (_q *SaleReminderQuery) Unique(unique bool) *SaleReminderQuery {
@@ -74,15 +68,6 @@ func (_q *SaleReminderQuery) First(ctx context.Context) (*SaleReminder, error) {
 	return nodes[0], nil
 }
 
-// FirstX is like First, but panics if an error occurs.
-func (_q *SaleReminderQuery) FirstX(ctx context.Context) *SaleReminder {
-	node, err := _q.First(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return node
-}
-
 // FirstID returns the first SaleReminder ID from the query.
 // Returns a *NotFoundError when no SaleReminder ID was found.
 func (_q *SaleReminderQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
@@ -95,15 +80,6 @@ func (_q *SaleReminderQuery) FirstID(ctx context.Context) (id uuid.UUID, err err
 		return
 	}
 	return ids[0], nil
-}
-
-// FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *SaleReminderQuery) FirstIDX(ctx context.Context) uuid.UUID {
-	id, err := _q.FirstID(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return id
 }
 
 // Only returns a single SaleReminder entity found by the query, ensuring it only returns one.
@@ -124,43 +100,6 @@ func (_q *SaleReminderQuery) Only(ctx context.Context) (*SaleReminder, error) {
 	}
 }
 
-// OnlyX is like Only, but panics if an error occurs.
-func (_q *SaleReminderQuery) OnlyX(ctx context.Context) *SaleReminder {
-	node, err := _q.Only(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
-}
-
-// OnlyID is like Only, but returns the only SaleReminder ID in the query.
-// Returns a *NotSingularError when more than one SaleReminder ID is found.
-// Returns a *NotFoundError when no entities are found.
-func (_q *SaleReminderQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
-	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
-		return
-	}
-	switch len(ids) {
-	case 1:
-		id = ids[0]
-	case 0:
-		err = &NotFoundError{salereminder.Label}
-	default:
-		err = &NotSingularError{salereminder.Label}
-	}
-	return
-}
-
-// OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *SaleReminderQuery) OnlyIDX(ctx context.Context) uuid.UUID {
-	id, err := _q.OnlyID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // All executes the query and returns a list of SaleReminders.
 func (_q *SaleReminderQuery) All(ctx context.Context) ([]*SaleReminder, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryAll)
@@ -169,15 +108,6 @@ func (_q *SaleReminderQuery) All(ctx context.Context) ([]*SaleReminder, error) {
 	}
 	qr := querierAll[[]*SaleReminder, *SaleReminderQuery]()
 	return withInterceptors[[]*SaleReminder](ctx, _q, qr, _q.inters)
-}
-
-// AllX is like All, but panics if an error occurs.
-func (_q *SaleReminderQuery) AllX(ctx context.Context) []*SaleReminder {
-	nodes, err := _q.All(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return nodes
 }
 
 // IDs executes the query and returns a list of SaleReminder IDs.
@@ -192,15 +122,6 @@ func (_q *SaleReminderQuery) IDs(ctx context.Context) (ids []uuid.UUID, err erro
 	return ids, nil
 }
 
-// IDsX is like IDs, but panics if an error occurs.
-func (_q *SaleReminderQuery) IDsX(ctx context.Context) []uuid.UUID {
-	ids, err := _q.IDs(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return ids
-}
-
 // Count returns the count of the given query.
 func (_q *SaleReminderQuery) Count(ctx context.Context) (int, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryCount)
@@ -208,15 +129,6 @@ func (_q *SaleReminderQuery) Count(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	return withInterceptors[int](ctx, _q, querierCount[*SaleReminderQuery](), _q.inters)
-}
-
-// CountX is like Count, but panics if an error occurs.
-func (_q *SaleReminderQuery) CountX(ctx context.Context) int {
-	count, err := _q.Count(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return count
 }
 
 // Exist returns true if the query has elements in the graph.
@@ -230,57 +142,6 @@ func (_q *SaleReminderQuery) Exist(ctx context.Context) (bool, error) {
 	default:
 		return true, nil
 	}
-}
-
-// ExistX is like Exist, but panics if an error occurs.
-func (_q *SaleReminderQuery) ExistX(ctx context.Context) bool {
-	exist, err := _q.Exist(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return exist
-}
-
-// Clone returns a duplicate of the SaleReminderQuery builder, including all associated steps. It can be
-// used to prepare common query builders and use them differently after the clone is made.
-func (_q *SaleReminderQuery) Clone() *SaleReminderQuery {
-	if _q == nil {
-		return nil
-	}
-	return &SaleReminderQuery{
-		config:     _q.config,
-		ctx:        _q.ctx.Clone(),
-		order:      append([]salereminder.OrderOption{}, _q.order...),
-		inters:     append([]Interceptor{}, _q.inters...),
-		predicates: append([]predicate.SaleReminder{}, _q.predicates...),
-		// clone intermediate query.
-		sql:       _q.sql.Clone(),
-		path:      _q.path,
-		modifiers: append([]func(*sql.Selector){}, _q.modifiers...),
-	}
-}
-
-// GroupBy is used to group vertices by one or more fields/columns.
-// It is often used with aggregate functions, like: count, max, mean, min, sum.
-//
-// Example:
-//
-//	var v []struct {
-//		UserID typedid.User `json:"user_id,omitempty"`
-//		Count int `json:"count,omitempty"`
-//	}
-//
-//	client.SaleReminder.Query().
-//		GroupBy(salereminder.FieldUserID).
-//		Aggregate(ent.Count()).
-//		Scan(ctx, &v)
-func (_q *SaleReminderQuery) GroupBy(field string, fields ...string) *SaleReminderGroupBy {
-	_q.ctx.Fields = append([]string{field}, fields...)
-	grbuild := &SaleReminderGroupBy{build: _q}
-	grbuild.flds = &_q.ctx.Fields
-	grbuild.label = salereminder.Label
-	grbuild.scan = grbuild.Scan
-	return grbuild
 }
 
 // Select allows the selection one or more fields/columns for the given query,
@@ -462,73 +323,6 @@ func (_q *SaleReminderQuery) ForUpdate(opts ...sql.LockOption) *SaleReminderQuer
 	return _q
 }
 
-// ForShare behaves similarly to ForUpdate, except that it acquires a shared mode lock
-// on any rows that are read. Other sessions can read the rows, but cannot modify them
-// until your transaction commits.
-func (_q *SaleReminderQuery) ForShare(opts ...sql.LockOption) *SaleReminderQuery {
-	if _q.driver.Dialect() == dialect.Postgres {
-		_q.Unique(false)
-	}
-	_q.modifiers = append(_q.modifiers, func(s *sql.Selector) {
-		s.ForShare(opts...)
-	})
-	return _q
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_q *SaleReminderQuery) Modify(modifiers ...func(s *sql.Selector)) *SaleReminderSelect {
-	_q.modifiers = append(_q.modifiers, modifiers...)
-	return _q.Select()
-}
-
-// SaleReminderGroupBy is the group-by builder for SaleReminder entities.
-type SaleReminderGroupBy struct {
-	selector
-	build *SaleReminderQuery
-}
-
-// Aggregate adds the given aggregation functions to the group-by query.
-func (_g *SaleReminderGroupBy) Aggregate(fns ...AggregateFunc) *SaleReminderGroupBy {
-	_g.fns = append(_g.fns, fns...)
-	return _g
-}
-
-// Scan applies the selector query and scans the result into the given value.
-func (_g *SaleReminderGroupBy) Scan(ctx context.Context, v any) error {
-	ctx = setContextOp(ctx, _g.build.ctx, ent.OpQueryGroupBy)
-	if err := _g.build.prepareQuery(ctx); err != nil {
-		return err
-	}
-	return scanWithInterceptors[*SaleReminderQuery, *SaleReminderGroupBy](ctx, _g.build, _g, _g.build.inters, v)
-}
-
-func (_g *SaleReminderGroupBy) sqlScan(ctx context.Context, root *SaleReminderQuery, v any) error {
-	selector := root.sqlQuery(ctx).Select()
-	aggregation := make([]string, 0, len(_g.fns))
-	for _, fn := range _g.fns {
-		aggregation = append(aggregation, fn(selector))
-	}
-	if len(selector.SelectedColumns()) == 0 {
-		columns := make([]string, 0, len(*_g.flds)+len(_g.fns))
-		for _, f := range *_g.flds {
-			columns = append(columns, selector.C(f))
-		}
-		columns = append(columns, aggregation...)
-		selector.Select(columns...)
-	}
-	selector.GroupBy(selector.Columns(*_g.flds...)...)
-	if err := selector.Err(); err != nil {
-		return err
-	}
-	rows := &sql.Rows{}
-	query, args := selector.Query()
-	if err := _g.build.driver.Query(ctx, query, args, rows); err != nil {
-		return err
-	}
-	defer rows.Close()
-	return sql.ScanSlice(rows, v)
-}
-
 // SaleReminderSelect is the builder for selecting fields of SaleReminder entities.
 type SaleReminderSelect struct {
 	*SaleReminderQuery
@@ -569,10 +363,4 @@ func (_s *SaleReminderSelect) sqlScan(ctx context.Context, root *SaleReminderQue
 	}
 	defer rows.Close()
 	return sql.ScanSlice(rows, v)
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_s *SaleReminderSelect) Modify(modifiers ...func(s *sql.Selector)) *SaleReminderSelect {
-	_s.modifiers = append(_s.modifiers, modifiers...)
-	return _s
 }

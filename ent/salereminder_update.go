@@ -35,34 +35,6 @@ func (_u *SaleReminderUpdate) SetSentFor(v time.Time) *SaleReminderUpdate {
 	return _u
 }
 
-// SetNillableSentFor sets the "sent_for" field if the given value is not nil.
-func (_u *SaleReminderUpdate) SetNillableSentFor(v *time.Time) *SaleReminderUpdate {
-	if v != nil {
-		_u.SetSentFor(*v)
-	}
-	return _u
-}
-
-// ClearSentFor clears the value of the "sent_for" field.
-func (_u *SaleReminderUpdate) ClearSentFor() *SaleReminderUpdate {
-	_u.mutation.ClearSentFor()
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *SaleReminderUpdate) SetCreatedAt(v time.Time) *SaleReminderUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *SaleReminderUpdate) SetNillableCreatedAt(v *time.Time) *SaleReminderUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the SaleReminderMutation object of the builder.
 func (_u *SaleReminderUpdate) Mutation() *SaleReminderMutation {
 	return _u.mutation
@@ -73,32 +45,10 @@ func (_u *SaleReminderUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *SaleReminderUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *SaleReminderUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *SaleReminderUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *SaleReminderUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *SaleReminderUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *SaleReminderUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -141,40 +91,6 @@ type SaleReminderUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetSentFor sets the "sent_for" field.
-func (_u *SaleReminderUpdateOne) SetSentFor(v time.Time) *SaleReminderUpdateOne {
-	_u.mutation.SetSentFor(v)
-	return _u
-}
-
-// SetNillableSentFor sets the "sent_for" field if the given value is not nil.
-func (_u *SaleReminderUpdateOne) SetNillableSentFor(v *time.Time) *SaleReminderUpdateOne {
-	if v != nil {
-		_u.SetSentFor(*v)
-	}
-	return _u
-}
-
-// ClearSentFor clears the value of the "sent_for" field.
-func (_u *SaleReminderUpdateOne) ClearSentFor() *SaleReminderUpdateOne {
-	_u.mutation.ClearSentFor()
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *SaleReminderUpdateOne) SetCreatedAt(v time.Time) *SaleReminderUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *SaleReminderUpdateOne) SetNillableCreatedAt(v *time.Time) *SaleReminderUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the SaleReminderMutation object of the builder.
 func (_u *SaleReminderUpdateOne) Mutation() *SaleReminderMutation {
 	return _u.mutation
@@ -186,44 +102,15 @@ func (_u *SaleReminderUpdateOne) Where(ps ...predicate.SaleReminder) *SaleRemind
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *SaleReminderUpdateOne) Select(field string, fields ...string) *SaleReminderUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated SaleReminder entity.
 func (_u *SaleReminderUpdateOne) Save(ctx context.Context) (*SaleReminder, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *SaleReminderUpdateOne) SaveX(ctx context.Context) *SaleReminder {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *SaleReminderUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *SaleReminderUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *SaleReminderUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *SaleReminderUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *SaleReminderUpdateOne) sqlSave(ctx context.Context) (_node *SaleReminder, err error) {

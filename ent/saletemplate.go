@@ -137,6 +137,3 @@ func (_m *SaleTemplate) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// SaleTemplates is a parsable slice of SaleTemplate.
-type SaleTemplates []*SaleTemplate

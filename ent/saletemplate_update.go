@@ -30,59 +30,9 @@ func (_u *SaleTemplateUpdate) Where(ps ...predicate.SaleTemplate) *SaleTemplateU
 	return _u
 }
 
-// SetName sets the "name" field.
-func (_u *SaleTemplateUpdate) SetName(v string) *SaleTemplateUpdate {
-	_u.mutation.SetName(v)
-	return _u
-}
-
-// SetNillableName sets the "name" field if the given value is not nil.
-func (_u *SaleTemplateUpdate) SetNillableName(v *string) *SaleTemplateUpdate {
-	if v != nil {
-		_u.SetName(*v)
-	}
-	return _u
-}
-
 // SetContent sets the "content" field.
 func (_u *SaleTemplateUpdate) SetContent(v string) *SaleTemplateUpdate {
 	_u.mutation.SetContent(v)
-	return _u
-}
-
-// SetNillableContent sets the "content" field if the given value is not nil.
-func (_u *SaleTemplateUpdate) SetNillableContent(v *string) *SaleTemplateUpdate {
-	if v != nil {
-		_u.SetContent(*v)
-	}
-	return _u
-}
-
-// SetSavedBy sets the "saved_by" field.
-func (_u *SaleTemplateUpdate) SetSavedBy(v typedid.User) *SaleTemplateUpdate {
-	_u.mutation.SetSavedBy(v)
-	return _u
-}
-
-// SetNillableSavedBy sets the "saved_by" field if the given value is not nil.
-func (_u *SaleTemplateUpdate) SetNillableSavedBy(v *typedid.User) *SaleTemplateUpdate {
-	if v != nil {
-		_u.SetSavedBy(*v)
-	}
-	return _u
-}
-
-// SetSavedAt sets the "saved_at" field.
-func (_u *SaleTemplateUpdate) SetSavedAt(v time.Time) *SaleTemplateUpdate {
-	_u.mutation.SetSavedAt(v)
-	return _u
-}
-
-// SetNillableSavedAt sets the "saved_at" field if the given value is not nil.
-func (_u *SaleTemplateUpdate) SetNillableSavedAt(v *time.Time) *SaleTemplateUpdate {
-	if v != nil {
-		_u.SetSavedAt(*v)
-	}
 	return _u
 }
 
@@ -96,26 +46,10 @@ func (_u *SaleTemplateUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *SaleTemplateUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *SaleTemplateUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *SaleTemplateUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -126,12 +60,6 @@ func (_u *SaleTemplateUpdate) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *SaleTemplateUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *SaleTemplateUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *SaleTemplateUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -180,31 +108,9 @@ type SaleTemplateUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetName sets the "name" field.
-func (_u *SaleTemplateUpdateOne) SetName(v string) *SaleTemplateUpdateOne {
-	_u.mutation.SetName(v)
-	return _u
-}
-
-// SetNillableName sets the "name" field if the given value is not nil.
-func (_u *SaleTemplateUpdateOne) SetNillableName(v *string) *SaleTemplateUpdateOne {
-	if v != nil {
-		_u.SetName(*v)
-	}
-	return _u
-}
-
 // SetContent sets the "content" field.
 func (_u *SaleTemplateUpdateOne) SetContent(v string) *SaleTemplateUpdateOne {
 	_u.mutation.SetContent(v)
-	return _u
-}
-
-// SetNillableContent sets the "content" field if the given value is not nil.
-func (_u *SaleTemplateUpdateOne) SetNillableContent(v *string) *SaleTemplateUpdateOne {
-	if v != nil {
-		_u.SetContent(*v)
-	}
 	return _u
 }
 
@@ -214,25 +120,9 @@ func (_u *SaleTemplateUpdateOne) SetSavedBy(v typedid.User) *SaleTemplateUpdateO
 	return _u
 }
 
-// SetNillableSavedBy sets the "saved_by" field if the given value is not nil.
-func (_u *SaleTemplateUpdateOne) SetNillableSavedBy(v *typedid.User) *SaleTemplateUpdateOne {
-	if v != nil {
-		_u.SetSavedBy(*v)
-	}
-	return _u
-}
-
 // SetSavedAt sets the "saved_at" field.
 func (_u *SaleTemplateUpdateOne) SetSavedAt(v time.Time) *SaleTemplateUpdateOne {
 	_u.mutation.SetSavedAt(v)
-	return _u
-}
-
-// SetNillableSavedAt sets the "saved_at" field if the given value is not nil.
-func (_u *SaleTemplateUpdateOne) SetNillableSavedAt(v *time.Time) *SaleTemplateUpdateOne {
-	if v != nil {
-		_u.SetSavedAt(*v)
-	}
 	return _u
 }
 
@@ -247,38 +137,15 @@ func (_u *SaleTemplateUpdateOne) Where(ps ...predicate.SaleTemplate) *SaleTempla
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *SaleTemplateUpdateOne) Select(field string, fields ...string) *SaleTemplateUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated SaleTemplate entity.
 func (_u *SaleTemplateUpdateOne) Save(ctx context.Context) (*SaleTemplate, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *SaleTemplateUpdateOne) SaveX(ctx context.Context) *SaleTemplate {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *SaleTemplateUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *SaleTemplateUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -289,12 +156,6 @@ func (_u *SaleTemplateUpdateOne) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *SaleTemplateUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *SaleTemplateUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *SaleTemplateUpdateOne) sqlSave(ctx context.Context) (_node *SaleTemplate, err error) {

@@ -172,6 +172,3 @@ func (_m *SandboxCall) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// SandboxCalls is a parsable slice of SandboxCall.
-type SandboxCalls []*SandboxCall

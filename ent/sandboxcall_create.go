@@ -39,20 +39,6 @@ func (_c *SandboxCallCreate) SetTimes(v int) *SandboxCallCreate {
 	return _c
 }
 
-// SetTries sets the "tries" field.
-func (_c *SandboxCallCreate) SetTries(v int) *SandboxCallCreate {
-	_c.mutation.SetTries(v)
-	return _c
-}
-
-// SetNillableTries sets the "tries" field if the given value is not nil.
-func (_c *SandboxCallCreate) SetNillableTries(v *int) *SandboxCallCreate {
-	if v != nil {
-		_c.SetTries(*v)
-	}
-	return _c
-}
-
 // SetDueAt sets the "due_at" field.
 func (_c *SandboxCallCreate) SetDueAt(v time.Time) *SandboxCallCreate {
 	_c.mutation.SetDueAt(v)
@@ -62,20 +48,6 @@ func (_c *SandboxCallCreate) SetDueAt(v time.Time) *SandboxCallCreate {
 // SetCreatedAt sets the "created_at" field.
 func (_c *SandboxCallCreate) SetCreatedAt(v time.Time) *SandboxCallCreate {
 	_c.mutation.SetCreatedAt(v)
-	return _c
-}
-
-// SetDone sets the "done" field.
-func (_c *SandboxCallCreate) SetDone(v bool) *SandboxCallCreate {
-	_c.mutation.SetDone(v)
-	return _c
-}
-
-// SetNillableDone sets the "done" field if the given value is not nil.
-func (_c *SandboxCallCreate) SetNillableDone(v *bool) *SandboxCallCreate {
-	if v != nil {
-		_c.SetDone(*v)
-	}
 	return _c
 }
 
@@ -96,26 +68,10 @@ func (_c *SandboxCallCreate) Save(ctx context.Context) (*SandboxCall, error) {
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *SandboxCallCreate) SaveX(ctx context.Context) *SandboxCall {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *SandboxCallCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *SandboxCallCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -286,24 +242,8 @@ func (_c *SandboxCallCreateBulk) Save(ctx context.Context) ([]*SandboxCall, erro
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *SandboxCallCreateBulk) SaveX(ctx context.Context) []*SandboxCall {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *SandboxCallCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *SandboxCallCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

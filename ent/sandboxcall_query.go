@@ -42,12 +42,6 @@ func (_q *SandboxCallQuery) Limit(limit int) *SandboxCallQuery {
 	return _q
 }
 
-// Offset to start from.
-func (_q *SandboxCallQuery) Offset(offset int) *SandboxCallQuery {
-	_q.ctx.Offset = &offset
-	return _q
-}
-
 // Unique configures the query builder to filter duplicate records on query.
 // By default, unique is set to true, and can be disabled using this method.
 func (_q *SandboxCallQuery) Unique(unique bool) *SandboxCallQuery {
@@ -74,15 +68,6 @@ func (_q *SandboxCallQuery) First(ctx context.Context) (*SandboxCall, error) {
 	return nodes[0], nil
 }
 
-// FirstX is like First, but panics if an error occurs.
-func (_q *SandboxCallQuery) FirstX(ctx context.Context) *SandboxCall {
-	node, err := _q.First(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return node
-}
-
 // FirstID returns the first SandboxCall ID from the query.
 // Returns a *NotFoundError when no SandboxCall ID was found.
 func (_q *SandboxCallQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
@@ -95,15 +80,6 @@ func (_q *SandboxCallQuery) FirstID(ctx context.Context) (id uuid.UUID, err erro
 		return
 	}
 	return ids[0], nil
-}
-
-// FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *SandboxCallQuery) FirstIDX(ctx context.Context) uuid.UUID {
-	id, err := _q.FirstID(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return id
 }
 
 // Only returns a single SandboxCall entity found by the query, ensuring it only returns one.
@@ -124,43 +100,6 @@ func (_q *SandboxCallQuery) Only(ctx context.Context) (*SandboxCall, error) {
 	}
 }
 
-// OnlyX is like Only, but panics if an error occurs.
-func (_q *SandboxCallQuery) OnlyX(ctx context.Context) *SandboxCall {
-	node, err := _q.Only(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
-}
-
-// OnlyID is like Only, but returns the only SandboxCall ID in the query.
-// Returns a *NotSingularError when more than one SandboxCall ID is found.
-// Returns a *NotFoundError when no entities are found.
-func (_q *SandboxCallQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
-	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
-		return
-	}
-	switch len(ids) {
-	case 1:
-		id = ids[0]
-	case 0:
-		err = &NotFoundError{sandboxcall.Label}
-	default:
-		err = &NotSingularError{sandboxcall.Label}
-	}
-	return
-}
-
-// OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *SandboxCallQuery) OnlyIDX(ctx context.Context) uuid.UUID {
-	id, err := _q.OnlyID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // All executes the query and returns a list of SandboxCalls.
 func (_q *SandboxCallQuery) All(ctx context.Context) ([]*SandboxCall, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryAll)
@@ -169,15 +108,6 @@ func (_q *SandboxCallQuery) All(ctx context.Context) ([]*SandboxCall, error) {
 	}
 	qr := querierAll[[]*SandboxCall, *SandboxCallQuery]()
 	return withInterceptors[[]*SandboxCall](ctx, _q, qr, _q.inters)
-}
-
-// AllX is like All, but panics if an error occurs.
-func (_q *SandboxCallQuery) AllX(ctx context.Context) []*SandboxCall {
-	nodes, err := _q.All(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return nodes
 }
 
 // IDs executes the query and returns a list of SandboxCall IDs.
@@ -192,15 +122,6 @@ func (_q *SandboxCallQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error
 	return ids, nil
 }
 
-// IDsX is like IDs, but panics if an error occurs.
-func (_q *SandboxCallQuery) IDsX(ctx context.Context) []uuid.UUID {
-	ids, err := _q.IDs(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return ids
-}
-
 // Count returns the count of the given query.
 func (_q *SandboxCallQuery) Count(ctx context.Context) (int, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryCount)
@@ -208,15 +129,6 @@ func (_q *SandboxCallQuery) Count(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	return withInterceptors[int](ctx, _q, querierCount[*SandboxCallQuery](), _q.inters)
-}
-
-// CountX is like Count, but panics if an error occurs.
-func (_q *SandboxCallQuery) CountX(ctx context.Context) int {
-	count, err := _q.Count(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return count
 }
 
 // Exist returns true if the query has elements in the graph.
@@ -230,57 +142,6 @@ func (_q *SandboxCallQuery) Exist(ctx context.Context) (bool, error) {
 	default:
 		return true, nil
 	}
-}
-
-// ExistX is like Exist, but panics if an error occurs.
-func (_q *SandboxCallQuery) ExistX(ctx context.Context) bool {
-	exist, err := _q.Exist(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return exist
-}
-
-// Clone returns a duplicate of the SandboxCallQuery builder, including all associated steps. It can be
-// used to prepare common query builders and use them differently after the clone is made.
-func (_q *SandboxCallQuery) Clone() *SandboxCallQuery {
-	if _q == nil {
-		return nil
-	}
-	return &SandboxCallQuery{
-		config:     _q.config,
-		ctx:        _q.ctx.Clone(),
-		order:      append([]sandboxcall.OrderOption{}, _q.order...),
-		inters:     append([]Interceptor{}, _q.inters...),
-		predicates: append([]predicate.SandboxCall{}, _q.predicates...),
-		// clone intermediate query.
-		sql:       _q.sql.Clone(),
-		path:      _q.path,
-		modifiers: append([]func(*sql.Selector){}, _q.modifiers...),
-	}
-}
-
-// GroupBy is used to group vertices by one or more fields/columns.
-// It is often used with aggregate functions, like: count, max, mean, min, sum.
-//
-// Example:
-//
-//	var v []struct {
-//		ChargeID uuid.UUID `json:"charge_id,omitempty"`
-//		Count int `json:"count,omitempty"`
-//	}
-//
-//	client.SandboxCall.Query().
-//		GroupBy(sandboxcall.FieldChargeID).
-//		Aggregate(ent.Count()).
-//		Scan(ctx, &v)
-func (_q *SandboxCallQuery) GroupBy(field string, fields ...string) *SandboxCallGroupBy {
-	_q.ctx.Fields = append([]string{field}, fields...)
-	grbuild := &SandboxCallGroupBy{build: _q}
-	grbuild.flds = &_q.ctx.Fields
-	grbuild.label = sandboxcall.Label
-	grbuild.scan = grbuild.Scan
-	return grbuild
 }
 
 // Select allows the selection one or more fields/columns for the given query,
@@ -462,73 +323,6 @@ func (_q *SandboxCallQuery) ForUpdate(opts ...sql.LockOption) *SandboxCallQuery 
 	return _q
 }
 
-// ForShare behaves similarly to ForUpdate, except that it acquires a shared mode lock
-// on any rows that are read. Other sessions can read the rows, but cannot modify them
-// until your transaction commits.
-func (_q *SandboxCallQuery) ForShare(opts ...sql.LockOption) *SandboxCallQuery {
-	if _q.driver.Dialect() == dialect.Postgres {
-		_q.Unique(false)
-	}
-	_q.modifiers = append(_q.modifiers, func(s *sql.Selector) {
-		s.ForShare(opts...)
-	})
-	return _q
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_q *SandboxCallQuery) Modify(modifiers ...func(s *sql.Selector)) *SandboxCallSelect {
-	_q.modifiers = append(_q.modifiers, modifiers...)
-	return _q.Select()
-}
-
-// SandboxCallGroupBy is the group-by builder for SandboxCall entities.
-type SandboxCallGroupBy struct {
-	selector
-	build *SandboxCallQuery
-}
-
-// Aggregate adds the given aggregation functions to the group-by query.
-func (_g *SandboxCallGroupBy) Aggregate(fns ...AggregateFunc) *SandboxCallGroupBy {
-	_g.fns = append(_g.fns, fns...)
-	return _g
-}
-
-// Scan applies the selector query and scans the result into the given value.
-func (_g *SandboxCallGroupBy) Scan(ctx context.Context, v any) error {
-	ctx = setContextOp(ctx, _g.build.ctx, ent.OpQueryGroupBy)
-	if err := _g.build.prepareQuery(ctx); err != nil {
-		return err
-	}
-	return scanWithInterceptors[*SandboxCallQuery, *SandboxCallGroupBy](ctx, _g.build, _g, _g.build.inters, v)
-}
-
-func (_g *SandboxCallGroupBy) sqlScan(ctx context.Context, root *SandboxCallQuery, v any) error {
-	selector := root.sqlQuery(ctx).Select()
-	aggregation := make([]string, 0, len(_g.fns))
-	for _, fn := range _g.fns {
-		aggregation = append(aggregation, fn(selector))
-	}
-	if len(selector.SelectedColumns()) == 0 {
-		columns := make([]string, 0, len(*_g.flds)+len(_g.fns))
-		for _, f := range *_g.flds {
-			columns = append(columns, selector.C(f))
-		}
-		columns = append(columns, aggregation...)
-		selector.Select(columns...)
-	}
-	selector.GroupBy(selector.Columns(*_g.flds...)...)
-	if err := selector.Err(); err != nil {
-		return err
-	}
-	rows := &sql.Rows{}
-	query, args := selector.Query()
-	if err := _g.build.driver.Query(ctx, query, args, rows); err != nil {
-		return err
-	}
-	defer rows.Close()
-	return sql.ScanSlice(rows, v)
-}
-
 // SandboxCallSelect is the builder for selecting fields of SandboxCall entities.
 type SandboxCallSelect struct {
 	*SandboxCallQuery
@@ -569,10 +363,4 @@ func (_s *SandboxCallSelect) sqlScan(ctx context.Context, root *SandboxCallQuery
 	}
 	defer rows.Close()
 	return sql.ScanSlice(rows, v)
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_s *SandboxCallSelect) Modify(modifiers ...func(s *sql.Selector)) *SandboxCallSelect {
-	_s.modifiers = append(_s.modifiers, modifiers...)
-	return _s
 }

@@ -29,39 +29,9 @@ func (_u *SandboxCallUpdate) Where(ps ...predicate.SandboxCall) *SandboxCallUpda
 	return _u
 }
 
-// SetTimes sets the "times" field.
-func (_u *SandboxCallUpdate) SetTimes(v int) *SandboxCallUpdate {
-	_u.mutation.ResetTimes()
-	_u.mutation.SetTimes(v)
-	return _u
-}
-
-// SetNillableTimes sets the "times" field if the given value is not nil.
-func (_u *SandboxCallUpdate) SetNillableTimes(v *int) *SandboxCallUpdate {
-	if v != nil {
-		_u.SetTimes(*v)
-	}
-	return _u
-}
-
 // AddTimes adds value to the "times" field.
 func (_u *SandboxCallUpdate) AddTimes(v int) *SandboxCallUpdate {
 	_u.mutation.AddTimes(v)
-	return _u
-}
-
-// SetTries sets the "tries" field.
-func (_u *SandboxCallUpdate) SetTries(v int) *SandboxCallUpdate {
-	_u.mutation.ResetTries()
-	_u.mutation.SetTries(v)
-	return _u
-}
-
-// SetNillableTries sets the "tries" field if the given value is not nil.
-func (_u *SandboxCallUpdate) SetNillableTries(v *int) *SandboxCallUpdate {
-	if v != nil {
-		_u.SetTries(*v)
-	}
 	return _u
 }
 
@@ -77,39 +47,9 @@ func (_u *SandboxCallUpdate) SetDueAt(v time.Time) *SandboxCallUpdate {
 	return _u
 }
 
-// SetNillableDueAt sets the "due_at" field if the given value is not nil.
-func (_u *SandboxCallUpdate) SetNillableDueAt(v *time.Time) *SandboxCallUpdate {
-	if v != nil {
-		_u.SetDueAt(*v)
-	}
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *SandboxCallUpdate) SetCreatedAt(v time.Time) *SandboxCallUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *SandboxCallUpdate) SetNillableCreatedAt(v *time.Time) *SandboxCallUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // SetDone sets the "done" field.
 func (_u *SandboxCallUpdate) SetDone(v bool) *SandboxCallUpdate {
 	_u.mutation.SetDone(v)
-	return _u
-}
-
-// SetNillableDone sets the "done" field if the given value is not nil.
-func (_u *SandboxCallUpdate) SetNillableDone(v *bool) *SandboxCallUpdate {
-	if v != nil {
-		_u.SetDone(*v)
-	}
 	return _u
 }
 
@@ -123,26 +63,10 @@ func (_u *SandboxCallUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *SandboxCallUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *SandboxCallUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *SandboxCallUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -153,12 +77,6 @@ func (_u *SandboxCallUpdate) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *SandboxCallUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *SandboxCallUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *SandboxCallUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -216,90 +134,6 @@ type SandboxCallUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetTimes sets the "times" field.
-func (_u *SandboxCallUpdateOne) SetTimes(v int) *SandboxCallUpdateOne {
-	_u.mutation.ResetTimes()
-	_u.mutation.SetTimes(v)
-	return _u
-}
-
-// SetNillableTimes sets the "times" field if the given value is not nil.
-func (_u *SandboxCallUpdateOne) SetNillableTimes(v *int) *SandboxCallUpdateOne {
-	if v != nil {
-		_u.SetTimes(*v)
-	}
-	return _u
-}
-
-// AddTimes adds value to the "times" field.
-func (_u *SandboxCallUpdateOne) AddTimes(v int) *SandboxCallUpdateOne {
-	_u.mutation.AddTimes(v)
-	return _u
-}
-
-// SetTries sets the "tries" field.
-func (_u *SandboxCallUpdateOne) SetTries(v int) *SandboxCallUpdateOne {
-	_u.mutation.ResetTries()
-	_u.mutation.SetTries(v)
-	return _u
-}
-
-// SetNillableTries sets the "tries" field if the given value is not nil.
-func (_u *SandboxCallUpdateOne) SetNillableTries(v *int) *SandboxCallUpdateOne {
-	if v != nil {
-		_u.SetTries(*v)
-	}
-	return _u
-}
-
-// AddTries adds value to the "tries" field.
-func (_u *SandboxCallUpdateOne) AddTries(v int) *SandboxCallUpdateOne {
-	_u.mutation.AddTries(v)
-	return _u
-}
-
-// SetDueAt sets the "due_at" field.
-func (_u *SandboxCallUpdateOne) SetDueAt(v time.Time) *SandboxCallUpdateOne {
-	_u.mutation.SetDueAt(v)
-	return _u
-}
-
-// SetNillableDueAt sets the "due_at" field if the given value is not nil.
-func (_u *SandboxCallUpdateOne) SetNillableDueAt(v *time.Time) *SandboxCallUpdateOne {
-	if v != nil {
-		_u.SetDueAt(*v)
-	}
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *SandboxCallUpdateOne) SetCreatedAt(v time.Time) *SandboxCallUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *SandboxCallUpdateOne) SetNillableCreatedAt(v *time.Time) *SandboxCallUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
-// SetDone sets the "done" field.
-func (_u *SandboxCallUpdateOne) SetDone(v bool) *SandboxCallUpdateOne {
-	_u.mutation.SetDone(v)
-	return _u
-}
-
-// SetNillableDone sets the "done" field if the given value is not nil.
-func (_u *SandboxCallUpdateOne) SetNillableDone(v *bool) *SandboxCallUpdateOne {
-	if v != nil {
-		_u.SetDone(*v)
-	}
-	return _u
-}
-
 // Mutation returns the SandboxCallMutation object of the builder.
 func (_u *SandboxCallUpdateOne) Mutation() *SandboxCallMutation {
 	return _u.mutation
@@ -311,38 +145,15 @@ func (_u *SandboxCallUpdateOne) Where(ps ...predicate.SandboxCall) *SandboxCallU
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *SandboxCallUpdateOne) Select(field string, fields ...string) *SandboxCallUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated SandboxCall entity.
 func (_u *SandboxCallUpdateOne) Save(ctx context.Context) (*SandboxCall, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *SandboxCallUpdateOne) SaveX(ctx context.Context) *SandboxCall {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *SandboxCallUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *SandboxCallUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -353,12 +164,6 @@ func (_u *SandboxCallUpdateOne) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *SandboxCallUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *SandboxCallUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *SandboxCallUpdateOne) sqlSave(ctx context.Context) (_node *SandboxCall, err error) {

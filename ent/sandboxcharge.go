@@ -245,6 +245,3 @@ func (_m *SandboxCharge) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// SandboxCharges is a parsable slice of SandboxCharge.
-type SandboxCharges []*SandboxCharge

@@ -46,76 +46,6 @@ func (_c *SandboxChargeCreate) SetCurrency(v string) *SandboxChargeCreate {
 	return _c
 }
 
-// SetStatus sets the "status" field.
-func (_c *SandboxChargeCreate) SetStatus(v sandboxcharge.Status) *SandboxChargeCreate {
-	_c.mutation.SetStatus(v)
-	return _c
-}
-
-// SetNillableStatus sets the "status" field if the given value is not nil.
-func (_c *SandboxChargeCreate) SetNillableStatus(v *sandboxcharge.Status) *SandboxChargeCreate {
-	if v != nil {
-		_c.SetStatus(*v)
-	}
-	return _c
-}
-
-// SetTransaction sets the "transaction" field.
-func (_c *SandboxChargeCreate) SetTransaction(v string) *SandboxChargeCreate {
-	_c.mutation.SetTransaction(v)
-	return _c
-}
-
-// SetNillableTransaction sets the "transaction" field if the given value is not nil.
-func (_c *SandboxChargeCreate) SetNillableTransaction(v *string) *SandboxChargeCreate {
-	if v != nil {
-		_c.SetTransaction(*v)
-	}
-	return _c
-}
-
-// SetDeclineCode sets the "decline_code" field.
-func (_c *SandboxChargeCreate) SetDeclineCode(v string) *SandboxChargeCreate {
-	_c.mutation.SetDeclineCode(v)
-	return _c
-}
-
-// SetNillableDeclineCode sets the "decline_code" field if the given value is not nil.
-func (_c *SandboxChargeCreate) SetNillableDeclineCode(v *string) *SandboxChargeCreate {
-	if v != nil {
-		_c.SetDeclineCode(*v)
-	}
-	return _c
-}
-
-// SetRefundedMinor sets the "refunded_minor" field.
-func (_c *SandboxChargeCreate) SetRefundedMinor(v int64) *SandboxChargeCreate {
-	_c.mutation.SetRefundedMinor(v)
-	return _c
-}
-
-// SetNillableRefundedMinor sets the "refunded_minor" field if the given value is not nil.
-func (_c *SandboxChargeCreate) SetNillableRefundedMinor(v *int64) *SandboxChargeCreate {
-	if v != nil {
-		_c.SetRefundedMinor(*v)
-	}
-	return _c
-}
-
-// SetVersion sets the "version" field.
-func (_c *SandboxChargeCreate) SetVersion(v int64) *SandboxChargeCreate {
-	_c.mutation.SetVersion(v)
-	return _c
-}
-
-// SetNillableVersion sets the "version" field if the given value is not nil.
-func (_c *SandboxChargeCreate) SetNillableVersion(v *int64) *SandboxChargeCreate {
-	if v != nil {
-		_c.SetVersion(*v)
-	}
-	return _c
-}
-
 // SetExpiresAt sets the "expires_at" field.
 func (_c *SandboxChargeCreate) SetExpiresAt(v time.Time) *SandboxChargeCreate {
 	_c.mutation.SetExpiresAt(v)
@@ -125,34 +55,6 @@ func (_c *SandboxChargeCreate) SetExpiresAt(v time.Time) *SandboxChargeCreate {
 // SetCreatedAt sets the "created_at" field.
 func (_c *SandboxChargeCreate) SetCreatedAt(v time.Time) *SandboxChargeCreate {
 	_c.mutation.SetCreatedAt(v)
-	return _c
-}
-
-// SetSettlesAt sets the "settles_at" field.
-func (_c *SandboxChargeCreate) SetSettlesAt(v time.Time) *SandboxChargeCreate {
-	_c.mutation.SetSettlesAt(v)
-	return _c
-}
-
-// SetNillableSettlesAt sets the "settles_at" field if the given value is not nil.
-func (_c *SandboxChargeCreate) SetNillableSettlesAt(v *time.Time) *SandboxChargeCreate {
-	if v != nil {
-		_c.SetSettlesAt(*v)
-	}
-	return _c
-}
-
-// SetPaidAt sets the "paid_at" field.
-func (_c *SandboxChargeCreate) SetPaidAt(v time.Time) *SandboxChargeCreate {
-	_c.mutation.SetPaidAt(v)
-	return _c
-}
-
-// SetNillablePaidAt sets the "paid_at" field if the given value is not nil.
-func (_c *SandboxChargeCreate) SetNillablePaidAt(v *time.Time) *SandboxChargeCreate {
-	if v != nil {
-		_c.SetPaidAt(*v)
-	}
 	return _c
 }
 
@@ -173,26 +75,10 @@ func (_c *SandboxChargeCreate) Save(ctx context.Context) (*SandboxCharge, error)
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *SandboxChargeCreate) SaveX(ctx context.Context) *SandboxCharge {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *SandboxChargeCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *SandboxChargeCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -441,24 +327,8 @@ func (_c *SandboxChargeCreateBulk) Save(ctx context.Context) ([]*SandboxCharge, 
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *SandboxChargeCreateBulk) SaveX(ctx context.Context) []*SandboxCharge {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *SandboxChargeCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *SandboxChargeCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

@@ -42,12 +42,6 @@ func (_q *SandboxChargeQuery) Limit(limit int) *SandboxChargeQuery {
 	return _q
 }
 
-// Offset to start from.
-func (_q *SandboxChargeQuery) Offset(offset int) *SandboxChargeQuery {
-	_q.ctx.Offset = &offset
-	return _q
-}
-
 // Unique configures the query builder to filter duplicate records on query.
 // By default, unique is set to true, and can be disabled using this method.
 func (_q *SandboxChargeQuery) Unique(unique bool) *SandboxChargeQuery {
@@ -74,15 +68,6 @@ func (_q *SandboxChargeQuery) First(ctx context.Context) (*SandboxCharge, error)
 	return nodes[0], nil
 }
 
-// FirstX is like First, but panics if an error occurs.
-func (_q *SandboxChargeQuery) FirstX(ctx context.Context) *SandboxCharge {
-	node, err := _q.First(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return node
-}
-
 // FirstID returns the first SandboxCharge ID from the query.
 // Returns a *NotFoundError when no SandboxCharge ID was found.
 func (_q *SandboxChargeQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
@@ -95,15 +80,6 @@ func (_q *SandboxChargeQuery) FirstID(ctx context.Context) (id uuid.UUID, err er
 		return
 	}
 	return ids[0], nil
-}
-
-// FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *SandboxChargeQuery) FirstIDX(ctx context.Context) uuid.UUID {
-	id, err := _q.FirstID(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return id
 }
 
 // Only returns a single SandboxCharge entity found by the query, ensuring it only returns one.
@@ -124,43 +100,6 @@ func (_q *SandboxChargeQuery) Only(ctx context.Context) (*SandboxCharge, error) 
 	}
 }
 
-// OnlyX is like Only, but panics if an error occurs.
-func (_q *SandboxChargeQuery) OnlyX(ctx context.Context) *SandboxCharge {
-	node, err := _q.Only(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
-}
-
-// OnlyID is like Only, but returns the only SandboxCharge ID in the query.
-// Returns a *NotSingularError when more than one SandboxCharge ID is found.
-// Returns a *NotFoundError when no entities are found.
-func (_q *SandboxChargeQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
-	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
-		return
-	}
-	switch len(ids) {
-	case 1:
-		id = ids[0]
-	case 0:
-		err = &NotFoundError{sandboxcharge.Label}
-	default:
-		err = &NotSingularError{sandboxcharge.Label}
-	}
-	return
-}
-
-// OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *SandboxChargeQuery) OnlyIDX(ctx context.Context) uuid.UUID {
-	id, err := _q.OnlyID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // All executes the query and returns a list of SandboxCharges.
 func (_q *SandboxChargeQuery) All(ctx context.Context) ([]*SandboxCharge, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryAll)
@@ -169,15 +108,6 @@ func (_q *SandboxChargeQuery) All(ctx context.Context) ([]*SandboxCharge, error)
 	}
 	qr := querierAll[[]*SandboxCharge, *SandboxChargeQuery]()
 	return withInterceptors[[]*SandboxCharge](ctx, _q, qr, _q.inters)
-}
-
-// AllX is like All, but panics if an error occurs.
-func (_q *SandboxChargeQuery) AllX(ctx context.Context) []*SandboxCharge {
-	nodes, err := _q.All(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return nodes
 }
 
 // IDs executes the query and returns a list of SandboxCharge IDs.
@@ -190,15 +120,6 @@ func (_q *SandboxChargeQuery) IDs(ctx context.Context) (ids []uuid.UUID, err err
 		return nil, err
 	}
 	return ids, nil
-}
-
-// IDsX is like IDs, but panics if an error occurs.
-func (_q *SandboxChargeQuery) IDsX(ctx context.Context) []uuid.UUID {
-	ids, err := _q.IDs(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return ids
 }
 
 // Count returns the count of the given query.
@@ -230,57 +151,6 @@ func (_q *SandboxChargeQuery) Exist(ctx context.Context) (bool, error) {
 	default:
 		return true, nil
 	}
-}
-
-// ExistX is like Exist, but panics if an error occurs.
-func (_q *SandboxChargeQuery) ExistX(ctx context.Context) bool {
-	exist, err := _q.Exist(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return exist
-}
-
-// Clone returns a duplicate of the SandboxChargeQuery builder, including all associated steps. It can be
-// used to prepare common query builders and use them differently after the clone is made.
-func (_q *SandboxChargeQuery) Clone() *SandboxChargeQuery {
-	if _q == nil {
-		return nil
-	}
-	return &SandboxChargeQuery{
-		config:     _q.config,
-		ctx:        _q.ctx.Clone(),
-		order:      append([]sandboxcharge.OrderOption{}, _q.order...),
-		inters:     append([]Interceptor{}, _q.inters...),
-		predicates: append([]predicate.SandboxCharge{}, _q.predicates...),
-		// clone intermediate query.
-		sql:       _q.sql.Clone(),
-		path:      _q.path,
-		modifiers: append([]func(*sql.Selector){}, _q.modifiers...),
-	}
-}
-
-// GroupBy is used to group vertices by one or more fields/columns.
-// It is often used with aggregate functions, like: count, max, mean, min, sum.
-//
-// Example:
-//
-//	var v []struct {
-//		MerchantPayment typedid.Payment `json:"merchant_payment,omitempty"`
-//		Count int `json:"count,omitempty"`
-//	}
-//
-//	client.SandboxCharge.Query().
-//		GroupBy(sandboxcharge.FieldMerchantPayment).
-//		Aggregate(ent.Count()).
-//		Scan(ctx, &v)
-func (_q *SandboxChargeQuery) GroupBy(field string, fields ...string) *SandboxChargeGroupBy {
-	_q.ctx.Fields = append([]string{field}, fields...)
-	grbuild := &SandboxChargeGroupBy{build: _q}
-	grbuild.flds = &_q.ctx.Fields
-	grbuild.label = sandboxcharge.Label
-	grbuild.scan = grbuild.Scan
-	return grbuild
 }
 
 // Select allows the selection one or more fields/columns for the given query,
@@ -462,73 +332,6 @@ func (_q *SandboxChargeQuery) ForUpdate(opts ...sql.LockOption) *SandboxChargeQu
 	return _q
 }
 
-// ForShare behaves similarly to ForUpdate, except that it acquires a shared mode lock
-// on any rows that are read. Other sessions can read the rows, but cannot modify them
-// until your transaction commits.
-func (_q *SandboxChargeQuery) ForShare(opts ...sql.LockOption) *SandboxChargeQuery {
-	if _q.driver.Dialect() == dialect.Postgres {
-		_q.Unique(false)
-	}
-	_q.modifiers = append(_q.modifiers, func(s *sql.Selector) {
-		s.ForShare(opts...)
-	})
-	return _q
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_q *SandboxChargeQuery) Modify(modifiers ...func(s *sql.Selector)) *SandboxChargeSelect {
-	_q.modifiers = append(_q.modifiers, modifiers...)
-	return _q.Select()
-}
-
-// SandboxChargeGroupBy is the group-by builder for SandboxCharge entities.
-type SandboxChargeGroupBy struct {
-	selector
-	build *SandboxChargeQuery
-}
-
-// Aggregate adds the given aggregation functions to the group-by query.
-func (_g *SandboxChargeGroupBy) Aggregate(fns ...AggregateFunc) *SandboxChargeGroupBy {
-	_g.fns = append(_g.fns, fns...)
-	return _g
-}
-
-// Scan applies the selector query and scans the result into the given value.
-func (_g *SandboxChargeGroupBy) Scan(ctx context.Context, v any) error {
-	ctx = setContextOp(ctx, _g.build.ctx, ent.OpQueryGroupBy)
-	if err := _g.build.prepareQuery(ctx); err != nil {
-		return err
-	}
-	return scanWithInterceptors[*SandboxChargeQuery, *SandboxChargeGroupBy](ctx, _g.build, _g, _g.build.inters, v)
-}
-
-func (_g *SandboxChargeGroupBy) sqlScan(ctx context.Context, root *SandboxChargeQuery, v any) error {
-	selector := root.sqlQuery(ctx).Select()
-	aggregation := make([]string, 0, len(_g.fns))
-	for _, fn := range _g.fns {
-		aggregation = append(aggregation, fn(selector))
-	}
-	if len(selector.SelectedColumns()) == 0 {
-		columns := make([]string, 0, len(*_g.flds)+len(_g.fns))
-		for _, f := range *_g.flds {
-			columns = append(columns, selector.C(f))
-		}
-		columns = append(columns, aggregation...)
-		selector.Select(columns...)
-	}
-	selector.GroupBy(selector.Columns(*_g.flds...)...)
-	if err := selector.Err(); err != nil {
-		return err
-	}
-	rows := &sql.Rows{}
-	query, args := selector.Query()
-	if err := _g.build.driver.Query(ctx, query, args, rows); err != nil {
-		return err
-	}
-	defer rows.Close()
-	return sql.ScanSlice(rows, v)
-}
-
 // SandboxChargeSelect is the builder for selecting fields of SandboxCharge entities.
 type SandboxChargeSelect struct {
 	*SandboxChargeQuery
@@ -569,10 +372,4 @@ func (_s *SandboxChargeSelect) sqlScan(ctx context.Context, root *SandboxChargeQ
 	}
 	defer rows.Close()
 	return sql.ScanSlice(rows, v)
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_s *SandboxChargeSelect) Modify(modifiers ...func(s *sql.Selector)) *SandboxChargeSelect {
-	_s.modifiers = append(_s.modifiers, modifiers...)
-	return _s
 }

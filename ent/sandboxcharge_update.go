@@ -35,25 +35,9 @@ func (_u *SandboxChargeUpdate) SetStatus(v sandboxcharge.Status) *SandboxChargeU
 	return _u
 }
 
-// SetNillableStatus sets the "status" field if the given value is not nil.
-func (_u *SandboxChargeUpdate) SetNillableStatus(v *sandboxcharge.Status) *SandboxChargeUpdate {
-	if v != nil {
-		_u.SetStatus(*v)
-	}
-	return _u
-}
-
 // SetTransaction sets the "transaction" field.
 func (_u *SandboxChargeUpdate) SetTransaction(v string) *SandboxChargeUpdate {
 	_u.mutation.SetTransaction(v)
-	return _u
-}
-
-// SetNillableTransaction sets the "transaction" field if the given value is not nil.
-func (_u *SandboxChargeUpdate) SetNillableTransaction(v *string) *SandboxChargeUpdate {
-	if v != nil {
-		_u.SetTransaction(*v)
-	}
 	return _u
 }
 
@@ -63,47 +47,9 @@ func (_u *SandboxChargeUpdate) SetDeclineCode(v string) *SandboxChargeUpdate {
 	return _u
 }
 
-// SetNillableDeclineCode sets the "decline_code" field if the given value is not nil.
-func (_u *SandboxChargeUpdate) SetNillableDeclineCode(v *string) *SandboxChargeUpdate {
-	if v != nil {
-		_u.SetDeclineCode(*v)
-	}
-	return _u
-}
-
-// SetRefundedMinor sets the "refunded_minor" field.
-func (_u *SandboxChargeUpdate) SetRefundedMinor(v int64) *SandboxChargeUpdate {
-	_u.mutation.ResetRefundedMinor()
-	_u.mutation.SetRefundedMinor(v)
-	return _u
-}
-
-// SetNillableRefundedMinor sets the "refunded_minor" field if the given value is not nil.
-func (_u *SandboxChargeUpdate) SetNillableRefundedMinor(v *int64) *SandboxChargeUpdate {
-	if v != nil {
-		_u.SetRefundedMinor(*v)
-	}
-	return _u
-}
-
 // AddRefundedMinor adds value to the "refunded_minor" field.
 func (_u *SandboxChargeUpdate) AddRefundedMinor(v int64) *SandboxChargeUpdate {
 	_u.mutation.AddRefundedMinor(v)
-	return _u
-}
-
-// SetVersion sets the "version" field.
-func (_u *SandboxChargeUpdate) SetVersion(v int64) *SandboxChargeUpdate {
-	_u.mutation.ResetVersion()
-	_u.mutation.SetVersion(v)
-	return _u
-}
-
-// SetNillableVersion sets the "version" field if the given value is not nil.
-func (_u *SandboxChargeUpdate) SetNillableVersion(v *int64) *SandboxChargeUpdate {
-	if v != nil {
-		_u.SetVersion(*v)
-	}
 	return _u
 }
 
@@ -113,71 +59,15 @@ func (_u *SandboxChargeUpdate) AddVersion(v int64) *SandboxChargeUpdate {
 	return _u
 }
 
-// SetExpiresAt sets the "expires_at" field.
-func (_u *SandboxChargeUpdate) SetExpiresAt(v time.Time) *SandboxChargeUpdate {
-	_u.mutation.SetExpiresAt(v)
-	return _u
-}
-
-// SetNillableExpiresAt sets the "expires_at" field if the given value is not nil.
-func (_u *SandboxChargeUpdate) SetNillableExpiresAt(v *time.Time) *SandboxChargeUpdate {
-	if v != nil {
-		_u.SetExpiresAt(*v)
-	}
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *SandboxChargeUpdate) SetCreatedAt(v time.Time) *SandboxChargeUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *SandboxChargeUpdate) SetNillableCreatedAt(v *time.Time) *SandboxChargeUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // SetSettlesAt sets the "settles_at" field.
 func (_u *SandboxChargeUpdate) SetSettlesAt(v time.Time) *SandboxChargeUpdate {
 	_u.mutation.SetSettlesAt(v)
 	return _u
 }
 
-// SetNillableSettlesAt sets the "settles_at" field if the given value is not nil.
-func (_u *SandboxChargeUpdate) SetNillableSettlesAt(v *time.Time) *SandboxChargeUpdate {
-	if v != nil {
-		_u.SetSettlesAt(*v)
-	}
-	return _u
-}
-
-// ClearSettlesAt clears the value of the "settles_at" field.
-func (_u *SandboxChargeUpdate) ClearSettlesAt() *SandboxChargeUpdate {
-	_u.mutation.ClearSettlesAt()
-	return _u
-}
-
 // SetPaidAt sets the "paid_at" field.
 func (_u *SandboxChargeUpdate) SetPaidAt(v time.Time) *SandboxChargeUpdate {
 	_u.mutation.SetPaidAt(v)
-	return _u
-}
-
-// SetNillablePaidAt sets the "paid_at" field if the given value is not nil.
-func (_u *SandboxChargeUpdate) SetNillablePaidAt(v *time.Time) *SandboxChargeUpdate {
-	if v != nil {
-		_u.SetPaidAt(*v)
-	}
-	return _u
-}
-
-// ClearPaidAt clears the value of the "paid_at" field.
-func (_u *SandboxChargeUpdate) ClearPaidAt() *SandboxChargeUpdate {
-	_u.mutation.ClearPaidAt()
 	return _u
 }
 
@@ -191,26 +81,10 @@ func (_u *SandboxChargeUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *SandboxChargeUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *SandboxChargeUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *SandboxChargeUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -236,12 +110,6 @@ func (_u *SandboxChargeUpdate) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *SandboxChargeUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *SandboxChargeUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *SandboxChargeUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -317,155 +185,9 @@ type SandboxChargeUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetStatus sets the "status" field.
-func (_u *SandboxChargeUpdateOne) SetStatus(v sandboxcharge.Status) *SandboxChargeUpdateOne {
-	_u.mutation.SetStatus(v)
-	return _u
-}
-
-// SetNillableStatus sets the "status" field if the given value is not nil.
-func (_u *SandboxChargeUpdateOne) SetNillableStatus(v *sandboxcharge.Status) *SandboxChargeUpdateOne {
-	if v != nil {
-		_u.SetStatus(*v)
-	}
-	return _u
-}
-
-// SetTransaction sets the "transaction" field.
-func (_u *SandboxChargeUpdateOne) SetTransaction(v string) *SandboxChargeUpdateOne {
-	_u.mutation.SetTransaction(v)
-	return _u
-}
-
-// SetNillableTransaction sets the "transaction" field if the given value is not nil.
-func (_u *SandboxChargeUpdateOne) SetNillableTransaction(v *string) *SandboxChargeUpdateOne {
-	if v != nil {
-		_u.SetTransaction(*v)
-	}
-	return _u
-}
-
-// SetDeclineCode sets the "decline_code" field.
-func (_u *SandboxChargeUpdateOne) SetDeclineCode(v string) *SandboxChargeUpdateOne {
-	_u.mutation.SetDeclineCode(v)
-	return _u
-}
-
-// SetNillableDeclineCode sets the "decline_code" field if the given value is not nil.
-func (_u *SandboxChargeUpdateOne) SetNillableDeclineCode(v *string) *SandboxChargeUpdateOne {
-	if v != nil {
-		_u.SetDeclineCode(*v)
-	}
-	return _u
-}
-
-// SetRefundedMinor sets the "refunded_minor" field.
-func (_u *SandboxChargeUpdateOne) SetRefundedMinor(v int64) *SandboxChargeUpdateOne {
-	_u.mutation.ResetRefundedMinor()
-	_u.mutation.SetRefundedMinor(v)
-	return _u
-}
-
-// SetNillableRefundedMinor sets the "refunded_minor" field if the given value is not nil.
-func (_u *SandboxChargeUpdateOne) SetNillableRefundedMinor(v *int64) *SandboxChargeUpdateOne {
-	if v != nil {
-		_u.SetRefundedMinor(*v)
-	}
-	return _u
-}
-
-// AddRefundedMinor adds value to the "refunded_minor" field.
-func (_u *SandboxChargeUpdateOne) AddRefundedMinor(v int64) *SandboxChargeUpdateOne {
-	_u.mutation.AddRefundedMinor(v)
-	return _u
-}
-
-// SetVersion sets the "version" field.
-func (_u *SandboxChargeUpdateOne) SetVersion(v int64) *SandboxChargeUpdateOne {
-	_u.mutation.ResetVersion()
-	_u.mutation.SetVersion(v)
-	return _u
-}
-
-// SetNillableVersion sets the "version" field if the given value is not nil.
-func (_u *SandboxChargeUpdateOne) SetNillableVersion(v *int64) *SandboxChargeUpdateOne {
-	if v != nil {
-		_u.SetVersion(*v)
-	}
-	return _u
-}
-
 // AddVersion adds value to the "version" field.
 func (_u *SandboxChargeUpdateOne) AddVersion(v int64) *SandboxChargeUpdateOne {
 	_u.mutation.AddVersion(v)
-	return _u
-}
-
-// SetExpiresAt sets the "expires_at" field.
-func (_u *SandboxChargeUpdateOne) SetExpiresAt(v time.Time) *SandboxChargeUpdateOne {
-	_u.mutation.SetExpiresAt(v)
-	return _u
-}
-
-// SetNillableExpiresAt sets the "expires_at" field if the given value is not nil.
-func (_u *SandboxChargeUpdateOne) SetNillableExpiresAt(v *time.Time) *SandboxChargeUpdateOne {
-	if v != nil {
-		_u.SetExpiresAt(*v)
-	}
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *SandboxChargeUpdateOne) SetCreatedAt(v time.Time) *SandboxChargeUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *SandboxChargeUpdateOne) SetNillableCreatedAt(v *time.Time) *SandboxChargeUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
-// SetSettlesAt sets the "settles_at" field.
-func (_u *SandboxChargeUpdateOne) SetSettlesAt(v time.Time) *SandboxChargeUpdateOne {
-	_u.mutation.SetSettlesAt(v)
-	return _u
-}
-
-// SetNillableSettlesAt sets the "settles_at" field if the given value is not nil.
-func (_u *SandboxChargeUpdateOne) SetNillableSettlesAt(v *time.Time) *SandboxChargeUpdateOne {
-	if v != nil {
-		_u.SetSettlesAt(*v)
-	}
-	return _u
-}
-
-// ClearSettlesAt clears the value of the "settles_at" field.
-func (_u *SandboxChargeUpdateOne) ClearSettlesAt() *SandboxChargeUpdateOne {
-	_u.mutation.ClearSettlesAt()
-	return _u
-}
-
-// SetPaidAt sets the "paid_at" field.
-func (_u *SandboxChargeUpdateOne) SetPaidAt(v time.Time) *SandboxChargeUpdateOne {
-	_u.mutation.SetPaidAt(v)
-	return _u
-}
-
-// SetNillablePaidAt sets the "paid_at" field if the given value is not nil.
-func (_u *SandboxChargeUpdateOne) SetNillablePaidAt(v *time.Time) *SandboxChargeUpdateOne {
-	if v != nil {
-		_u.SetPaidAt(*v)
-	}
-	return _u
-}
-
-// ClearPaidAt clears the value of the "paid_at" field.
-func (_u *SandboxChargeUpdateOne) ClearPaidAt() *SandboxChargeUpdateOne {
-	_u.mutation.ClearPaidAt()
 	return _u
 }
 
@@ -480,38 +202,15 @@ func (_u *SandboxChargeUpdateOne) Where(ps ...predicate.SandboxCharge) *SandboxC
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *SandboxChargeUpdateOne) Select(field string, fields ...string) *SandboxChargeUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated SandboxCharge entity.
 func (_u *SandboxChargeUpdateOne) Save(ctx context.Context) (*SandboxCharge, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *SandboxChargeUpdateOne) SaveX(ctx context.Context) *SandboxCharge {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *SandboxChargeUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *SandboxChargeUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -537,12 +236,6 @@ func (_u *SandboxChargeUpdateOne) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *SandboxChargeUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *SandboxChargeUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *SandboxChargeUpdateOne) sqlSave(ctx context.Context) (_node *SandboxCharge, err error) {

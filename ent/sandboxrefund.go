@@ -138,6 +138,3 @@ func (_m *SandboxRefund) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// SandboxRefunds is a parsable slice of SandboxRefund.
-type SandboxRefunds []*SandboxRefund

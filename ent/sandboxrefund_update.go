@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"seckill/ent/predicate"
 	"seckill/ent/sandboxrefund"
-	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
@@ -29,20 +28,6 @@ func (_u *SandboxRefundUpdate) Where(ps ...predicate.SandboxRefund) *SandboxRefu
 	return _u
 }
 
-// SetCreatedAt sets the "created_at" field.
-func (_u *SandboxRefundUpdate) SetCreatedAt(v time.Time) *SandboxRefundUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *SandboxRefundUpdate) SetNillableCreatedAt(v *time.Time) *SandboxRefundUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the SandboxRefundMutation object of the builder.
 func (_u *SandboxRefundUpdate) Mutation() *SandboxRefundMutation {
 	return _u.mutation
@@ -53,32 +38,10 @@ func (_u *SandboxRefundUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *SandboxRefundUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *SandboxRefundUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *SandboxRefundUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *SandboxRefundUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *SandboxRefundUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *SandboxRefundUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -115,20 +78,6 @@ type SandboxRefundUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetCreatedAt sets the "created_at" field.
-func (_u *SandboxRefundUpdateOne) SetCreatedAt(v time.Time) *SandboxRefundUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *SandboxRefundUpdateOne) SetNillableCreatedAt(v *time.Time) *SandboxRefundUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the SandboxRefundMutation object of the builder.
 func (_u *SandboxRefundUpdateOne) Mutation() *SandboxRefundMutation {
 	return _u.mutation
@@ -140,44 +89,15 @@ func (_u *SandboxRefundUpdateOne) Where(ps ...predicate.SandboxRefund) *SandboxR
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *SandboxRefundUpdateOne) Select(field string, fields ...string) *SandboxRefundUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated SandboxRefund entity.
 func (_u *SandboxRefundUpdateOne) Save(ctx context.Context) (*SandboxRefund, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *SandboxRefundUpdateOne) SaveX(ctx context.Context) *SandboxRefund {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *SandboxRefundUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *SandboxRefundUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *SandboxRefundUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *SandboxRefundUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *SandboxRefundUpdateOne) sqlSave(ctx context.Context) (_node *SandboxRefund, err error) {

@@ -166,6 +166,3 @@ func (_m *SecurityEvent) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// SecurityEvents is a parsable slice of SecurityEvent.
-type SecurityEvents []*SecurityEvent

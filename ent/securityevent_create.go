@@ -34,25 +34,9 @@ func (_c *SecurityEventCreate) SetActorID(v typedid.User) *SecurityEventCreate {
 	return _c
 }
 
-// SetNillableActorID sets the "actor_id" field if the given value is not nil.
-func (_c *SecurityEventCreate) SetNillableActorID(v *typedid.User) *SecurityEventCreate {
-	if v != nil {
-		_c.SetActorID(*v)
-	}
-	return _c
-}
-
 // SetSubjectID sets the "subject_id" field.
 func (_c *SecurityEventCreate) SetSubjectID(v typedid.User) *SecurityEventCreate {
 	_c.mutation.SetSubjectID(v)
-	return _c
-}
-
-// SetNillableSubjectID sets the "subject_id" field if the given value is not nil.
-func (_c *SecurityEventCreate) SetNillableSubjectID(v *typedid.User) *SecurityEventCreate {
-	if v != nil {
-		_c.SetSubjectID(*v)
-	}
 	return _c
 }
 
@@ -62,25 +46,9 @@ func (_c *SecurityEventCreate) SetAddress(v string) *SecurityEventCreate {
 	return _c
 }
 
-// SetNillableAddress sets the "address" field if the given value is not nil.
-func (_c *SecurityEventCreate) SetNillableAddress(v *string) *SecurityEventCreate {
-	if v != nil {
-		_c.SetAddress(*v)
-	}
-	return _c
-}
-
 // SetDetail sets the "detail" field.
 func (_c *SecurityEventCreate) SetDetail(v string) *SecurityEventCreate {
 	_c.mutation.SetDetail(v)
-	return _c
-}
-
-// SetNillableDetail sets the "detail" field if the given value is not nil.
-func (_c *SecurityEventCreate) SetNillableDetail(v *string) *SecurityEventCreate {
-	if v != nil {
-		_c.SetDetail(*v)
-	}
 	return _c
 }
 
@@ -107,26 +75,10 @@ func (_c *SecurityEventCreate) Save(ctx context.Context) (*SecurityEvent, error)
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *SecurityEventCreate) SaveX(ctx context.Context) *SecurityEvent {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *SecurityEventCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *SecurityEventCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -294,24 +246,8 @@ func (_c *SecurityEventCreateBulk) Save(ctx context.Context) ([]*SecurityEvent, 
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *SecurityEventCreateBulk) SaveX(ctx context.Context) []*SecurityEvent {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *SecurityEventCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *SecurityEventCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"seckill/ent/predicate"
 	"seckill/ent/securityevent"
-	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
@@ -29,20 +28,6 @@ func (_u *SecurityEventUpdate) Where(ps ...predicate.SecurityEvent) *SecurityEve
 	return _u
 }
 
-// SetCreatedAt sets the "created_at" field.
-func (_u *SecurityEventUpdate) SetCreatedAt(v time.Time) *SecurityEventUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *SecurityEventUpdate) SetNillableCreatedAt(v *time.Time) *SecurityEventUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the SecurityEventMutation object of the builder.
 func (_u *SecurityEventUpdate) Mutation() *SecurityEventMutation {
 	return _u.mutation
@@ -53,32 +38,10 @@ func (_u *SecurityEventUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *SecurityEventUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *SecurityEventUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *SecurityEventUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *SecurityEventUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *SecurityEventUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *SecurityEventUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -121,20 +84,6 @@ type SecurityEventUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetCreatedAt sets the "created_at" field.
-func (_u *SecurityEventUpdateOne) SetCreatedAt(v time.Time) *SecurityEventUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *SecurityEventUpdateOne) SetNillableCreatedAt(v *time.Time) *SecurityEventUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the SecurityEventMutation object of the builder.
 func (_u *SecurityEventUpdateOne) Mutation() *SecurityEventMutation {
 	return _u.mutation
@@ -146,44 +95,15 @@ func (_u *SecurityEventUpdateOne) Where(ps ...predicate.SecurityEvent) *Security
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *SecurityEventUpdateOne) Select(field string, fields ...string) *SecurityEventUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated SecurityEvent entity.
 func (_u *SecurityEventUpdateOne) Save(ctx context.Context) (*SecurityEvent, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *SecurityEventUpdateOne) SaveX(ctx context.Context) *SecurityEvent {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *SecurityEventUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *SecurityEventUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *SecurityEventUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *SecurityEventUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *SecurityEventUpdateOne) sqlSave(ctx context.Context) (_node *SecurityEvent, err error) {

@@ -191,6 +191,3 @@ func (_m *ServiceToken) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// ServiceTokens is a parsable slice of ServiceToken.
-type ServiceTokens []*ServiceToken

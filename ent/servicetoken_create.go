@@ -45,14 +45,6 @@ func (_c *ServiceTokenCreate) SetCreatedBy(v typedid.User) *ServiceTokenCreate {
 	return _c
 }
 
-// SetNillableCreatedBy sets the "created_by" field if the given value is not nil.
-func (_c *ServiceTokenCreate) SetNillableCreatedBy(v *typedid.User) *ServiceTokenCreate {
-	if v != nil {
-		_c.SetCreatedBy(*v)
-	}
-	return _c
-}
-
 // SetCreatedAt sets the "created_at" field.
 func (_c *ServiceTokenCreate) SetCreatedAt(v time.Time) *ServiceTokenCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -62,34 +54,6 @@ func (_c *ServiceTokenCreate) SetCreatedAt(v time.Time) *ServiceTokenCreate {
 // SetExpiresAt sets the "expires_at" field.
 func (_c *ServiceTokenCreate) SetExpiresAt(v time.Time) *ServiceTokenCreate {
 	_c.mutation.SetExpiresAt(v)
-	return _c
-}
-
-// SetLastUsedAt sets the "last_used_at" field.
-func (_c *ServiceTokenCreate) SetLastUsedAt(v time.Time) *ServiceTokenCreate {
-	_c.mutation.SetLastUsedAt(v)
-	return _c
-}
-
-// SetNillableLastUsedAt sets the "last_used_at" field if the given value is not nil.
-func (_c *ServiceTokenCreate) SetNillableLastUsedAt(v *time.Time) *ServiceTokenCreate {
-	if v != nil {
-		_c.SetLastUsedAt(*v)
-	}
-	return _c
-}
-
-// SetRevokedAt sets the "revoked_at" field.
-func (_c *ServiceTokenCreate) SetRevokedAt(v time.Time) *ServiceTokenCreate {
-	_c.mutation.SetRevokedAt(v)
-	return _c
-}
-
-// SetNillableRevokedAt sets the "revoked_at" field if the given value is not nil.
-func (_c *ServiceTokenCreate) SetNillableRevokedAt(v *time.Time) *ServiceTokenCreate {
-	if v != nil {
-		_c.SetRevokedAt(*v)
-	}
 	return _c
 }
 
@@ -109,26 +73,10 @@ func (_c *ServiceTokenCreate) Save(ctx context.Context) (*ServiceToken, error) {
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *ServiceTokenCreate) SaveX(ctx context.Context) *ServiceToken {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *ServiceTokenCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *ServiceTokenCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -294,24 +242,8 @@ func (_c *ServiceTokenCreateBulk) Save(ctx context.Context) ([]*ServiceToken, er
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *ServiceTokenCreateBulk) SaveX(ctx context.Context) []*ServiceToken {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *ServiceTokenCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *ServiceTokenCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

@@ -29,71 +29,15 @@ func (_u *ServiceTokenUpdate) Where(ps ...predicate.ServiceToken) *ServiceTokenU
 	return _u
 }
 
-// SetCreatedAt sets the "created_at" field.
-func (_u *ServiceTokenUpdate) SetCreatedAt(v time.Time) *ServiceTokenUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *ServiceTokenUpdate) SetNillableCreatedAt(v *time.Time) *ServiceTokenUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
-// SetExpiresAt sets the "expires_at" field.
-func (_u *ServiceTokenUpdate) SetExpiresAt(v time.Time) *ServiceTokenUpdate {
-	_u.mutation.SetExpiresAt(v)
-	return _u
-}
-
-// SetNillableExpiresAt sets the "expires_at" field if the given value is not nil.
-func (_u *ServiceTokenUpdate) SetNillableExpiresAt(v *time.Time) *ServiceTokenUpdate {
-	if v != nil {
-		_u.SetExpiresAt(*v)
-	}
-	return _u
-}
-
 // SetLastUsedAt sets the "last_used_at" field.
 func (_u *ServiceTokenUpdate) SetLastUsedAt(v time.Time) *ServiceTokenUpdate {
 	_u.mutation.SetLastUsedAt(v)
 	return _u
 }
 
-// SetNillableLastUsedAt sets the "last_used_at" field if the given value is not nil.
-func (_u *ServiceTokenUpdate) SetNillableLastUsedAt(v *time.Time) *ServiceTokenUpdate {
-	if v != nil {
-		_u.SetLastUsedAt(*v)
-	}
-	return _u
-}
-
-// ClearLastUsedAt clears the value of the "last_used_at" field.
-func (_u *ServiceTokenUpdate) ClearLastUsedAt() *ServiceTokenUpdate {
-	_u.mutation.ClearLastUsedAt()
-	return _u
-}
-
 // SetRevokedAt sets the "revoked_at" field.
 func (_u *ServiceTokenUpdate) SetRevokedAt(v time.Time) *ServiceTokenUpdate {
 	_u.mutation.SetRevokedAt(v)
-	return _u
-}
-
-// SetNillableRevokedAt sets the "revoked_at" field if the given value is not nil.
-func (_u *ServiceTokenUpdate) SetNillableRevokedAt(v *time.Time) *ServiceTokenUpdate {
-	if v != nil {
-		_u.SetRevokedAt(*v)
-	}
-	return _u
-}
-
-// ClearRevokedAt clears the value of the "revoked_at" field.
-func (_u *ServiceTokenUpdate) ClearRevokedAt() *ServiceTokenUpdate {
-	_u.mutation.ClearRevokedAt()
 	return _u
 }
 
@@ -107,32 +51,10 @@ func (_u *ServiceTokenUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *ServiceTokenUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *ServiceTokenUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *ServiceTokenUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *ServiceTokenUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *ServiceTokenUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *ServiceTokenUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -187,74 +109,6 @@ type ServiceTokenUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetCreatedAt sets the "created_at" field.
-func (_u *ServiceTokenUpdateOne) SetCreatedAt(v time.Time) *ServiceTokenUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *ServiceTokenUpdateOne) SetNillableCreatedAt(v *time.Time) *ServiceTokenUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
-// SetExpiresAt sets the "expires_at" field.
-func (_u *ServiceTokenUpdateOne) SetExpiresAt(v time.Time) *ServiceTokenUpdateOne {
-	_u.mutation.SetExpiresAt(v)
-	return _u
-}
-
-// SetNillableExpiresAt sets the "expires_at" field if the given value is not nil.
-func (_u *ServiceTokenUpdateOne) SetNillableExpiresAt(v *time.Time) *ServiceTokenUpdateOne {
-	if v != nil {
-		_u.SetExpiresAt(*v)
-	}
-	return _u
-}
-
-// SetLastUsedAt sets the "last_used_at" field.
-func (_u *ServiceTokenUpdateOne) SetLastUsedAt(v time.Time) *ServiceTokenUpdateOne {
-	_u.mutation.SetLastUsedAt(v)
-	return _u
-}
-
-// SetNillableLastUsedAt sets the "last_used_at" field if the given value is not nil.
-func (_u *ServiceTokenUpdateOne) SetNillableLastUsedAt(v *time.Time) *ServiceTokenUpdateOne {
-	if v != nil {
-		_u.SetLastUsedAt(*v)
-	}
-	return _u
-}
-
-// ClearLastUsedAt clears the value of the "last_used_at" field.
-func (_u *ServiceTokenUpdateOne) ClearLastUsedAt() *ServiceTokenUpdateOne {
-	_u.mutation.ClearLastUsedAt()
-	return _u
-}
-
-// SetRevokedAt sets the "revoked_at" field.
-func (_u *ServiceTokenUpdateOne) SetRevokedAt(v time.Time) *ServiceTokenUpdateOne {
-	_u.mutation.SetRevokedAt(v)
-	return _u
-}
-
-// SetNillableRevokedAt sets the "revoked_at" field if the given value is not nil.
-func (_u *ServiceTokenUpdateOne) SetNillableRevokedAt(v *time.Time) *ServiceTokenUpdateOne {
-	if v != nil {
-		_u.SetRevokedAt(*v)
-	}
-	return _u
-}
-
-// ClearRevokedAt clears the value of the "revoked_at" field.
-func (_u *ServiceTokenUpdateOne) ClearRevokedAt() *ServiceTokenUpdateOne {
-	_u.mutation.ClearRevokedAt()
-	return _u
-}
-
 // Mutation returns the ServiceTokenMutation object of the builder.
 func (_u *ServiceTokenUpdateOne) Mutation() *ServiceTokenMutation {
 	return _u.mutation
@@ -266,44 +120,15 @@ func (_u *ServiceTokenUpdateOne) Where(ps ...predicate.ServiceToken) *ServiceTok
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *ServiceTokenUpdateOne) Select(field string, fields ...string) *ServiceTokenUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated ServiceToken entity.
 func (_u *ServiceTokenUpdateOne) Save(ctx context.Context) (*ServiceToken, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *ServiceTokenUpdateOne) SaveX(ctx context.Context) *ServiceToken {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *ServiceTokenUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *ServiceTokenUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *ServiceTokenUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *ServiceTokenUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *ServiceTokenUpdateOne) sqlSave(ctx context.Context) (_node *ServiceToken, err error) {

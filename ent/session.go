@@ -208,6 +208,3 @@ func (_m *Session) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// Sessions is a parsable slice of Session.
-type Sessions []*Session

@@ -33,23 +33,9 @@ func (_c *SessionCreate) SetTokenHash(v []byte) *SessionCreate {
 	return _c
 }
 
-// SetPreviousHash sets the "previous_hash" field.
-func (_c *SessionCreate) SetPreviousHash(v []byte) *SessionCreate {
-	_c.mutation.SetPreviousHash(v)
-	return _c
-}
-
 // SetGeneration sets the "generation" field.
 func (_c *SessionCreate) SetGeneration(v int64) *SessionCreate {
 	_c.mutation.SetGeneration(v)
-	return _c
-}
-
-// SetNillableGeneration sets the "generation" field if the given value is not nil.
-func (_c *SessionCreate) SetNillableGeneration(v *int64) *SessionCreate {
-	if v != nil {
-		_c.SetGeneration(*v)
-	}
 	return _c
 }
 
@@ -71,45 +57,9 @@ func (_c *SessionCreate) SetExpiresAt(v time.Time) *SessionCreate {
 	return _c
 }
 
-// SetRevokedAt sets the "revoked_at" field.
-func (_c *SessionCreate) SetRevokedAt(v time.Time) *SessionCreate {
-	_c.mutation.SetRevokedAt(v)
-	return _c
-}
-
-// SetNillableRevokedAt sets the "revoked_at" field if the given value is not nil.
-func (_c *SessionCreate) SetNillableRevokedAt(v *time.Time) *SessionCreate {
-	if v != nil {
-		_c.SetRevokedAt(*v)
-	}
-	return _c
-}
-
-// SetRevokedReason sets the "revoked_reason" field.
-func (_c *SessionCreate) SetRevokedReason(v string) *SessionCreate {
-	_c.mutation.SetRevokedReason(v)
-	return _c
-}
-
-// SetNillableRevokedReason sets the "revoked_reason" field if the given value is not nil.
-func (_c *SessionCreate) SetNillableRevokedReason(v *string) *SessionCreate {
-	if v != nil {
-		_c.SetRevokedReason(*v)
-	}
-	return _c
-}
-
 // SetIssuer sets the "issuer" field.
 func (_c *SessionCreate) SetIssuer(v string) *SessionCreate {
 	_c.mutation.SetIssuer(v)
-	return _c
-}
-
-// SetNillableIssuer sets the "issuer" field if the given value is not nil.
-func (_c *SessionCreate) SetNillableIssuer(v *string) *SessionCreate {
-	if v != nil {
-		_c.SetIssuer(*v)
-	}
 	return _c
 }
 
@@ -130,26 +80,10 @@ func (_c *SessionCreate) Save(ctx context.Context) (*Session, error) {
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *SessionCreate) SaveX(ctx context.Context) *Session {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *SessionCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *SessionCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -332,24 +266,8 @@ func (_c *SessionCreateBulk) Save(ctx context.Context) ([]*Session, error) {
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *SessionCreateBulk) SaveX(ctx context.Context) []*Session {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *SessionCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *SessionCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

@@ -42,12 +42,6 @@ func (_q *SessionQuery) Limit(limit int) *SessionQuery {
 	return _q
 }
 
-// Offset to start from.
-func (_q *SessionQuery) Offset(offset int) *SessionQuery {
-	_q.ctx.Offset = &offset
-	return _q
-}
-
 // Unique configures the query builder to filter duplicate records on query.
 // By default, unique is set to true, and can be disabled using this method.
 func (_q *SessionQuery) Unique(unique bool) *SessionQuery {
@@ -74,15 +68,6 @@ func (_q *SessionQuery) First(ctx context.Context) (*Session, error) {
 	return nodes[0], nil
 }
 
-// FirstX is like First, but panics if an error occurs.
-func (_q *SessionQuery) FirstX(ctx context.Context) *Session {
-	node, err := _q.First(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return node
-}
-
 // FirstID returns the first Session ID from the query.
 // Returns a *NotFoundError when no Session ID was found.
 func (_q *SessionQuery) FirstID(ctx context.Context) (id typedid.Session, err error) {
@@ -95,15 +80,6 @@ func (_q *SessionQuery) FirstID(ctx context.Context) (id typedid.Session, err er
 		return
 	}
 	return ids[0], nil
-}
-
-// FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *SessionQuery) FirstIDX(ctx context.Context) typedid.Session {
-	id, err := _q.FirstID(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return id
 }
 
 // Only returns a single Session entity found by the query, ensuring it only returns one.
@@ -124,43 +100,6 @@ func (_q *SessionQuery) Only(ctx context.Context) (*Session, error) {
 	}
 }
 
-// OnlyX is like Only, but panics if an error occurs.
-func (_q *SessionQuery) OnlyX(ctx context.Context) *Session {
-	node, err := _q.Only(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
-}
-
-// OnlyID is like Only, but returns the only Session ID in the query.
-// Returns a *NotSingularError when more than one Session ID is found.
-// Returns a *NotFoundError when no entities are found.
-func (_q *SessionQuery) OnlyID(ctx context.Context) (id typedid.Session, err error) {
-	var ids []typedid.Session
-	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
-		return
-	}
-	switch len(ids) {
-	case 1:
-		id = ids[0]
-	case 0:
-		err = &NotFoundError{session.Label}
-	default:
-		err = &NotSingularError{session.Label}
-	}
-	return
-}
-
-// OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *SessionQuery) OnlyIDX(ctx context.Context) typedid.Session {
-	id, err := _q.OnlyID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // All executes the query and returns a list of Sessions.
 func (_q *SessionQuery) All(ctx context.Context) ([]*Session, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryAll)
@@ -169,15 +108,6 @@ func (_q *SessionQuery) All(ctx context.Context) ([]*Session, error) {
 	}
 	qr := querierAll[[]*Session, *SessionQuery]()
 	return withInterceptors[[]*Session](ctx, _q, qr, _q.inters)
-}
-
-// AllX is like All, but panics if an error occurs.
-func (_q *SessionQuery) AllX(ctx context.Context) []*Session {
-	nodes, err := _q.All(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return nodes
 }
 
 // IDs executes the query and returns a list of Session IDs.
@@ -230,57 +160,6 @@ func (_q *SessionQuery) Exist(ctx context.Context) (bool, error) {
 	default:
 		return true, nil
 	}
-}
-
-// ExistX is like Exist, but panics if an error occurs.
-func (_q *SessionQuery) ExistX(ctx context.Context) bool {
-	exist, err := _q.Exist(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return exist
-}
-
-// Clone returns a duplicate of the SessionQuery builder, including all associated steps. It can be
-// used to prepare common query builders and use them differently after the clone is made.
-func (_q *SessionQuery) Clone() *SessionQuery {
-	if _q == nil {
-		return nil
-	}
-	return &SessionQuery{
-		config:     _q.config,
-		ctx:        _q.ctx.Clone(),
-		order:      append([]session.OrderOption{}, _q.order...),
-		inters:     append([]Interceptor{}, _q.inters...),
-		predicates: append([]predicate.Session{}, _q.predicates...),
-		// clone intermediate query.
-		sql:       _q.sql.Clone(),
-		path:      _q.path,
-		modifiers: append([]func(*sql.Selector){}, _q.modifiers...),
-	}
-}
-
-// GroupBy is used to group vertices by one or more fields/columns.
-// It is often used with aggregate functions, like: count, max, mean, min, sum.
-//
-// Example:
-//
-//	var v []struct {
-//		UserID typedid.User `json:"user_id,omitempty"`
-//		Count int `json:"count,omitempty"`
-//	}
-//
-//	client.Session.Query().
-//		GroupBy(session.FieldUserID).
-//		Aggregate(ent.Count()).
-//		Scan(ctx, &v)
-func (_q *SessionQuery) GroupBy(field string, fields ...string) *SessionGroupBy {
-	_q.ctx.Fields = append([]string{field}, fields...)
-	grbuild := &SessionGroupBy{build: _q}
-	grbuild.flds = &_q.ctx.Fields
-	grbuild.label = session.Label
-	grbuild.scan = grbuild.Scan
-	return grbuild
 }
 
 // Select allows the selection one or more fields/columns for the given query,
@@ -462,73 +341,6 @@ func (_q *SessionQuery) ForUpdate(opts ...sql.LockOption) *SessionQuery {
 	return _q
 }
 
-// ForShare behaves similarly to ForUpdate, except that it acquires a shared mode lock
-// on any rows that are read. Other sessions can read the rows, but cannot modify them
-// until your transaction commits.
-func (_q *SessionQuery) ForShare(opts ...sql.LockOption) *SessionQuery {
-	if _q.driver.Dialect() == dialect.Postgres {
-		_q.Unique(false)
-	}
-	_q.modifiers = append(_q.modifiers, func(s *sql.Selector) {
-		s.ForShare(opts...)
-	})
-	return _q
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_q *SessionQuery) Modify(modifiers ...func(s *sql.Selector)) *SessionSelect {
-	_q.modifiers = append(_q.modifiers, modifiers...)
-	return _q.Select()
-}
-
-// SessionGroupBy is the group-by builder for Session entities.
-type SessionGroupBy struct {
-	selector
-	build *SessionQuery
-}
-
-// Aggregate adds the given aggregation functions to the group-by query.
-func (_g *SessionGroupBy) Aggregate(fns ...AggregateFunc) *SessionGroupBy {
-	_g.fns = append(_g.fns, fns...)
-	return _g
-}
-
-// Scan applies the selector query and scans the result into the given value.
-func (_g *SessionGroupBy) Scan(ctx context.Context, v any) error {
-	ctx = setContextOp(ctx, _g.build.ctx, ent.OpQueryGroupBy)
-	if err := _g.build.prepareQuery(ctx); err != nil {
-		return err
-	}
-	return scanWithInterceptors[*SessionQuery, *SessionGroupBy](ctx, _g.build, _g, _g.build.inters, v)
-}
-
-func (_g *SessionGroupBy) sqlScan(ctx context.Context, root *SessionQuery, v any) error {
-	selector := root.sqlQuery(ctx).Select()
-	aggregation := make([]string, 0, len(_g.fns))
-	for _, fn := range _g.fns {
-		aggregation = append(aggregation, fn(selector))
-	}
-	if len(selector.SelectedColumns()) == 0 {
-		columns := make([]string, 0, len(*_g.flds)+len(_g.fns))
-		for _, f := range *_g.flds {
-			columns = append(columns, selector.C(f))
-		}
-		columns = append(columns, aggregation...)
-		selector.Select(columns...)
-	}
-	selector.GroupBy(selector.Columns(*_g.flds...)...)
-	if err := selector.Err(); err != nil {
-		return err
-	}
-	rows := &sql.Rows{}
-	query, args := selector.Query()
-	if err := _g.build.driver.Query(ctx, query, args, rows); err != nil {
-		return err
-	}
-	defer rows.Close()
-	return sql.ScanSlice(rows, v)
-}
-
 // SessionSelect is the builder for selecting fields of Session entities.
 type SessionSelect struct {
 	*SessionQuery
@@ -569,10 +381,4 @@ func (_s *SessionSelect) sqlScan(ctx context.Context, root *SessionQuery, v any)
 	}
 	defer rows.Close()
 	return sql.ScanSlice(rows, v)
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_s *SessionSelect) Modify(modifiers ...func(s *sql.Selector)) *SessionSelect {
-	_s.modifiers = append(_s.modifiers, modifiers...)
-	return _s
 }

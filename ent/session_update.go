@@ -41,44 +41,10 @@ func (_u *SessionUpdate) SetPreviousHash(v []byte) *SessionUpdate {
 	return _u
 }
 
-// ClearPreviousHash clears the value of the "previous_hash" field.
-func (_u *SessionUpdate) ClearPreviousHash() *SessionUpdate {
-	_u.mutation.ClearPreviousHash()
-	return _u
-}
-
 // SetGeneration sets the "generation" field.
 func (_u *SessionUpdate) SetGeneration(v int64) *SessionUpdate {
 	_u.mutation.ResetGeneration()
 	_u.mutation.SetGeneration(v)
-	return _u
-}
-
-// SetNillableGeneration sets the "generation" field if the given value is not nil.
-func (_u *SessionUpdate) SetNillableGeneration(v *int64) *SessionUpdate {
-	if v != nil {
-		_u.SetGeneration(*v)
-	}
-	return _u
-}
-
-// AddGeneration adds value to the "generation" field.
-func (_u *SessionUpdate) AddGeneration(v int64) *SessionUpdate {
-	_u.mutation.AddGeneration(v)
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *SessionUpdate) SetCreatedAt(v time.Time) *SessionUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *SessionUpdate) SetNillableCreatedAt(v *time.Time) *SessionUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
 	return _u
 }
 
@@ -88,25 +54,9 @@ func (_u *SessionUpdate) SetRotatedAt(v time.Time) *SessionUpdate {
 	return _u
 }
 
-// SetNillableRotatedAt sets the "rotated_at" field if the given value is not nil.
-func (_u *SessionUpdate) SetNillableRotatedAt(v *time.Time) *SessionUpdate {
-	if v != nil {
-		_u.SetRotatedAt(*v)
-	}
-	return _u
-}
-
 // SetExpiresAt sets the "expires_at" field.
 func (_u *SessionUpdate) SetExpiresAt(v time.Time) *SessionUpdate {
 	_u.mutation.SetExpiresAt(v)
-	return _u
-}
-
-// SetNillableExpiresAt sets the "expires_at" field if the given value is not nil.
-func (_u *SessionUpdate) SetNillableExpiresAt(v *time.Time) *SessionUpdate {
-	if v != nil {
-		_u.SetExpiresAt(*v)
-	}
 	return _u
 }
 
@@ -116,51 +66,9 @@ func (_u *SessionUpdate) SetRevokedAt(v time.Time) *SessionUpdate {
 	return _u
 }
 
-// SetNillableRevokedAt sets the "revoked_at" field if the given value is not nil.
-func (_u *SessionUpdate) SetNillableRevokedAt(v *time.Time) *SessionUpdate {
-	if v != nil {
-		_u.SetRevokedAt(*v)
-	}
-	return _u
-}
-
-// ClearRevokedAt clears the value of the "revoked_at" field.
-func (_u *SessionUpdate) ClearRevokedAt() *SessionUpdate {
-	_u.mutation.ClearRevokedAt()
-	return _u
-}
-
 // SetRevokedReason sets the "revoked_reason" field.
 func (_u *SessionUpdate) SetRevokedReason(v string) *SessionUpdate {
 	_u.mutation.SetRevokedReason(v)
-	return _u
-}
-
-// SetNillableRevokedReason sets the "revoked_reason" field if the given value is not nil.
-func (_u *SessionUpdate) SetNillableRevokedReason(v *string) *SessionUpdate {
-	if v != nil {
-		_u.SetRevokedReason(*v)
-	}
-	return _u
-}
-
-// ClearRevokedReason clears the value of the "revoked_reason" field.
-func (_u *SessionUpdate) ClearRevokedReason() *SessionUpdate {
-	_u.mutation.ClearRevokedReason()
-	return _u
-}
-
-// SetIssuer sets the "issuer" field.
-func (_u *SessionUpdate) SetIssuer(v string) *SessionUpdate {
-	_u.mutation.SetIssuer(v)
-	return _u
-}
-
-// SetNillableIssuer sets the "issuer" field if the given value is not nil.
-func (_u *SessionUpdate) SetNillableIssuer(v *string) *SessionUpdate {
-	if v != nil {
-		_u.SetIssuer(*v)
-	}
 	return _u
 }
 
@@ -174,26 +82,10 @@ func (_u *SessionUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *SessionUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *SessionUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *SessionUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -204,12 +96,6 @@ func (_u *SessionUpdate) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *SessionUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *SessionUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *SessionUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -285,141 +171,6 @@ type SessionUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetTokenHash sets the "token_hash" field.
-func (_u *SessionUpdateOne) SetTokenHash(v []byte) *SessionUpdateOne {
-	_u.mutation.SetTokenHash(v)
-	return _u
-}
-
-// SetPreviousHash sets the "previous_hash" field.
-func (_u *SessionUpdateOne) SetPreviousHash(v []byte) *SessionUpdateOne {
-	_u.mutation.SetPreviousHash(v)
-	return _u
-}
-
-// ClearPreviousHash clears the value of the "previous_hash" field.
-func (_u *SessionUpdateOne) ClearPreviousHash() *SessionUpdateOne {
-	_u.mutation.ClearPreviousHash()
-	return _u
-}
-
-// SetGeneration sets the "generation" field.
-func (_u *SessionUpdateOne) SetGeneration(v int64) *SessionUpdateOne {
-	_u.mutation.ResetGeneration()
-	_u.mutation.SetGeneration(v)
-	return _u
-}
-
-// SetNillableGeneration sets the "generation" field if the given value is not nil.
-func (_u *SessionUpdateOne) SetNillableGeneration(v *int64) *SessionUpdateOne {
-	if v != nil {
-		_u.SetGeneration(*v)
-	}
-	return _u
-}
-
-// AddGeneration adds value to the "generation" field.
-func (_u *SessionUpdateOne) AddGeneration(v int64) *SessionUpdateOne {
-	_u.mutation.AddGeneration(v)
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *SessionUpdateOne) SetCreatedAt(v time.Time) *SessionUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *SessionUpdateOne) SetNillableCreatedAt(v *time.Time) *SessionUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
-// SetRotatedAt sets the "rotated_at" field.
-func (_u *SessionUpdateOne) SetRotatedAt(v time.Time) *SessionUpdateOne {
-	_u.mutation.SetRotatedAt(v)
-	return _u
-}
-
-// SetNillableRotatedAt sets the "rotated_at" field if the given value is not nil.
-func (_u *SessionUpdateOne) SetNillableRotatedAt(v *time.Time) *SessionUpdateOne {
-	if v != nil {
-		_u.SetRotatedAt(*v)
-	}
-	return _u
-}
-
-// SetExpiresAt sets the "expires_at" field.
-func (_u *SessionUpdateOne) SetExpiresAt(v time.Time) *SessionUpdateOne {
-	_u.mutation.SetExpiresAt(v)
-	return _u
-}
-
-// SetNillableExpiresAt sets the "expires_at" field if the given value is not nil.
-func (_u *SessionUpdateOne) SetNillableExpiresAt(v *time.Time) *SessionUpdateOne {
-	if v != nil {
-		_u.SetExpiresAt(*v)
-	}
-	return _u
-}
-
-// SetRevokedAt sets the "revoked_at" field.
-func (_u *SessionUpdateOne) SetRevokedAt(v time.Time) *SessionUpdateOne {
-	_u.mutation.SetRevokedAt(v)
-	return _u
-}
-
-// SetNillableRevokedAt sets the "revoked_at" field if the given value is not nil.
-func (_u *SessionUpdateOne) SetNillableRevokedAt(v *time.Time) *SessionUpdateOne {
-	if v != nil {
-		_u.SetRevokedAt(*v)
-	}
-	return _u
-}
-
-// ClearRevokedAt clears the value of the "revoked_at" field.
-func (_u *SessionUpdateOne) ClearRevokedAt() *SessionUpdateOne {
-	_u.mutation.ClearRevokedAt()
-	return _u
-}
-
-// SetRevokedReason sets the "revoked_reason" field.
-func (_u *SessionUpdateOne) SetRevokedReason(v string) *SessionUpdateOne {
-	_u.mutation.SetRevokedReason(v)
-	return _u
-}
-
-// SetNillableRevokedReason sets the "revoked_reason" field if the given value is not nil.
-func (_u *SessionUpdateOne) SetNillableRevokedReason(v *string) *SessionUpdateOne {
-	if v != nil {
-		_u.SetRevokedReason(*v)
-	}
-	return _u
-}
-
-// ClearRevokedReason clears the value of the "revoked_reason" field.
-func (_u *SessionUpdateOne) ClearRevokedReason() *SessionUpdateOne {
-	_u.mutation.ClearRevokedReason()
-	return _u
-}
-
-// SetIssuer sets the "issuer" field.
-func (_u *SessionUpdateOne) SetIssuer(v string) *SessionUpdateOne {
-	_u.mutation.SetIssuer(v)
-	return _u
-}
-
-// SetNillableIssuer sets the "issuer" field if the given value is not nil.
-func (_u *SessionUpdateOne) SetNillableIssuer(v *string) *SessionUpdateOne {
-	if v != nil {
-		_u.SetIssuer(*v)
-	}
-	return _u
-}
-
 // Mutation returns the SessionMutation object of the builder.
 func (_u *SessionUpdateOne) Mutation() *SessionMutation {
 	return _u.mutation
@@ -431,38 +182,15 @@ func (_u *SessionUpdateOne) Where(ps ...predicate.Session) *SessionUpdateOne {
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *SessionUpdateOne) Select(field string, fields ...string) *SessionUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated Session entity.
 func (_u *SessionUpdateOne) Save(ctx context.Context) (*Session, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *SessionUpdateOne) SaveX(ctx context.Context) *Session {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *SessionUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *SessionUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -473,12 +201,6 @@ func (_u *SessionUpdateOne) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *SessionUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *SessionUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *SessionUpdateOne) sqlSave(ctx context.Context) (_node *Session, err error) {

@@ -151,6 +151,3 @@ func (_m *StockMovement) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// StockMovements is a parsable slice of StockMovement.
-type StockMovements []*StockMovement

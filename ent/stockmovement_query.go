@@ -42,12 +42,6 @@ func (_q *StockMovementQuery) Limit(limit int) *StockMovementQuery {
 	return _q
 }
 
-// Offset to start from.
-func (_q *StockMovementQuery) Offset(offset int) *StockMovementQuery {
-	_q.ctx.Offset = &offset
-	return _q
-}
-
 // Unique configures the query builder to filter duplicate records on query.
 // By default, unique is set to true, and can be disabled using this method.
 func (_q *StockMovementQuery) Unique(unique bool) *StockMovementQuery {
@@ -74,15 +68,6 @@ func (_q *StockMovementQuery) First(ctx context.Context) (*StockMovement, error)
 	return nodes[0], nil
 }
 
-// FirstX is like First, but panics if an error occurs.
-func (_q *StockMovementQuery) FirstX(ctx context.Context) *StockMovement {
-	node, err := _q.First(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return node
-}
-
 // FirstID returns the first StockMovement ID from the query.
 // Returns a *NotFoundError when no StockMovement ID was found.
 func (_q *StockMovementQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
@@ -95,15 +80,6 @@ func (_q *StockMovementQuery) FirstID(ctx context.Context) (id uuid.UUID, err er
 		return
 	}
 	return ids[0], nil
-}
-
-// FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *StockMovementQuery) FirstIDX(ctx context.Context) uuid.UUID {
-	id, err := _q.FirstID(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return id
 }
 
 // Only returns a single StockMovement entity found by the query, ensuring it only returns one.
@@ -133,34 +109,6 @@ func (_q *StockMovementQuery) OnlyX(ctx context.Context) *StockMovement {
 	return node
 }
 
-// OnlyID is like Only, but returns the only StockMovement ID in the query.
-// Returns a *NotSingularError when more than one StockMovement ID is found.
-// Returns a *NotFoundError when no entities are found.
-func (_q *StockMovementQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
-	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
-		return
-	}
-	switch len(ids) {
-	case 1:
-		id = ids[0]
-	case 0:
-		err = &NotFoundError{stockmovement.Label}
-	default:
-		err = &NotSingularError{stockmovement.Label}
-	}
-	return
-}
-
-// OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *StockMovementQuery) OnlyIDX(ctx context.Context) uuid.UUID {
-	id, err := _q.OnlyID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // All executes the query and returns a list of StockMovements.
 func (_q *StockMovementQuery) All(ctx context.Context) ([]*StockMovement, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryAll)
@@ -169,15 +117,6 @@ func (_q *StockMovementQuery) All(ctx context.Context) ([]*StockMovement, error)
 	}
 	qr := querierAll[[]*StockMovement, *StockMovementQuery]()
 	return withInterceptors[[]*StockMovement](ctx, _q, qr, _q.inters)
-}
-
-// AllX is like All, but panics if an error occurs.
-func (_q *StockMovementQuery) AllX(ctx context.Context) []*StockMovement {
-	nodes, err := _q.All(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return nodes
 }
 
 // IDs executes the query and returns a list of StockMovement IDs.
@@ -190,15 +129,6 @@ func (_q *StockMovementQuery) IDs(ctx context.Context) (ids []uuid.UUID, err err
 		return nil, err
 	}
 	return ids, nil
-}
-
-// IDsX is like IDs, but panics if an error occurs.
-func (_q *StockMovementQuery) IDsX(ctx context.Context) []uuid.UUID {
-	ids, err := _q.IDs(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return ids
 }
 
 // Count returns the count of the given query.
@@ -229,34 +159,6 @@ func (_q *StockMovementQuery) Exist(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("ent: check existence: %w", err)
 	default:
 		return true, nil
-	}
-}
-
-// ExistX is like Exist, but panics if an error occurs.
-func (_q *StockMovementQuery) ExistX(ctx context.Context) bool {
-	exist, err := _q.Exist(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return exist
-}
-
-// Clone returns a duplicate of the StockMovementQuery builder, including all associated steps. It can be
-// used to prepare common query builders and use them differently after the clone is made.
-func (_q *StockMovementQuery) Clone() *StockMovementQuery {
-	if _q == nil {
-		return nil
-	}
-	return &StockMovementQuery{
-		config:     _q.config,
-		ctx:        _q.ctx.Clone(),
-		order:      append([]stockmovement.OrderOption{}, _q.order...),
-		inters:     append([]Interceptor{}, _q.inters...),
-		predicates: append([]predicate.StockMovement{}, _q.predicates...),
-		// clone intermediate query.
-		sql:       _q.sql.Clone(),
-		path:      _q.path,
-		modifiers: append([]func(*sql.Selector){}, _q.modifiers...),
 	}
 }
 
@@ -462,25 +364,6 @@ func (_q *StockMovementQuery) ForUpdate(opts ...sql.LockOption) *StockMovementQu
 	return _q
 }
 
-// ForShare behaves similarly to ForUpdate, except that it acquires a shared mode lock
-// on any rows that are read. Other sessions can read the rows, but cannot modify them
-// until your transaction commits.
-func (_q *StockMovementQuery) ForShare(opts ...sql.LockOption) *StockMovementQuery {
-	if _q.driver.Dialect() == dialect.Postgres {
-		_q.Unique(false)
-	}
-	_q.modifiers = append(_q.modifiers, func(s *sql.Selector) {
-		s.ForShare(opts...)
-	})
-	return _q
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_q *StockMovementQuery) Modify(modifiers ...func(s *sql.Selector)) *StockMovementSelect {
-	_q.modifiers = append(_q.modifiers, modifiers...)
-	return _q.Select()
-}
-
 // StockMovementGroupBy is the group-by builder for StockMovement entities.
 type StockMovementGroupBy struct {
 	selector
@@ -569,10 +452,4 @@ func (_s *StockMovementSelect) sqlScan(ctx context.Context, root *StockMovementQ
 	}
 	defer rows.Close()
 	return sql.ScanSlice(rows, v)
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_s *StockMovementSelect) Modify(modifiers ...func(s *sql.Selector)) *StockMovementSelect {
-	_s.modifiers = append(_s.modifiers, modifiers...)
-	return _s
 }

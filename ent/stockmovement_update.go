@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"seckill/ent/predicate"
 	"seckill/ent/stockmovement"
-	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
@@ -29,20 +28,6 @@ func (_u *StockMovementUpdate) Where(ps ...predicate.StockMovement) *StockMoveme
 	return _u
 }
 
-// SetCreatedAt sets the "created_at" field.
-func (_u *StockMovementUpdate) SetCreatedAt(v time.Time) *StockMovementUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *StockMovementUpdate) SetNillableCreatedAt(v *time.Time) *StockMovementUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the StockMovementMutation object of the builder.
 func (_u *StockMovementUpdate) Mutation() *StockMovementMutation {
 	return _u.mutation
@@ -53,32 +38,10 @@ func (_u *StockMovementUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *StockMovementUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *StockMovementUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *StockMovementUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *StockMovementUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *StockMovementUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *StockMovementUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -115,20 +78,6 @@ type StockMovementUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetCreatedAt sets the "created_at" field.
-func (_u *StockMovementUpdateOne) SetCreatedAt(v time.Time) *StockMovementUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *StockMovementUpdateOne) SetNillableCreatedAt(v *time.Time) *StockMovementUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the StockMovementMutation object of the builder.
 func (_u *StockMovementUpdateOne) Mutation() *StockMovementMutation {
 	return _u.mutation
@@ -140,44 +89,15 @@ func (_u *StockMovementUpdateOne) Where(ps ...predicate.StockMovement) *StockMov
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *StockMovementUpdateOne) Select(field string, fields ...string) *StockMovementUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated StockMovement entity.
 func (_u *StockMovementUpdateOne) Save(ctx context.Context) (*StockMovement, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *StockMovementUpdateOne) SaveX(ctx context.Context) *StockMovement {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *StockMovementUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *StockMovementUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *StockMovementUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *StockMovementUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *StockMovementUpdateOne) sqlSave(ctx context.Context) (_node *StockMovement, err error) {

@@ -269,6 +269,3 @@ func (_m *User) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// Users is a parsable slice of User.
-type Users []*User

@@ -45,93 +45,15 @@ func (_c *UserCreate) SetRole(v user.Role) *UserCreate {
 	return _c
 }
 
-// SetNillableRole sets the "role" field if the given value is not nil.
-func (_c *UserCreate) SetNillableRole(v *user.Role) *UserCreate {
-	if v != nil {
-		_c.SetRole(*v)
-	}
-	return _c
-}
-
 // SetVersion sets the "version" field.
 func (_c *UserCreate) SetVersion(v int64) *UserCreate {
 	_c.mutation.SetVersion(v)
 	return _c
 }
 
-// SetNillableVersion sets the "version" field if the given value is not nil.
-func (_c *UserCreate) SetNillableVersion(v *int64) *UserCreate {
-	if v != nil {
-		_c.SetVersion(*v)
-	}
-	return _c
-}
-
 // SetCreatedAt sets the "created_at" field.
 func (_c *UserCreate) SetCreatedAt(v time.Time) *UserCreate {
 	_c.mutation.SetCreatedAt(v)
-	return _c
-}
-
-// SetDisabledAt sets the "disabled_at" field.
-func (_c *UserCreate) SetDisabledAt(v time.Time) *UserCreate {
-	_c.mutation.SetDisabledAt(v)
-	return _c
-}
-
-// SetNillableDisabledAt sets the "disabled_at" field if the given value is not nil.
-func (_c *UserCreate) SetNillableDisabledAt(v *time.Time) *UserCreate {
-	if v != nil {
-		_c.SetDisabledAt(*v)
-	}
-	return _c
-}
-
-// SetDisabledReason sets the "disabled_reason" field.
-func (_c *UserCreate) SetDisabledReason(v string) *UserCreate {
-	_c.mutation.SetDisabledReason(v)
-	return _c
-}
-
-// SetNillableDisabledReason sets the "disabled_reason" field if the given value is not nil.
-func (_c *UserCreate) SetNillableDisabledReason(v *string) *UserCreate {
-	if v != nil {
-		_c.SetDisabledReason(*v)
-	}
-	return _c
-}
-
-// SetTotpSecret sets the "totp_secret" field.
-func (_c *UserCreate) SetTotpSecret(v []byte) *UserCreate {
-	_c.mutation.SetTotpSecret(v)
-	return _c
-}
-
-// SetTotpSince sets the "totp_since" field.
-func (_c *UserCreate) SetTotpSince(v time.Time) *UserCreate {
-	_c.mutation.SetTotpSince(v)
-	return _c
-}
-
-// SetNillableTotpSince sets the "totp_since" field if the given value is not nil.
-func (_c *UserCreate) SetNillableTotpSince(v *time.Time) *UserCreate {
-	if v != nil {
-		_c.SetTotpSince(*v)
-	}
-	return _c
-}
-
-// SetTotpStep sets the "totp_step" field.
-func (_c *UserCreate) SetTotpStep(v int64) *UserCreate {
-	_c.mutation.SetTotpStep(v)
-	return _c
-}
-
-// SetNillableTotpStep sets the "totp_step" field if the given value is not nil.
-func (_c *UserCreate) SetNillableTotpStep(v *int64) *UserCreate {
-	if v != nil {
-		_c.SetTotpStep(*v)
-	}
 	return _c
 }
 
@@ -155,39 +77,9 @@ func (_c *UserCreate) SetLanguage(v string) *UserCreate {
 	return _c
 }
 
-// SetNillableLanguage sets the "language" field if the given value is not nil.
-func (_c *UserCreate) SetNillableLanguage(v *string) *UserCreate {
-	if v != nil {
-		_c.SetLanguage(*v)
-	}
-	return _c
-}
-
 // SetExternalID sets the "external_id" field.
 func (_c *UserCreate) SetExternalID(v string) *UserCreate {
 	_c.mutation.SetExternalID(v)
-	return _c
-}
-
-// SetNillableExternalID sets the "external_id" field if the given value is not nil.
-func (_c *UserCreate) SetNillableExternalID(v *string) *UserCreate {
-	if v != nil {
-		_c.SetExternalID(*v)
-	}
-	return _c
-}
-
-// SetRecoveryCodes sets the "recovery_codes" field.
-func (_c *UserCreate) SetRecoveryCodes(v string) *UserCreate {
-	_c.mutation.SetRecoveryCodes(v)
-	return _c
-}
-
-// SetNillableRecoveryCodes sets the "recovery_codes" field if the given value is not nil.
-func (_c *UserCreate) SetNillableRecoveryCodes(v *string) *UserCreate {
-	if v != nil {
-		_c.SetRecoveryCodes(*v)
-	}
 	return _c
 }
 
@@ -208,26 +100,10 @@ func (_c *UserCreate) Save(ctx context.Context) (*User, error) {
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *UserCreate) SaveX(ctx context.Context) *User {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *UserCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *UserCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -480,24 +356,8 @@ func (_c *UserCreateBulk) Save(ctx context.Context) ([]*User, error) {
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *UserCreateBulk) SaveX(ctx context.Context) []*User {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *UserCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *UserCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

@@ -35,39 +35,9 @@ func (_u *UserUpdate) SetAccount(v string) *UserUpdate {
 	return _u
 }
 
-// SetNillableAccount sets the "account" field if the given value is not nil.
-func (_u *UserUpdate) SetNillableAccount(v *string) *UserUpdate {
-	if v != nil {
-		_u.SetAccount(*v)
-	}
-	return _u
-}
-
-// SetDisplayName sets the "display_name" field.
-func (_u *UserUpdate) SetDisplayName(v string) *UserUpdate {
-	_u.mutation.SetDisplayName(v)
-	return _u
-}
-
-// SetNillableDisplayName sets the "display_name" field if the given value is not nil.
-func (_u *UserUpdate) SetNillableDisplayName(v *string) *UserUpdate {
-	if v != nil {
-		_u.SetDisplayName(*v)
-	}
-	return _u
-}
-
 // SetPasswordHash sets the "password_hash" field.
 func (_u *UserUpdate) SetPasswordHash(v string) *UserUpdate {
 	_u.mutation.SetPasswordHash(v)
-	return _u
-}
-
-// SetNillablePasswordHash sets the "password_hash" field if the given value is not nil.
-func (_u *UserUpdate) SetNillablePasswordHash(v *string) *UserUpdate {
-	if v != nil {
-		_u.SetPasswordHash(*v)
-	}
 	return _u
 }
 
@@ -77,46 +47,9 @@ func (_u *UserUpdate) SetRole(v user.Role) *UserUpdate {
 	return _u
 }
 
-// SetNillableRole sets the "role" field if the given value is not nil.
-func (_u *UserUpdate) SetNillableRole(v *user.Role) *UserUpdate {
-	if v != nil {
-		_u.SetRole(*v)
-	}
-	return _u
-}
-
-// SetVersion sets the "version" field.
-func (_u *UserUpdate) SetVersion(v int64) *UserUpdate {
-	_u.mutation.ResetVersion()
-	_u.mutation.SetVersion(v)
-	return _u
-}
-
-// SetNillableVersion sets the "version" field if the given value is not nil.
-func (_u *UserUpdate) SetNillableVersion(v *int64) *UserUpdate {
-	if v != nil {
-		_u.SetVersion(*v)
-	}
-	return _u
-}
-
 // AddVersion adds value to the "version" field.
 func (_u *UserUpdate) AddVersion(v int64) *UserUpdate {
 	_u.mutation.AddVersion(v)
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *UserUpdate) SetCreatedAt(v time.Time) *UserUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *UserUpdate) SetNillableCreatedAt(v *time.Time) *UserUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
 	return _u
 }
 
@@ -126,63 +59,9 @@ func (_u *UserUpdate) SetDisabledAt(v time.Time) *UserUpdate {
 	return _u
 }
 
-// SetNillableDisabledAt sets the "disabled_at" field if the given value is not nil.
-func (_u *UserUpdate) SetNillableDisabledAt(v *time.Time) *UserUpdate {
-	if v != nil {
-		_u.SetDisabledAt(*v)
-	}
-	return _u
-}
-
-// ClearDisabledAt clears the value of the "disabled_at" field.
-func (_u *UserUpdate) ClearDisabledAt() *UserUpdate {
-	_u.mutation.ClearDisabledAt()
-	return _u
-}
-
-// SetDisabledReason sets the "disabled_reason" field.
-func (_u *UserUpdate) SetDisabledReason(v string) *UserUpdate {
-	_u.mutation.SetDisabledReason(v)
-	return _u
-}
-
-// SetNillableDisabledReason sets the "disabled_reason" field if the given value is not nil.
-func (_u *UserUpdate) SetNillableDisabledReason(v *string) *UserUpdate {
-	if v != nil {
-		_u.SetDisabledReason(*v)
-	}
-	return _u
-}
-
 // SetTotpSecret sets the "totp_secret" field.
 func (_u *UserUpdate) SetTotpSecret(v []byte) *UserUpdate {
 	_u.mutation.SetTotpSecret(v)
-	return _u
-}
-
-// ClearTotpSecret clears the value of the "totp_secret" field.
-func (_u *UserUpdate) ClearTotpSecret() *UserUpdate {
-	_u.mutation.ClearTotpSecret()
-	return _u
-}
-
-// SetTotpSince sets the "totp_since" field.
-func (_u *UserUpdate) SetTotpSince(v time.Time) *UserUpdate {
-	_u.mutation.SetTotpSince(v)
-	return _u
-}
-
-// SetNillableTotpSince sets the "totp_since" field if the given value is not nil.
-func (_u *UserUpdate) SetNillableTotpSince(v *time.Time) *UserUpdate {
-	if v != nil {
-		_u.SetTotpSince(*v)
-	}
-	return _u
-}
-
-// ClearTotpSince clears the value of the "totp_since" field.
-func (_u *UserUpdate) ClearTotpSince() *UserUpdate {
-	_u.mutation.ClearTotpSince()
 	return _u
 }
 
@@ -193,31 +72,9 @@ func (_u *UserUpdate) SetTotpStep(v int64) *UserUpdate {
 	return _u
 }
 
-// SetNillableTotpStep sets the "totp_step" field if the given value is not nil.
-func (_u *UserUpdate) SetNillableTotpStep(v *int64) *UserUpdate {
-	if v != nil {
-		_u.SetTotpStep(*v)
-	}
-	return _u
-}
-
-// AddTotpStep adds value to the "totp_step" field.
-func (_u *UserUpdate) AddTotpStep(v int64) *UserUpdate {
-	_u.mutation.AddTotpStep(v)
-	return _u
-}
-
 // SetVerifiedAt sets the "verified_at" field.
 func (_u *UserUpdate) SetVerifiedAt(v time.Time) *UserUpdate {
 	_u.mutation.SetVerifiedAt(v)
-	return _u
-}
-
-// SetNillableVerifiedAt sets the "verified_at" field if the given value is not nil.
-func (_u *UserUpdate) SetNillableVerifiedAt(v *time.Time) *UserUpdate {
-	if v != nil {
-		_u.SetVerifiedAt(*v)
-	}
 	return _u
 }
 
@@ -233,45 +90,15 @@ func (_u *UserUpdate) SetLanguage(v string) *UserUpdate {
 	return _u
 }
 
-// SetNillableLanguage sets the "language" field if the given value is not nil.
-func (_u *UserUpdate) SetNillableLanguage(v *string) *UserUpdate {
-	if v != nil {
-		_u.SetLanguage(*v)
-	}
-	return _u
-}
-
 // SetExternalID sets the "external_id" field.
 func (_u *UserUpdate) SetExternalID(v string) *UserUpdate {
 	_u.mutation.SetExternalID(v)
 	return _u
 }
 
-// SetNillableExternalID sets the "external_id" field if the given value is not nil.
-func (_u *UserUpdate) SetNillableExternalID(v *string) *UserUpdate {
-	if v != nil {
-		_u.SetExternalID(*v)
-	}
-	return _u
-}
-
-// ClearExternalID clears the value of the "external_id" field.
-func (_u *UserUpdate) ClearExternalID() *UserUpdate {
-	_u.mutation.ClearExternalID()
-	return _u
-}
-
 // SetRecoveryCodes sets the "recovery_codes" field.
 func (_u *UserUpdate) SetRecoveryCodes(v string) *UserUpdate {
 	_u.mutation.SetRecoveryCodes(v)
-	return _u
-}
-
-// SetNillableRecoveryCodes sets the "recovery_codes" field if the given value is not nil.
-func (_u *UserUpdate) SetNillableRecoveryCodes(v *string) *UserUpdate {
-	if v != nil {
-		_u.SetRecoveryCodes(*v)
-	}
 	return _u
 }
 
@@ -285,26 +112,10 @@ func (_u *UserUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *UserUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *UserUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *UserUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -340,12 +151,6 @@ func (_u *UserUpdate) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *UserUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *UserUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *UserUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -454,25 +259,9 @@ func (_u *UserUpdateOne) SetAccount(v string) *UserUpdateOne {
 	return _u
 }
 
-// SetNillableAccount sets the "account" field if the given value is not nil.
-func (_u *UserUpdateOne) SetNillableAccount(v *string) *UserUpdateOne {
-	if v != nil {
-		_u.SetAccount(*v)
-	}
-	return _u
-}
-
 // SetDisplayName sets the "display_name" field.
 func (_u *UserUpdateOne) SetDisplayName(v string) *UserUpdateOne {
 	_u.mutation.SetDisplayName(v)
-	return _u
-}
-
-// SetNillableDisplayName sets the "display_name" field if the given value is not nil.
-func (_u *UserUpdateOne) SetNillableDisplayName(v *string) *UserUpdateOne {
-	if v != nil {
-		_u.SetDisplayName(*v)
-	}
 	return _u
 }
 
@@ -482,40 +271,9 @@ func (_u *UserUpdateOne) SetPasswordHash(v string) *UserUpdateOne {
 	return _u
 }
 
-// SetNillablePasswordHash sets the "password_hash" field if the given value is not nil.
-func (_u *UserUpdateOne) SetNillablePasswordHash(v *string) *UserUpdateOne {
-	if v != nil {
-		_u.SetPasswordHash(*v)
-	}
-	return _u
-}
-
 // SetRole sets the "role" field.
 func (_u *UserUpdateOne) SetRole(v user.Role) *UserUpdateOne {
 	_u.mutation.SetRole(v)
-	return _u
-}
-
-// SetNillableRole sets the "role" field if the given value is not nil.
-func (_u *UserUpdateOne) SetNillableRole(v *user.Role) *UserUpdateOne {
-	if v != nil {
-		_u.SetRole(*v)
-	}
-	return _u
-}
-
-// SetVersion sets the "version" field.
-func (_u *UserUpdateOne) SetVersion(v int64) *UserUpdateOne {
-	_u.mutation.ResetVersion()
-	_u.mutation.SetVersion(v)
-	return _u
-}
-
-// SetNillableVersion sets the "version" field if the given value is not nil.
-func (_u *UserUpdateOne) SetNillableVersion(v *int64) *UserUpdateOne {
-	if v != nil {
-		_u.SetVersion(*v)
-	}
 	return _u
 }
 
@@ -525,31 +283,9 @@ func (_u *UserUpdateOne) AddVersion(v int64) *UserUpdateOne {
 	return _u
 }
 
-// SetCreatedAt sets the "created_at" field.
-func (_u *UserUpdateOne) SetCreatedAt(v time.Time) *UserUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *UserUpdateOne) SetNillableCreatedAt(v *time.Time) *UserUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // SetDisabledAt sets the "disabled_at" field.
 func (_u *UserUpdateOne) SetDisabledAt(v time.Time) *UserUpdateOne {
 	_u.mutation.SetDisabledAt(v)
-	return _u
-}
-
-// SetNillableDisabledAt sets the "disabled_at" field if the given value is not nil.
-func (_u *UserUpdateOne) SetNillableDisabledAt(v *time.Time) *UserUpdateOne {
-	if v != nil {
-		_u.SetDisabledAt(*v)
-	}
 	return _u
 }
 
@@ -565,20 +301,6 @@ func (_u *UserUpdateOne) SetDisabledReason(v string) *UserUpdateOne {
 	return _u
 }
 
-// SetNillableDisabledReason sets the "disabled_reason" field if the given value is not nil.
-func (_u *UserUpdateOne) SetNillableDisabledReason(v *string) *UserUpdateOne {
-	if v != nil {
-		_u.SetDisabledReason(*v)
-	}
-	return _u
-}
-
-// SetTotpSecret sets the "totp_secret" field.
-func (_u *UserUpdateOne) SetTotpSecret(v []byte) *UserUpdateOne {
-	_u.mutation.SetTotpSecret(v)
-	return _u
-}
-
 // ClearTotpSecret clears the value of the "totp_secret" field.
 func (_u *UserUpdateOne) ClearTotpSecret() *UserUpdateOne {
 	_u.mutation.ClearTotpSecret()
@@ -588,14 +310,6 @@ func (_u *UserUpdateOne) ClearTotpSecret() *UserUpdateOne {
 // SetTotpSince sets the "totp_since" field.
 func (_u *UserUpdateOne) SetTotpSince(v time.Time) *UserUpdateOne {
 	_u.mutation.SetTotpSince(v)
-	return _u
-}
-
-// SetNillableTotpSince sets the "totp_since" field if the given value is not nil.
-func (_u *UserUpdateOne) SetNillableTotpSince(v *time.Time) *UserUpdateOne {
-	if v != nil {
-		_u.SetTotpSince(*v)
-	}
 	return _u
 }
 
@@ -612,31 +326,9 @@ func (_u *UserUpdateOne) SetTotpStep(v int64) *UserUpdateOne {
 	return _u
 }
 
-// SetNillableTotpStep sets the "totp_step" field if the given value is not nil.
-func (_u *UserUpdateOne) SetNillableTotpStep(v *int64) *UserUpdateOne {
-	if v != nil {
-		_u.SetTotpStep(*v)
-	}
-	return _u
-}
-
-// AddTotpStep adds value to the "totp_step" field.
-func (_u *UserUpdateOne) AddTotpStep(v int64) *UserUpdateOne {
-	_u.mutation.AddTotpStep(v)
-	return _u
-}
-
 // SetVerifiedAt sets the "verified_at" field.
 func (_u *UserUpdateOne) SetVerifiedAt(v time.Time) *UserUpdateOne {
 	_u.mutation.SetVerifiedAt(v)
-	return _u
-}
-
-// SetNillableVerifiedAt sets the "verified_at" field if the given value is not nil.
-func (_u *UserUpdateOne) SetNillableVerifiedAt(v *time.Time) *UserUpdateOne {
-	if v != nil {
-		_u.SetVerifiedAt(*v)
-	}
 	return _u
 }
 
@@ -652,25 +344,9 @@ func (_u *UserUpdateOne) SetLanguage(v string) *UserUpdateOne {
 	return _u
 }
 
-// SetNillableLanguage sets the "language" field if the given value is not nil.
-func (_u *UserUpdateOne) SetNillableLanguage(v *string) *UserUpdateOne {
-	if v != nil {
-		_u.SetLanguage(*v)
-	}
-	return _u
-}
-
 // SetExternalID sets the "external_id" field.
 func (_u *UserUpdateOne) SetExternalID(v string) *UserUpdateOne {
 	_u.mutation.SetExternalID(v)
-	return _u
-}
-
-// SetNillableExternalID sets the "external_id" field if the given value is not nil.
-func (_u *UserUpdateOne) SetNillableExternalID(v *string) *UserUpdateOne {
-	if v != nil {
-		_u.SetExternalID(*v)
-	}
 	return _u
 }
 
@@ -686,14 +362,6 @@ func (_u *UserUpdateOne) SetRecoveryCodes(v string) *UserUpdateOne {
 	return _u
 }
 
-// SetNillableRecoveryCodes sets the "recovery_codes" field if the given value is not nil.
-func (_u *UserUpdateOne) SetNillableRecoveryCodes(v *string) *UserUpdateOne {
-	if v != nil {
-		_u.SetRecoveryCodes(*v)
-	}
-	return _u
-}
-
 // Mutation returns the UserMutation object of the builder.
 func (_u *UserUpdateOne) Mutation() *UserMutation {
 	return _u.mutation
@@ -705,25 +373,9 @@ func (_u *UserUpdateOne) Where(ps ...predicate.User) *UserUpdateOne {
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *UserUpdateOne) Select(field string, fields ...string) *UserUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated User entity.
 func (_u *UserUpdateOne) Save(ctx context.Context) (*User, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *UserUpdateOne) SaveX(ctx context.Context) *User {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
@@ -772,12 +424,6 @@ func (_u *UserUpdateOne) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *UserUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *UserUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *UserUpdateOne) sqlSave(ctx context.Context) (_node *User, err error) {

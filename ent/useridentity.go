@@ -138,6 +138,3 @@ func (_m *UserIdentity) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// UserIdentities is a parsable slice of UserIdentity.
-type UserIdentities []*UserIdentity

@@ -230,6 +230,3 @@ func (_m *WaitlistEntry) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// WaitlistEntries is a parsable slice of WaitlistEntry.
-type WaitlistEntries []*WaitlistEntry

@@ -51,67 +51,15 @@ func (_c *WaitlistEntryCreate) SetStatus(v waitlistentry.Status) *WaitlistEntryC
 	return _c
 }
 
-// SetNillableStatus sets the "status" field if the given value is not nil.
-func (_c *WaitlistEntryCreate) SetNillableStatus(v *waitlistentry.Status) *WaitlistEntryCreate {
-	if v != nil {
-		_c.SetStatus(*v)
-	}
-	return _c
-}
-
-// SetVersion sets the "version" field.
-func (_c *WaitlistEntryCreate) SetVersion(v int64) *WaitlistEntryCreate {
-	_c.mutation.SetVersion(v)
-	return _c
-}
-
-// SetNillableVersion sets the "version" field if the given value is not nil.
-func (_c *WaitlistEntryCreate) SetNillableVersion(v *int64) *WaitlistEntryCreate {
-	if v != nil {
-		_c.SetVersion(*v)
-	}
-	return _c
-}
-
 // SetOfferExpiresAt sets the "offer_expires_at" field.
 func (_c *WaitlistEntryCreate) SetOfferExpiresAt(v time.Time) *WaitlistEntryCreate {
 	_c.mutation.SetOfferExpiresAt(v)
 	return _c
 }
 
-// SetNillableOfferExpiresAt sets the "offer_expires_at" field if the given value is not nil.
-func (_c *WaitlistEntryCreate) SetNillableOfferExpiresAt(v *time.Time) *WaitlistEntryCreate {
-	if v != nil {
-		_c.SetOfferExpiresAt(*v)
-	}
-	return _c
-}
-
-// SetOrderID sets the "order_id" field.
-func (_c *WaitlistEntryCreate) SetOrderID(v typedid.Task) *WaitlistEntryCreate {
-	_c.mutation.SetOrderID(v)
-	return _c
-}
-
-// SetNillableOrderID sets the "order_id" field if the given value is not nil.
-func (_c *WaitlistEntryCreate) SetNillableOrderID(v *typedid.Task) *WaitlistEntryCreate {
-	if v != nil {
-		_c.SetOrderID(*v)
-	}
-	return _c
-}
-
 // SetReturnDue sets the "return_due" field.
 func (_c *WaitlistEntryCreate) SetReturnDue(v bool) *WaitlistEntryCreate {
 	_c.mutation.SetReturnDue(v)
-	return _c
-}
-
-// SetNillableReturnDue sets the "return_due" field if the given value is not nil.
-func (_c *WaitlistEntryCreate) SetNillableReturnDue(v *bool) *WaitlistEntryCreate {
-	if v != nil {
-		_c.SetReturnDue(*v)
-	}
 	return _c
 }
 
@@ -144,26 +92,10 @@ func (_c *WaitlistEntryCreate) Save(ctx context.Context) (*WaitlistEntry, error)
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *WaitlistEntryCreate) SaveX(ctx context.Context) *WaitlistEntry {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *WaitlistEntryCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *WaitlistEntryCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -365,24 +297,8 @@ func (_c *WaitlistEntryCreateBulk) Save(ctx context.Context) ([]*WaitlistEntry, 
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *WaitlistEntryCreateBulk) SaveX(ctx context.Context) []*WaitlistEntry {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *WaitlistEntryCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *WaitlistEntryCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

@@ -42,12 +42,6 @@ func (_q *WaitlistEntryQuery) Limit(limit int) *WaitlistEntryQuery {
 	return _q
 }
 
-// Offset to start from.
-func (_q *WaitlistEntryQuery) Offset(offset int) *WaitlistEntryQuery {
-	_q.ctx.Offset = &offset
-	return _q
-}
-
 // Unique configures the query builder to filter duplicate records on query.
 // By default, unique is set to true, and can be disabled using this method.
 func (_q *WaitlistEntryQuery) Unique(unique bool) *WaitlistEntryQuery {
@@ -74,15 +68,6 @@ func (_q *WaitlistEntryQuery) First(ctx context.Context) (*WaitlistEntry, error)
 	return nodes[0], nil
 }
 
-// FirstX is like First, but panics if an error occurs.
-func (_q *WaitlistEntryQuery) FirstX(ctx context.Context) *WaitlistEntry {
-	node, err := _q.First(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return node
-}
-
 // FirstID returns the first WaitlistEntry ID from the query.
 // Returns a *NotFoundError when no WaitlistEntry ID was found.
 func (_q *WaitlistEntryQuery) FirstID(ctx context.Context) (id typedid.Waitlist, err error) {
@@ -95,15 +80,6 @@ func (_q *WaitlistEntryQuery) FirstID(ctx context.Context) (id typedid.Waitlist,
 		return
 	}
 	return ids[0], nil
-}
-
-// FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *WaitlistEntryQuery) FirstIDX(ctx context.Context) typedid.Waitlist {
-	id, err := _q.FirstID(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return id
 }
 
 // Only returns a single WaitlistEntry entity found by the query, ensuring it only returns one.
@@ -124,43 +100,6 @@ func (_q *WaitlistEntryQuery) Only(ctx context.Context) (*WaitlistEntry, error) 
 	}
 }
 
-// OnlyX is like Only, but panics if an error occurs.
-func (_q *WaitlistEntryQuery) OnlyX(ctx context.Context) *WaitlistEntry {
-	node, err := _q.Only(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
-}
-
-// OnlyID is like Only, but returns the only WaitlistEntry ID in the query.
-// Returns a *NotSingularError when more than one WaitlistEntry ID is found.
-// Returns a *NotFoundError when no entities are found.
-func (_q *WaitlistEntryQuery) OnlyID(ctx context.Context) (id typedid.Waitlist, err error) {
-	var ids []typedid.Waitlist
-	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
-		return
-	}
-	switch len(ids) {
-	case 1:
-		id = ids[0]
-	case 0:
-		err = &NotFoundError{waitlistentry.Label}
-	default:
-		err = &NotSingularError{waitlistentry.Label}
-	}
-	return
-}
-
-// OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *WaitlistEntryQuery) OnlyIDX(ctx context.Context) typedid.Waitlist {
-	id, err := _q.OnlyID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // All executes the query and returns a list of WaitlistEntries.
 func (_q *WaitlistEntryQuery) All(ctx context.Context) ([]*WaitlistEntry, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryAll)
@@ -169,15 +108,6 @@ func (_q *WaitlistEntryQuery) All(ctx context.Context) ([]*WaitlistEntry, error)
 	}
 	qr := querierAll[[]*WaitlistEntry, *WaitlistEntryQuery]()
 	return withInterceptors[[]*WaitlistEntry](ctx, _q, qr, _q.inters)
-}
-
-// AllX is like All, but panics if an error occurs.
-func (_q *WaitlistEntryQuery) AllX(ctx context.Context) []*WaitlistEntry {
-	nodes, err := _q.All(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return nodes
 }
 
 // IDs executes the query and returns a list of WaitlistEntry IDs.
@@ -192,15 +122,6 @@ func (_q *WaitlistEntryQuery) IDs(ctx context.Context) (ids []typedid.Waitlist, 
 	return ids, nil
 }
 
-// IDsX is like IDs, but panics if an error occurs.
-func (_q *WaitlistEntryQuery) IDsX(ctx context.Context) []typedid.Waitlist {
-	ids, err := _q.IDs(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return ids
-}
-
 // Count returns the count of the given query.
 func (_q *WaitlistEntryQuery) Count(ctx context.Context) (int, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryCount)
@@ -208,15 +129,6 @@ func (_q *WaitlistEntryQuery) Count(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	return withInterceptors[int](ctx, _q, querierCount[*WaitlistEntryQuery](), _q.inters)
-}
-
-// CountX is like Count, but panics if an error occurs.
-func (_q *WaitlistEntryQuery) CountX(ctx context.Context) int {
-	count, err := _q.Count(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return count
 }
 
 // Exist returns true if the query has elements in the graph.
@@ -229,34 +141,6 @@ func (_q *WaitlistEntryQuery) Exist(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("ent: check existence: %w", err)
 	default:
 		return true, nil
-	}
-}
-
-// ExistX is like Exist, but panics if an error occurs.
-func (_q *WaitlistEntryQuery) ExistX(ctx context.Context) bool {
-	exist, err := _q.Exist(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return exist
-}
-
-// Clone returns a duplicate of the WaitlistEntryQuery builder, including all associated steps. It can be
-// used to prepare common query builders and use them differently after the clone is made.
-func (_q *WaitlistEntryQuery) Clone() *WaitlistEntryQuery {
-	if _q == nil {
-		return nil
-	}
-	return &WaitlistEntryQuery{
-		config:     _q.config,
-		ctx:        _q.ctx.Clone(),
-		order:      append([]waitlistentry.OrderOption{}, _q.order...),
-		inters:     append([]Interceptor{}, _q.inters...),
-		predicates: append([]predicate.WaitlistEntry{}, _q.predicates...),
-		// clone intermediate query.
-		sql:       _q.sql.Clone(),
-		path:      _q.path,
-		modifiers: append([]func(*sql.Selector){}, _q.modifiers...),
 	}
 }
 
@@ -462,25 +346,6 @@ func (_q *WaitlistEntryQuery) ForUpdate(opts ...sql.LockOption) *WaitlistEntryQu
 	return _q
 }
 
-// ForShare behaves similarly to ForUpdate, except that it acquires a shared mode lock
-// on any rows that are read. Other sessions can read the rows, but cannot modify them
-// until your transaction commits.
-func (_q *WaitlistEntryQuery) ForShare(opts ...sql.LockOption) *WaitlistEntryQuery {
-	if _q.driver.Dialect() == dialect.Postgres {
-		_q.Unique(false)
-	}
-	_q.modifiers = append(_q.modifiers, func(s *sql.Selector) {
-		s.ForShare(opts...)
-	})
-	return _q
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_q *WaitlistEntryQuery) Modify(modifiers ...func(s *sql.Selector)) *WaitlistEntrySelect {
-	_q.modifiers = append(_q.modifiers, modifiers...)
-	return _q.Select()
-}
-
 // WaitlistEntryGroupBy is the group-by builder for WaitlistEntry entities.
 type WaitlistEntryGroupBy struct {
 	selector
@@ -569,10 +434,4 @@ func (_s *WaitlistEntrySelect) sqlScan(ctx context.Context, root *WaitlistEntryQ
 	}
 	defer rows.Close()
 	return sql.ScanSlice(rows, v)
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_s *WaitlistEntrySelect) Modify(modifiers ...func(s *sql.Selector)) *WaitlistEntrySelect {
-	_s.modifiers = append(_s.modifiers, modifiers...)
-	return _s
 }

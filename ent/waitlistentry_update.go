@@ -36,29 +36,6 @@ func (_u *WaitlistEntryUpdate) SetStatus(v waitlistentry.Status) *WaitlistEntryU
 	return _u
 }
 
-// SetNillableStatus sets the "status" field if the given value is not nil.
-func (_u *WaitlistEntryUpdate) SetNillableStatus(v *waitlistentry.Status) *WaitlistEntryUpdate {
-	if v != nil {
-		_u.SetStatus(*v)
-	}
-	return _u
-}
-
-// SetVersion sets the "version" field.
-func (_u *WaitlistEntryUpdate) SetVersion(v int64) *WaitlistEntryUpdate {
-	_u.mutation.ResetVersion()
-	_u.mutation.SetVersion(v)
-	return _u
-}
-
-// SetNillableVersion sets the "version" field if the given value is not nil.
-func (_u *WaitlistEntryUpdate) SetNillableVersion(v *int64) *WaitlistEntryUpdate {
-	if v != nil {
-		_u.SetVersion(*v)
-	}
-	return _u
-}
-
 // AddVersion adds value to the "version" field.
 func (_u *WaitlistEntryUpdate) AddVersion(v int64) *WaitlistEntryUpdate {
 	_u.mutation.AddVersion(v)
@@ -68,14 +45,6 @@ func (_u *WaitlistEntryUpdate) AddVersion(v int64) *WaitlistEntryUpdate {
 // SetOfferExpiresAt sets the "offer_expires_at" field.
 func (_u *WaitlistEntryUpdate) SetOfferExpiresAt(v time.Time) *WaitlistEntryUpdate {
 	_u.mutation.SetOfferExpiresAt(v)
-	return _u
-}
-
-// SetNillableOfferExpiresAt sets the "offer_expires_at" field if the given value is not nil.
-func (_u *WaitlistEntryUpdate) SetNillableOfferExpiresAt(v *time.Time) *WaitlistEntryUpdate {
-	if v != nil {
-		_u.SetOfferExpiresAt(*v)
-	}
 	return _u
 }
 
@@ -91,59 +60,15 @@ func (_u *WaitlistEntryUpdate) SetOrderID(v typedid.Task) *WaitlistEntryUpdate {
 	return _u
 }
 
-// SetNillableOrderID sets the "order_id" field if the given value is not nil.
-func (_u *WaitlistEntryUpdate) SetNillableOrderID(v *typedid.Task) *WaitlistEntryUpdate {
-	if v != nil {
-		_u.SetOrderID(*v)
-	}
-	return _u
-}
-
-// ClearOrderID clears the value of the "order_id" field.
-func (_u *WaitlistEntryUpdate) ClearOrderID() *WaitlistEntryUpdate {
-	_u.mutation.ClearOrderID()
-	return _u
-}
-
 // SetReturnDue sets the "return_due" field.
 func (_u *WaitlistEntryUpdate) SetReturnDue(v bool) *WaitlistEntryUpdate {
 	_u.mutation.SetReturnDue(v)
 	return _u
 }
 
-// SetNillableReturnDue sets the "return_due" field if the given value is not nil.
-func (_u *WaitlistEntryUpdate) SetNillableReturnDue(v *bool) *WaitlistEntryUpdate {
-	if v != nil {
-		_u.SetReturnDue(*v)
-	}
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *WaitlistEntryUpdate) SetCreatedAt(v time.Time) *WaitlistEntryUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *WaitlistEntryUpdate) SetNillableCreatedAt(v *time.Time) *WaitlistEntryUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *WaitlistEntryUpdate) SetUpdatedAt(v time.Time) *WaitlistEntryUpdate {
 	_u.mutation.SetUpdatedAt(v)
-	return _u
-}
-
-// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
-func (_u *WaitlistEntryUpdate) SetNillableUpdatedAt(v *time.Time) *WaitlistEntryUpdate {
-	if v != nil {
-		_u.SetUpdatedAt(*v)
-	}
 	return _u
 }
 
@@ -157,26 +82,10 @@ func (_u *WaitlistEntryUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *WaitlistEntryUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *WaitlistEntryUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *WaitlistEntryUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -187,12 +96,6 @@ func (_u *WaitlistEntryUpdate) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *WaitlistEntryUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *WaitlistEntryUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *WaitlistEntryUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -265,114 +168,15 @@ func (_u *WaitlistEntryUpdateOne) SetStatus(v waitlistentry.Status) *WaitlistEnt
 	return _u
 }
 
-// SetNillableStatus sets the "status" field if the given value is not nil.
-func (_u *WaitlistEntryUpdateOne) SetNillableStatus(v *waitlistentry.Status) *WaitlistEntryUpdateOne {
-	if v != nil {
-		_u.SetStatus(*v)
-	}
-	return _u
-}
-
-// SetVersion sets the "version" field.
-func (_u *WaitlistEntryUpdateOne) SetVersion(v int64) *WaitlistEntryUpdateOne {
-	_u.mutation.ResetVersion()
-	_u.mutation.SetVersion(v)
-	return _u
-}
-
-// SetNillableVersion sets the "version" field if the given value is not nil.
-func (_u *WaitlistEntryUpdateOne) SetNillableVersion(v *int64) *WaitlistEntryUpdateOne {
-	if v != nil {
-		_u.SetVersion(*v)
-	}
-	return _u
-}
-
 // AddVersion adds value to the "version" field.
 func (_u *WaitlistEntryUpdateOne) AddVersion(v int64) *WaitlistEntryUpdateOne {
 	_u.mutation.AddVersion(v)
 	return _u
 }
 
-// SetOfferExpiresAt sets the "offer_expires_at" field.
-func (_u *WaitlistEntryUpdateOne) SetOfferExpiresAt(v time.Time) *WaitlistEntryUpdateOne {
-	_u.mutation.SetOfferExpiresAt(v)
-	return _u
-}
-
-// SetNillableOfferExpiresAt sets the "offer_expires_at" field if the given value is not nil.
-func (_u *WaitlistEntryUpdateOne) SetNillableOfferExpiresAt(v *time.Time) *WaitlistEntryUpdateOne {
-	if v != nil {
-		_u.SetOfferExpiresAt(*v)
-	}
-	return _u
-}
-
-// ClearOfferExpiresAt clears the value of the "offer_expires_at" field.
-func (_u *WaitlistEntryUpdateOne) ClearOfferExpiresAt() *WaitlistEntryUpdateOne {
-	_u.mutation.ClearOfferExpiresAt()
-	return _u
-}
-
-// SetOrderID sets the "order_id" field.
-func (_u *WaitlistEntryUpdateOne) SetOrderID(v typedid.Task) *WaitlistEntryUpdateOne {
-	_u.mutation.SetOrderID(v)
-	return _u
-}
-
-// SetNillableOrderID sets the "order_id" field if the given value is not nil.
-func (_u *WaitlistEntryUpdateOne) SetNillableOrderID(v *typedid.Task) *WaitlistEntryUpdateOne {
-	if v != nil {
-		_u.SetOrderID(*v)
-	}
-	return _u
-}
-
-// ClearOrderID clears the value of the "order_id" field.
-func (_u *WaitlistEntryUpdateOne) ClearOrderID() *WaitlistEntryUpdateOne {
-	_u.mutation.ClearOrderID()
-	return _u
-}
-
 // SetReturnDue sets the "return_due" field.
 func (_u *WaitlistEntryUpdateOne) SetReturnDue(v bool) *WaitlistEntryUpdateOne {
 	_u.mutation.SetReturnDue(v)
-	return _u
-}
-
-// SetNillableReturnDue sets the "return_due" field if the given value is not nil.
-func (_u *WaitlistEntryUpdateOne) SetNillableReturnDue(v *bool) *WaitlistEntryUpdateOne {
-	if v != nil {
-		_u.SetReturnDue(*v)
-	}
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *WaitlistEntryUpdateOne) SetCreatedAt(v time.Time) *WaitlistEntryUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *WaitlistEntryUpdateOne) SetNillableCreatedAt(v *time.Time) *WaitlistEntryUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
-// SetUpdatedAt sets the "updated_at" field.
-func (_u *WaitlistEntryUpdateOne) SetUpdatedAt(v time.Time) *WaitlistEntryUpdateOne {
-	_u.mutation.SetUpdatedAt(v)
-	return _u
-}
-
-// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
-func (_u *WaitlistEntryUpdateOne) SetNillableUpdatedAt(v *time.Time) *WaitlistEntryUpdateOne {
-	if v != nil {
-		_u.SetUpdatedAt(*v)
-	}
 	return _u
 }
 
@@ -387,38 +191,15 @@ func (_u *WaitlistEntryUpdateOne) Where(ps ...predicate.WaitlistEntry) *Waitlist
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *WaitlistEntryUpdateOne) Select(field string, fields ...string) *WaitlistEntryUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated WaitlistEntry entity.
 func (_u *WaitlistEntryUpdateOne) Save(ctx context.Context) (*WaitlistEntry, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *WaitlistEntryUpdateOne) SaveX(ctx context.Context) *WaitlistEntry {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *WaitlistEntryUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *WaitlistEntryUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -429,12 +210,6 @@ func (_u *WaitlistEntryUpdateOne) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *WaitlistEntryUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *WaitlistEntryUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *WaitlistEntryUpdateOne) sqlSave(ctx context.Context) (_node *WaitlistEntry, err error) {

@@ -230,6 +230,3 @@ func (_m *WebhookDelivery) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// WebhookDeliveries is a parsable slice of WebhookDelivery.
-type WebhookDeliveries []*WebhookDelivery

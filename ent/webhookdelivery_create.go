@@ -45,28 +45,6 @@ func (_c *WebhookDeliveryCreate) SetState(v webhookdelivery.State) *WebhookDeliv
 	return _c
 }
 
-// SetNillableState sets the "state" field if the given value is not nil.
-func (_c *WebhookDeliveryCreate) SetNillableState(v *webhookdelivery.State) *WebhookDeliveryCreate {
-	if v != nil {
-		_c.SetState(*v)
-	}
-	return _c
-}
-
-// SetAttempts sets the "attempts" field.
-func (_c *WebhookDeliveryCreate) SetAttempts(v int) *WebhookDeliveryCreate {
-	_c.mutation.SetAttempts(v)
-	return _c
-}
-
-// SetNillableAttempts sets the "attempts" field if the given value is not nil.
-func (_c *WebhookDeliveryCreate) SetNillableAttempts(v *int) *WebhookDeliveryCreate {
-	if v != nil {
-		_c.SetAttempts(*v)
-	}
-	return _c
-}
-
 // SetDueAt sets the "due_at" field.
 func (_c *WebhookDeliveryCreate) SetDueAt(v time.Time) *WebhookDeliveryCreate {
 	_c.mutation.SetDueAt(v)
@@ -79,45 +57,9 @@ func (_c *WebhookDeliveryCreate) SetRetryUntil(v time.Time) *WebhookDeliveryCrea
 	return _c
 }
 
-// SetStatusCode sets the "status_code" field.
-func (_c *WebhookDeliveryCreate) SetStatusCode(v int) *WebhookDeliveryCreate {
-	_c.mutation.SetStatusCode(v)
-	return _c
-}
-
-// SetNillableStatusCode sets the "status_code" field if the given value is not nil.
-func (_c *WebhookDeliveryCreate) SetNillableStatusCode(v *int) *WebhookDeliveryCreate {
-	if v != nil {
-		_c.SetStatusCode(*v)
-	}
-	return _c
-}
-
 // SetError sets the "error" field.
 func (_c *WebhookDeliveryCreate) SetError(v string) *WebhookDeliveryCreate {
 	_c.mutation.SetError(v)
-	return _c
-}
-
-// SetNillableError sets the "error" field if the given value is not nil.
-func (_c *WebhookDeliveryCreate) SetNillableError(v *string) *WebhookDeliveryCreate {
-	if v != nil {
-		_c.SetError(*v)
-	}
-	return _c
-}
-
-// SetDurationMs sets the "duration_ms" field.
-func (_c *WebhookDeliveryCreate) SetDurationMs(v int) *WebhookDeliveryCreate {
-	_c.mutation.SetDurationMs(v)
-	return _c
-}
-
-// SetNillableDurationMs sets the "duration_ms" field if the given value is not nil.
-func (_c *WebhookDeliveryCreate) SetNillableDurationMs(v *int) *WebhookDeliveryCreate {
-	if v != nil {
-		_c.SetDurationMs(*v)
-	}
 	return _c
 }
 
@@ -130,14 +72,6 @@ func (_c *WebhookDeliveryCreate) SetCreatedAt(v time.Time) *WebhookDeliveryCreat
 // SetEndedAt sets the "ended_at" field.
 func (_c *WebhookDeliveryCreate) SetEndedAt(v time.Time) *WebhookDeliveryCreate {
 	_c.mutation.SetEndedAt(v)
-	return _c
-}
-
-// SetNillableEndedAt sets the "ended_at" field if the given value is not nil.
-func (_c *WebhookDeliveryCreate) SetNillableEndedAt(v *time.Time) *WebhookDeliveryCreate {
-	if v != nil {
-		_c.SetEndedAt(*v)
-	}
 	return _c
 }
 
@@ -158,26 +92,10 @@ func (_c *WebhookDeliveryCreate) Save(ctx context.Context) (*WebhookDelivery, er
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *WebhookDeliveryCreate) SaveX(ctx context.Context) *WebhookDelivery {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *WebhookDeliveryCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *WebhookDeliveryCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -402,24 +320,8 @@ func (_c *WebhookDeliveryCreateBulk) Save(ctx context.Context) ([]*WebhookDelive
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *WebhookDeliveryCreateBulk) SaveX(ctx context.Context) []*WebhookDelivery {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *WebhookDeliveryCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *WebhookDeliveryCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

@@ -35,26 +35,10 @@ func (_u *WebhookDeliveryUpdate) SetState(v webhookdelivery.State) *WebhookDeliv
 	return _u
 }
 
-// SetNillableState sets the "state" field if the given value is not nil.
-func (_u *WebhookDeliveryUpdate) SetNillableState(v *webhookdelivery.State) *WebhookDeliveryUpdate {
-	if v != nil {
-		_u.SetState(*v)
-	}
-	return _u
-}
-
 // SetAttempts sets the "attempts" field.
 func (_u *WebhookDeliveryUpdate) SetAttempts(v int) *WebhookDeliveryUpdate {
 	_u.mutation.ResetAttempts()
 	_u.mutation.SetAttempts(v)
-	return _u
-}
-
-// SetNillableAttempts sets the "attempts" field if the given value is not nil.
-func (_u *WebhookDeliveryUpdate) SetNillableAttempts(v *int) *WebhookDeliveryUpdate {
-	if v != nil {
-		_u.SetAttempts(*v)
-	}
 	return _u
 }
 
@@ -70,25 +54,9 @@ func (_u *WebhookDeliveryUpdate) SetDueAt(v time.Time) *WebhookDeliveryUpdate {
 	return _u
 }
 
-// SetNillableDueAt sets the "due_at" field if the given value is not nil.
-func (_u *WebhookDeliveryUpdate) SetNillableDueAt(v *time.Time) *WebhookDeliveryUpdate {
-	if v != nil {
-		_u.SetDueAt(*v)
-	}
-	return _u
-}
-
 // SetRetryUntil sets the "retry_until" field.
 func (_u *WebhookDeliveryUpdate) SetRetryUntil(v time.Time) *WebhookDeliveryUpdate {
 	_u.mutation.SetRetryUntil(v)
-	return _u
-}
-
-// SetNillableRetryUntil sets the "retry_until" field if the given value is not nil.
-func (_u *WebhookDeliveryUpdate) SetNillableRetryUntil(v *time.Time) *WebhookDeliveryUpdate {
-	if v != nil {
-		_u.SetRetryUntil(*v)
-	}
 	return _u
 }
 
@@ -99,31 +67,9 @@ func (_u *WebhookDeliveryUpdate) SetStatusCode(v int) *WebhookDeliveryUpdate {
 	return _u
 }
 
-// SetNillableStatusCode sets the "status_code" field if the given value is not nil.
-func (_u *WebhookDeliveryUpdate) SetNillableStatusCode(v *int) *WebhookDeliveryUpdate {
-	if v != nil {
-		_u.SetStatusCode(*v)
-	}
-	return _u
-}
-
-// AddStatusCode adds value to the "status_code" field.
-func (_u *WebhookDeliveryUpdate) AddStatusCode(v int) *WebhookDeliveryUpdate {
-	_u.mutation.AddStatusCode(v)
-	return _u
-}
-
 // SetError sets the "error" field.
 func (_u *WebhookDeliveryUpdate) SetError(v string) *WebhookDeliveryUpdate {
 	_u.mutation.SetError(v)
-	return _u
-}
-
-// SetNillableError sets the "error" field if the given value is not nil.
-func (_u *WebhookDeliveryUpdate) SetNillableError(v *string) *WebhookDeliveryUpdate {
-	if v != nil {
-		_u.SetError(*v)
-	}
 	return _u
 }
 
@@ -134,45 +80,9 @@ func (_u *WebhookDeliveryUpdate) SetDurationMs(v int) *WebhookDeliveryUpdate {
 	return _u
 }
 
-// SetNillableDurationMs sets the "duration_ms" field if the given value is not nil.
-func (_u *WebhookDeliveryUpdate) SetNillableDurationMs(v *int) *WebhookDeliveryUpdate {
-	if v != nil {
-		_u.SetDurationMs(*v)
-	}
-	return _u
-}
-
-// AddDurationMs adds value to the "duration_ms" field.
-func (_u *WebhookDeliveryUpdate) AddDurationMs(v int) *WebhookDeliveryUpdate {
-	_u.mutation.AddDurationMs(v)
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *WebhookDeliveryUpdate) SetCreatedAt(v time.Time) *WebhookDeliveryUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *WebhookDeliveryUpdate) SetNillableCreatedAt(v *time.Time) *WebhookDeliveryUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // SetEndedAt sets the "ended_at" field.
 func (_u *WebhookDeliveryUpdate) SetEndedAt(v time.Time) *WebhookDeliveryUpdate {
 	_u.mutation.SetEndedAt(v)
-	return _u
-}
-
-// SetNillableEndedAt sets the "ended_at" field if the given value is not nil.
-func (_u *WebhookDeliveryUpdate) SetNillableEndedAt(v *time.Time) *WebhookDeliveryUpdate {
-	if v != nil {
-		_u.SetEndedAt(*v)
-	}
 	return _u
 }
 
@@ -192,26 +102,10 @@ func (_u *WebhookDeliveryUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *WebhookDeliveryUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *WebhookDeliveryUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *WebhookDeliveryUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -227,12 +121,6 @@ func (_u *WebhookDeliveryUpdate) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *WebhookDeliveryUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *WebhookDeliveryUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *WebhookDeliveryUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -314,150 +202,15 @@ func (_u *WebhookDeliveryUpdateOne) SetState(v webhookdelivery.State) *WebhookDe
 	return _u
 }
 
-// SetNillableState sets the "state" field if the given value is not nil.
-func (_u *WebhookDeliveryUpdateOne) SetNillableState(v *webhookdelivery.State) *WebhookDeliveryUpdateOne {
-	if v != nil {
-		_u.SetState(*v)
-	}
-	return _u
-}
-
-// SetAttempts sets the "attempts" field.
-func (_u *WebhookDeliveryUpdateOne) SetAttempts(v int) *WebhookDeliveryUpdateOne {
-	_u.mutation.ResetAttempts()
-	_u.mutation.SetAttempts(v)
-	return _u
-}
-
-// SetNillableAttempts sets the "attempts" field if the given value is not nil.
-func (_u *WebhookDeliveryUpdateOne) SetNillableAttempts(v *int) *WebhookDeliveryUpdateOne {
-	if v != nil {
-		_u.SetAttempts(*v)
-	}
-	return _u
-}
-
-// AddAttempts adds value to the "attempts" field.
-func (_u *WebhookDeliveryUpdateOne) AddAttempts(v int) *WebhookDeliveryUpdateOne {
-	_u.mutation.AddAttempts(v)
-	return _u
-}
-
-// SetDueAt sets the "due_at" field.
-func (_u *WebhookDeliveryUpdateOne) SetDueAt(v time.Time) *WebhookDeliveryUpdateOne {
-	_u.mutation.SetDueAt(v)
-	return _u
-}
-
-// SetNillableDueAt sets the "due_at" field if the given value is not nil.
-func (_u *WebhookDeliveryUpdateOne) SetNillableDueAt(v *time.Time) *WebhookDeliveryUpdateOne {
-	if v != nil {
-		_u.SetDueAt(*v)
-	}
-	return _u
-}
-
-// SetRetryUntil sets the "retry_until" field.
-func (_u *WebhookDeliveryUpdateOne) SetRetryUntil(v time.Time) *WebhookDeliveryUpdateOne {
-	_u.mutation.SetRetryUntil(v)
-	return _u
-}
-
-// SetNillableRetryUntil sets the "retry_until" field if the given value is not nil.
-func (_u *WebhookDeliveryUpdateOne) SetNillableRetryUntil(v *time.Time) *WebhookDeliveryUpdateOne {
-	if v != nil {
-		_u.SetRetryUntil(*v)
-	}
-	return _u
-}
-
-// SetStatusCode sets the "status_code" field.
-func (_u *WebhookDeliveryUpdateOne) SetStatusCode(v int) *WebhookDeliveryUpdateOne {
-	_u.mutation.ResetStatusCode()
-	_u.mutation.SetStatusCode(v)
-	return _u
-}
-
-// SetNillableStatusCode sets the "status_code" field if the given value is not nil.
-func (_u *WebhookDeliveryUpdateOne) SetNillableStatusCode(v *int) *WebhookDeliveryUpdateOne {
-	if v != nil {
-		_u.SetStatusCode(*v)
-	}
-	return _u
-}
-
-// AddStatusCode adds value to the "status_code" field.
-func (_u *WebhookDeliveryUpdateOne) AddStatusCode(v int) *WebhookDeliveryUpdateOne {
-	_u.mutation.AddStatusCode(v)
-	return _u
-}
-
 // SetError sets the "error" field.
 func (_u *WebhookDeliveryUpdateOne) SetError(v string) *WebhookDeliveryUpdateOne {
 	_u.mutation.SetError(v)
 	return _u
 }
 
-// SetNillableError sets the "error" field if the given value is not nil.
-func (_u *WebhookDeliveryUpdateOne) SetNillableError(v *string) *WebhookDeliveryUpdateOne {
-	if v != nil {
-		_u.SetError(*v)
-	}
-	return _u
-}
-
-// SetDurationMs sets the "duration_ms" field.
-func (_u *WebhookDeliveryUpdateOne) SetDurationMs(v int) *WebhookDeliveryUpdateOne {
-	_u.mutation.ResetDurationMs()
-	_u.mutation.SetDurationMs(v)
-	return _u
-}
-
-// SetNillableDurationMs sets the "duration_ms" field if the given value is not nil.
-func (_u *WebhookDeliveryUpdateOne) SetNillableDurationMs(v *int) *WebhookDeliveryUpdateOne {
-	if v != nil {
-		_u.SetDurationMs(*v)
-	}
-	return _u
-}
-
-// AddDurationMs adds value to the "duration_ms" field.
-func (_u *WebhookDeliveryUpdateOne) AddDurationMs(v int) *WebhookDeliveryUpdateOne {
-	_u.mutation.AddDurationMs(v)
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *WebhookDeliveryUpdateOne) SetCreatedAt(v time.Time) *WebhookDeliveryUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *WebhookDeliveryUpdateOne) SetNillableCreatedAt(v *time.Time) *WebhookDeliveryUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // SetEndedAt sets the "ended_at" field.
 func (_u *WebhookDeliveryUpdateOne) SetEndedAt(v time.Time) *WebhookDeliveryUpdateOne {
 	_u.mutation.SetEndedAt(v)
-	return _u
-}
-
-// SetNillableEndedAt sets the "ended_at" field if the given value is not nil.
-func (_u *WebhookDeliveryUpdateOne) SetNillableEndedAt(v *time.Time) *WebhookDeliveryUpdateOne {
-	if v != nil {
-		_u.SetEndedAt(*v)
-	}
-	return _u
-}
-
-// ClearEndedAt clears the value of the "ended_at" field.
-func (_u *WebhookDeliveryUpdateOne) ClearEndedAt() *WebhookDeliveryUpdateOne {
-	_u.mutation.ClearEndedAt()
 	return _u
 }
 
@@ -472,38 +225,15 @@ func (_u *WebhookDeliveryUpdateOne) Where(ps ...predicate.WebhookDelivery) *Webh
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *WebhookDeliveryUpdateOne) Select(field string, fields ...string) *WebhookDeliveryUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated WebhookDelivery entity.
 func (_u *WebhookDeliveryUpdateOne) Save(ctx context.Context) (*WebhookDelivery, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *WebhookDeliveryUpdateOne) SaveX(ctx context.Context) *WebhookDelivery {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *WebhookDeliveryUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *WebhookDeliveryUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -519,12 +249,6 @@ func (_u *WebhookDeliveryUpdateOne) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *WebhookDeliveryUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *WebhookDeliveryUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *WebhookDeliveryUpdateOne) sqlSave(ctx context.Context) (_node *WebhookDelivery, err error) {

@@ -220,6 +220,3 @@ func (_m *WebhookEndpoint) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// WebhookEndpoints is a parsable slice of WebhookEndpoint.
-type WebhookEndpoints []*WebhookEndpoint

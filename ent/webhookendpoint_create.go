@@ -33,25 +33,9 @@ func (_c *WebhookEndpointCreate) SetDescription(v string) *WebhookEndpointCreate
 	return _c
 }
 
-// SetNillableDescription sets the "description" field if the given value is not nil.
-func (_c *WebhookEndpointCreate) SetNillableDescription(v *string) *WebhookEndpointCreate {
-	if v != nil {
-		_c.SetDescription(*v)
-	}
-	return _c
-}
-
 // SetKinds sets the "kinds" field.
 func (_c *WebhookEndpointCreate) SetKinds(v string) *WebhookEndpointCreate {
 	_c.mutation.SetKinds(v)
-	return _c
-}
-
-// SetNillableKinds sets the "kinds" field if the given value is not nil.
-func (_c *WebhookEndpointCreate) SetNillableKinds(v *string) *WebhookEndpointCreate {
-	if v != nil {
-		_c.SetKinds(*v)
-	}
 	return _c
 }
 
@@ -61,65 +45,9 @@ func (_c *WebhookEndpointCreate) SetState(v webhookendpoint.State) *WebhookEndpo
 	return _c
 }
 
-// SetNillableState sets the "state" field if the given value is not nil.
-func (_c *WebhookEndpointCreate) SetNillableState(v *webhookendpoint.State) *WebhookEndpointCreate {
-	if v != nil {
-		_c.SetState(*v)
-	}
-	return _c
-}
-
-// SetReason sets the "reason" field.
-func (_c *WebhookEndpointCreate) SetReason(v string) *WebhookEndpointCreate {
-	_c.mutation.SetReason(v)
-	return _c
-}
-
-// SetNillableReason sets the "reason" field if the given value is not nil.
-func (_c *WebhookEndpointCreate) SetNillableReason(v *string) *WebhookEndpointCreate {
-	if v != nil {
-		_c.SetReason(*v)
-	}
-	return _c
-}
-
 // SetSecret sets the "secret" field.
 func (_c *WebhookEndpointCreate) SetSecret(v []byte) *WebhookEndpointCreate {
 	_c.mutation.SetSecret(v)
-	return _c
-}
-
-// SetPreviousSecret sets the "previous_secret" field.
-func (_c *WebhookEndpointCreate) SetPreviousSecret(v []byte) *WebhookEndpointCreate {
-	_c.mutation.SetPreviousSecret(v)
-	return _c
-}
-
-// SetPreviousUntil sets the "previous_until" field.
-func (_c *WebhookEndpointCreate) SetPreviousUntil(v time.Time) *WebhookEndpointCreate {
-	_c.mutation.SetPreviousUntil(v)
-	return _c
-}
-
-// SetNillablePreviousUntil sets the "previous_until" field if the given value is not nil.
-func (_c *WebhookEndpointCreate) SetNillablePreviousUntil(v *time.Time) *WebhookEndpointCreate {
-	if v != nil {
-		_c.SetPreviousUntil(*v)
-	}
-	return _c
-}
-
-// SetFailingSince sets the "failing_since" field.
-func (_c *WebhookEndpointCreate) SetFailingSince(v time.Time) *WebhookEndpointCreate {
-	_c.mutation.SetFailingSince(v)
-	return _c
-}
-
-// SetNillableFailingSince sets the "failing_since" field if the given value is not nil.
-func (_c *WebhookEndpointCreate) SetNillableFailingSince(v *time.Time) *WebhookEndpointCreate {
-	if v != nil {
-		_c.SetFailingSince(*v)
-	}
 	return _c
 }
 
@@ -152,26 +80,10 @@ func (_c *WebhookEndpointCreate) Save(ctx context.Context) (*WebhookEndpoint, er
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *WebhookEndpointCreate) SaveX(ctx context.Context) *WebhookEndpoint {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *WebhookEndpointCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *WebhookEndpointCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -399,24 +311,8 @@ func (_c *WebhookEndpointCreateBulk) Save(ctx context.Context) ([]*WebhookEndpoi
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *WebhookEndpointCreateBulk) SaveX(ctx context.Context) []*WebhookEndpoint {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *WebhookEndpointCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *WebhookEndpointCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

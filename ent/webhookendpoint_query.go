@@ -42,12 +42,6 @@ func (_q *WebhookEndpointQuery) Limit(limit int) *WebhookEndpointQuery {
 	return _q
 }
 
-// Offset to start from.
-func (_q *WebhookEndpointQuery) Offset(offset int) *WebhookEndpointQuery {
-	_q.ctx.Offset = &offset
-	return _q
-}
-
 // Unique configures the query builder to filter duplicate records on query.
 // By default, unique is set to true, and can be disabled using this method.
 func (_q *WebhookEndpointQuery) Unique(unique bool) *WebhookEndpointQuery {
@@ -74,15 +68,6 @@ func (_q *WebhookEndpointQuery) First(ctx context.Context) (*WebhookEndpoint, er
 	return nodes[0], nil
 }
 
-// FirstX is like First, but panics if an error occurs.
-func (_q *WebhookEndpointQuery) FirstX(ctx context.Context) *WebhookEndpoint {
-	node, err := _q.First(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return node
-}
-
 // FirstID returns the first WebhookEndpoint ID from the query.
 // Returns a *NotFoundError when no WebhookEndpoint ID was found.
 func (_q *WebhookEndpointQuery) FirstID(ctx context.Context) (id typedid.Endpoint, err error) {
@@ -95,15 +80,6 @@ func (_q *WebhookEndpointQuery) FirstID(ctx context.Context) (id typedid.Endpoin
 		return
 	}
 	return ids[0], nil
-}
-
-// FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *WebhookEndpointQuery) FirstIDX(ctx context.Context) typedid.Endpoint {
-	id, err := _q.FirstID(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return id
 }
 
 // Only returns a single WebhookEndpoint entity found by the query, ensuring it only returns one.
@@ -124,43 +100,6 @@ func (_q *WebhookEndpointQuery) Only(ctx context.Context) (*WebhookEndpoint, err
 	}
 }
 
-// OnlyX is like Only, but panics if an error occurs.
-func (_q *WebhookEndpointQuery) OnlyX(ctx context.Context) *WebhookEndpoint {
-	node, err := _q.Only(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
-}
-
-// OnlyID is like Only, but returns the only WebhookEndpoint ID in the query.
-// Returns a *NotSingularError when more than one WebhookEndpoint ID is found.
-// Returns a *NotFoundError when no entities are found.
-func (_q *WebhookEndpointQuery) OnlyID(ctx context.Context) (id typedid.Endpoint, err error) {
-	var ids []typedid.Endpoint
-	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
-		return
-	}
-	switch len(ids) {
-	case 1:
-		id = ids[0]
-	case 0:
-		err = &NotFoundError{webhookendpoint.Label}
-	default:
-		err = &NotSingularError{webhookendpoint.Label}
-	}
-	return
-}
-
-// OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *WebhookEndpointQuery) OnlyIDX(ctx context.Context) typedid.Endpoint {
-	id, err := _q.OnlyID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // All executes the query and returns a list of WebhookEndpoints.
 func (_q *WebhookEndpointQuery) All(ctx context.Context) ([]*WebhookEndpoint, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryAll)
@@ -169,15 +108,6 @@ func (_q *WebhookEndpointQuery) All(ctx context.Context) ([]*WebhookEndpoint, er
 	}
 	qr := querierAll[[]*WebhookEndpoint, *WebhookEndpointQuery]()
 	return withInterceptors[[]*WebhookEndpoint](ctx, _q, qr, _q.inters)
-}
-
-// AllX is like All, but panics if an error occurs.
-func (_q *WebhookEndpointQuery) AllX(ctx context.Context) []*WebhookEndpoint {
-	nodes, err := _q.All(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return nodes
 }
 
 // IDs executes the query and returns a list of WebhookEndpoint IDs.
@@ -192,15 +122,6 @@ func (_q *WebhookEndpointQuery) IDs(ctx context.Context) (ids []typedid.Endpoint
 	return ids, nil
 }
 
-// IDsX is like IDs, but panics if an error occurs.
-func (_q *WebhookEndpointQuery) IDsX(ctx context.Context) []typedid.Endpoint {
-	ids, err := _q.IDs(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return ids
-}
-
 // Count returns the count of the given query.
 func (_q *WebhookEndpointQuery) Count(ctx context.Context) (int, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryCount)
@@ -208,15 +129,6 @@ func (_q *WebhookEndpointQuery) Count(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	return withInterceptors[int](ctx, _q, querierCount[*WebhookEndpointQuery](), _q.inters)
-}
-
-// CountX is like Count, but panics if an error occurs.
-func (_q *WebhookEndpointQuery) CountX(ctx context.Context) int {
-	count, err := _q.Count(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return count
 }
 
 // Exist returns true if the query has elements in the graph.
@@ -230,57 +142,6 @@ func (_q *WebhookEndpointQuery) Exist(ctx context.Context) (bool, error) {
 	default:
 		return true, nil
 	}
-}
-
-// ExistX is like Exist, but panics if an error occurs.
-func (_q *WebhookEndpointQuery) ExistX(ctx context.Context) bool {
-	exist, err := _q.Exist(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return exist
-}
-
-// Clone returns a duplicate of the WebhookEndpointQuery builder, including all associated steps. It can be
-// used to prepare common query builders and use them differently after the clone is made.
-func (_q *WebhookEndpointQuery) Clone() *WebhookEndpointQuery {
-	if _q == nil {
-		return nil
-	}
-	return &WebhookEndpointQuery{
-		config:     _q.config,
-		ctx:        _q.ctx.Clone(),
-		order:      append([]webhookendpoint.OrderOption{}, _q.order...),
-		inters:     append([]Interceptor{}, _q.inters...),
-		predicates: append([]predicate.WebhookEndpoint{}, _q.predicates...),
-		// clone intermediate query.
-		sql:       _q.sql.Clone(),
-		path:      _q.path,
-		modifiers: append([]func(*sql.Selector){}, _q.modifiers...),
-	}
-}
-
-// GroupBy is used to group vertices by one or more fields/columns.
-// It is often used with aggregate functions, like: count, max, mean, min, sum.
-//
-// Example:
-//
-//	var v []struct {
-//		URL string `json:"url,omitempty"`
-//		Count int `json:"count,omitempty"`
-//	}
-//
-//	client.WebhookEndpoint.Query().
-//		GroupBy(webhookendpoint.FieldURL).
-//		Aggregate(ent.Count()).
-//		Scan(ctx, &v)
-func (_q *WebhookEndpointQuery) GroupBy(field string, fields ...string) *WebhookEndpointGroupBy {
-	_q.ctx.Fields = append([]string{field}, fields...)
-	grbuild := &WebhookEndpointGroupBy{build: _q}
-	grbuild.flds = &_q.ctx.Fields
-	grbuild.label = webhookendpoint.Label
-	grbuild.scan = grbuild.Scan
-	return grbuild
 }
 
 // Select allows the selection one or more fields/columns for the given query,
@@ -462,73 +323,6 @@ func (_q *WebhookEndpointQuery) ForUpdate(opts ...sql.LockOption) *WebhookEndpoi
 	return _q
 }
 
-// ForShare behaves similarly to ForUpdate, except that it acquires a shared mode lock
-// on any rows that are read. Other sessions can read the rows, but cannot modify them
-// until your transaction commits.
-func (_q *WebhookEndpointQuery) ForShare(opts ...sql.LockOption) *WebhookEndpointQuery {
-	if _q.driver.Dialect() == dialect.Postgres {
-		_q.Unique(false)
-	}
-	_q.modifiers = append(_q.modifiers, func(s *sql.Selector) {
-		s.ForShare(opts...)
-	})
-	return _q
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_q *WebhookEndpointQuery) Modify(modifiers ...func(s *sql.Selector)) *WebhookEndpointSelect {
-	_q.modifiers = append(_q.modifiers, modifiers...)
-	return _q.Select()
-}
-
-// WebhookEndpointGroupBy is the group-by builder for WebhookEndpoint entities.
-type WebhookEndpointGroupBy struct {
-	selector
-	build *WebhookEndpointQuery
-}
-
-// Aggregate adds the given aggregation functions to the group-by query.
-func (_g *WebhookEndpointGroupBy) Aggregate(fns ...AggregateFunc) *WebhookEndpointGroupBy {
-	_g.fns = append(_g.fns, fns...)
-	return _g
-}
-
-// Scan applies the selector query and scans the result into the given value.
-func (_g *WebhookEndpointGroupBy) Scan(ctx context.Context, v any) error {
-	ctx = setContextOp(ctx, _g.build.ctx, ent.OpQueryGroupBy)
-	if err := _g.build.prepareQuery(ctx); err != nil {
-		return err
-	}
-	return scanWithInterceptors[*WebhookEndpointQuery, *WebhookEndpointGroupBy](ctx, _g.build, _g, _g.build.inters, v)
-}
-
-func (_g *WebhookEndpointGroupBy) sqlScan(ctx context.Context, root *WebhookEndpointQuery, v any) error {
-	selector := root.sqlQuery(ctx).Select()
-	aggregation := make([]string, 0, len(_g.fns))
-	for _, fn := range _g.fns {
-		aggregation = append(aggregation, fn(selector))
-	}
-	if len(selector.SelectedColumns()) == 0 {
-		columns := make([]string, 0, len(*_g.flds)+len(_g.fns))
-		for _, f := range *_g.flds {
-			columns = append(columns, selector.C(f))
-		}
-		columns = append(columns, aggregation...)
-		selector.Select(columns...)
-	}
-	selector.GroupBy(selector.Columns(*_g.flds...)...)
-	if err := selector.Err(); err != nil {
-		return err
-	}
-	rows := &sql.Rows{}
-	query, args := selector.Query()
-	if err := _g.build.driver.Query(ctx, query, args, rows); err != nil {
-		return err
-	}
-	defer rows.Close()
-	return sql.ScanSlice(rows, v)
-}
-
 // WebhookEndpointSelect is the builder for selecting fields of WebhookEndpoint entities.
 type WebhookEndpointSelect struct {
 	*WebhookEndpointQuery
@@ -569,10 +363,4 @@ func (_s *WebhookEndpointSelect) sqlScan(ctx context.Context, root *WebhookEndpo
 	}
 	defer rows.Close()
 	return sql.ScanSlice(rows, v)
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_s *WebhookEndpointSelect) Modify(modifiers ...func(s *sql.Selector)) *WebhookEndpointSelect {
-	_s.modifiers = append(_s.modifiers, modifiers...)
-	return _s
 }

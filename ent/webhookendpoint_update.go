@@ -63,39 +63,15 @@ func (_u *WebhookEndpointUpdate) SetKinds(v string) *WebhookEndpointUpdate {
 	return _u
 }
 
-// SetNillableKinds sets the "kinds" field if the given value is not nil.
-func (_u *WebhookEndpointUpdate) SetNillableKinds(v *string) *WebhookEndpointUpdate {
-	if v != nil {
-		_u.SetKinds(*v)
-	}
-	return _u
-}
-
 // SetState sets the "state" field.
 func (_u *WebhookEndpointUpdate) SetState(v webhookendpoint.State) *WebhookEndpointUpdate {
 	_u.mutation.SetState(v)
 	return _u
 }
 
-// SetNillableState sets the "state" field if the given value is not nil.
-func (_u *WebhookEndpointUpdate) SetNillableState(v *webhookendpoint.State) *WebhookEndpointUpdate {
-	if v != nil {
-		_u.SetState(*v)
-	}
-	return _u
-}
-
 // SetReason sets the "reason" field.
 func (_u *WebhookEndpointUpdate) SetReason(v string) *WebhookEndpointUpdate {
 	_u.mutation.SetReason(v)
-	return _u
-}
-
-// SetNillableReason sets the "reason" field if the given value is not nil.
-func (_u *WebhookEndpointUpdate) SetNillableReason(v *string) *WebhookEndpointUpdate {
-	if v != nil {
-		_u.SetReason(*v)
-	}
 	return _u
 }
 
@@ -111,29 +87,9 @@ func (_u *WebhookEndpointUpdate) SetPreviousSecret(v []byte) *WebhookEndpointUpd
 	return _u
 }
 
-// ClearPreviousSecret clears the value of the "previous_secret" field.
-func (_u *WebhookEndpointUpdate) ClearPreviousSecret() *WebhookEndpointUpdate {
-	_u.mutation.ClearPreviousSecret()
-	return _u
-}
-
 // SetPreviousUntil sets the "previous_until" field.
 func (_u *WebhookEndpointUpdate) SetPreviousUntil(v time.Time) *WebhookEndpointUpdate {
 	_u.mutation.SetPreviousUntil(v)
-	return _u
-}
-
-// SetNillablePreviousUntil sets the "previous_until" field if the given value is not nil.
-func (_u *WebhookEndpointUpdate) SetNillablePreviousUntil(v *time.Time) *WebhookEndpointUpdate {
-	if v != nil {
-		_u.SetPreviousUntil(*v)
-	}
-	return _u
-}
-
-// ClearPreviousUntil clears the value of the "previous_until" field.
-func (_u *WebhookEndpointUpdate) ClearPreviousUntil() *WebhookEndpointUpdate {
-	_u.mutation.ClearPreviousUntil()
 	return _u
 }
 
@@ -143,45 +99,15 @@ func (_u *WebhookEndpointUpdate) SetFailingSince(v time.Time) *WebhookEndpointUp
 	return _u
 }
 
-// SetNillableFailingSince sets the "failing_since" field if the given value is not nil.
-func (_u *WebhookEndpointUpdate) SetNillableFailingSince(v *time.Time) *WebhookEndpointUpdate {
-	if v != nil {
-		_u.SetFailingSince(*v)
-	}
-	return _u
-}
-
 // ClearFailingSince clears the value of the "failing_since" field.
 func (_u *WebhookEndpointUpdate) ClearFailingSince() *WebhookEndpointUpdate {
 	_u.mutation.ClearFailingSince()
 	return _u
 }
 
-// SetCreatedAt sets the "created_at" field.
-func (_u *WebhookEndpointUpdate) SetCreatedAt(v time.Time) *WebhookEndpointUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *WebhookEndpointUpdate) SetNillableCreatedAt(v *time.Time) *WebhookEndpointUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *WebhookEndpointUpdate) SetUpdatedAt(v time.Time) *WebhookEndpointUpdate {
 	_u.mutation.SetUpdatedAt(v)
-	return _u
-}
-
-// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
-func (_u *WebhookEndpointUpdate) SetNillableUpdatedAt(v *time.Time) *WebhookEndpointUpdate {
-	if v != nil {
-		_u.SetUpdatedAt(*v)
-	}
 	return _u
 }
 
@@ -195,26 +121,10 @@ func (_u *WebhookEndpointUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *WebhookEndpointUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *WebhookEndpointUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *WebhookEndpointUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -255,12 +165,6 @@ func (_u *WebhookEndpointUpdate) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *WebhookEndpointUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *WebhookEndpointUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *WebhookEndpointUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -339,159 +243,9 @@ type WebhookEndpointUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetURL sets the "url" field.
-func (_u *WebhookEndpointUpdateOne) SetURL(v string) *WebhookEndpointUpdateOne {
-	_u.mutation.SetURL(v)
-	return _u
-}
-
-// SetNillableURL sets the "url" field if the given value is not nil.
-func (_u *WebhookEndpointUpdateOne) SetNillableURL(v *string) *WebhookEndpointUpdateOne {
-	if v != nil {
-		_u.SetURL(*v)
-	}
-	return _u
-}
-
-// SetDescription sets the "description" field.
-func (_u *WebhookEndpointUpdateOne) SetDescription(v string) *WebhookEndpointUpdateOne {
-	_u.mutation.SetDescription(v)
-	return _u
-}
-
-// SetNillableDescription sets the "description" field if the given value is not nil.
-func (_u *WebhookEndpointUpdateOne) SetNillableDescription(v *string) *WebhookEndpointUpdateOne {
-	if v != nil {
-		_u.SetDescription(*v)
-	}
-	return _u
-}
-
-// SetKinds sets the "kinds" field.
-func (_u *WebhookEndpointUpdateOne) SetKinds(v string) *WebhookEndpointUpdateOne {
-	_u.mutation.SetKinds(v)
-	return _u
-}
-
-// SetNillableKinds sets the "kinds" field if the given value is not nil.
-func (_u *WebhookEndpointUpdateOne) SetNillableKinds(v *string) *WebhookEndpointUpdateOne {
-	if v != nil {
-		_u.SetKinds(*v)
-	}
-	return _u
-}
-
 // SetState sets the "state" field.
 func (_u *WebhookEndpointUpdateOne) SetState(v webhookendpoint.State) *WebhookEndpointUpdateOne {
 	_u.mutation.SetState(v)
-	return _u
-}
-
-// SetNillableState sets the "state" field if the given value is not nil.
-func (_u *WebhookEndpointUpdateOne) SetNillableState(v *webhookendpoint.State) *WebhookEndpointUpdateOne {
-	if v != nil {
-		_u.SetState(*v)
-	}
-	return _u
-}
-
-// SetReason sets the "reason" field.
-func (_u *WebhookEndpointUpdateOne) SetReason(v string) *WebhookEndpointUpdateOne {
-	_u.mutation.SetReason(v)
-	return _u
-}
-
-// SetNillableReason sets the "reason" field if the given value is not nil.
-func (_u *WebhookEndpointUpdateOne) SetNillableReason(v *string) *WebhookEndpointUpdateOne {
-	if v != nil {
-		_u.SetReason(*v)
-	}
-	return _u
-}
-
-// SetSecret sets the "secret" field.
-func (_u *WebhookEndpointUpdateOne) SetSecret(v []byte) *WebhookEndpointUpdateOne {
-	_u.mutation.SetSecret(v)
-	return _u
-}
-
-// SetPreviousSecret sets the "previous_secret" field.
-func (_u *WebhookEndpointUpdateOne) SetPreviousSecret(v []byte) *WebhookEndpointUpdateOne {
-	_u.mutation.SetPreviousSecret(v)
-	return _u
-}
-
-// ClearPreviousSecret clears the value of the "previous_secret" field.
-func (_u *WebhookEndpointUpdateOne) ClearPreviousSecret() *WebhookEndpointUpdateOne {
-	_u.mutation.ClearPreviousSecret()
-	return _u
-}
-
-// SetPreviousUntil sets the "previous_until" field.
-func (_u *WebhookEndpointUpdateOne) SetPreviousUntil(v time.Time) *WebhookEndpointUpdateOne {
-	_u.mutation.SetPreviousUntil(v)
-	return _u
-}
-
-// SetNillablePreviousUntil sets the "previous_until" field if the given value is not nil.
-func (_u *WebhookEndpointUpdateOne) SetNillablePreviousUntil(v *time.Time) *WebhookEndpointUpdateOne {
-	if v != nil {
-		_u.SetPreviousUntil(*v)
-	}
-	return _u
-}
-
-// ClearPreviousUntil clears the value of the "previous_until" field.
-func (_u *WebhookEndpointUpdateOne) ClearPreviousUntil() *WebhookEndpointUpdateOne {
-	_u.mutation.ClearPreviousUntil()
-	return _u
-}
-
-// SetFailingSince sets the "failing_since" field.
-func (_u *WebhookEndpointUpdateOne) SetFailingSince(v time.Time) *WebhookEndpointUpdateOne {
-	_u.mutation.SetFailingSince(v)
-	return _u
-}
-
-// SetNillableFailingSince sets the "failing_since" field if the given value is not nil.
-func (_u *WebhookEndpointUpdateOne) SetNillableFailingSince(v *time.Time) *WebhookEndpointUpdateOne {
-	if v != nil {
-		_u.SetFailingSince(*v)
-	}
-	return _u
-}
-
-// ClearFailingSince clears the value of the "failing_since" field.
-func (_u *WebhookEndpointUpdateOne) ClearFailingSince() *WebhookEndpointUpdateOne {
-	_u.mutation.ClearFailingSince()
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *WebhookEndpointUpdateOne) SetCreatedAt(v time.Time) *WebhookEndpointUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *WebhookEndpointUpdateOne) SetNillableCreatedAt(v *time.Time) *WebhookEndpointUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
-// SetUpdatedAt sets the "updated_at" field.
-func (_u *WebhookEndpointUpdateOne) SetUpdatedAt(v time.Time) *WebhookEndpointUpdateOne {
-	_u.mutation.SetUpdatedAt(v)
-	return _u
-}
-
-// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
-func (_u *WebhookEndpointUpdateOne) SetNillableUpdatedAt(v *time.Time) *WebhookEndpointUpdateOne {
-	if v != nil {
-		_u.SetUpdatedAt(*v)
-	}
 	return _u
 }
 
@@ -506,38 +260,15 @@ func (_u *WebhookEndpointUpdateOne) Where(ps ...predicate.WebhookEndpoint) *Webh
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *WebhookEndpointUpdateOne) Select(field string, fields ...string) *WebhookEndpointUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated WebhookEndpoint entity.
 func (_u *WebhookEndpointUpdateOne) Save(ctx context.Context) (*WebhookEndpoint, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *WebhookEndpointUpdateOne) SaveX(ctx context.Context) *WebhookEndpoint {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *WebhookEndpointUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *WebhookEndpointUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -578,12 +309,6 @@ func (_u *WebhookEndpointUpdateOne) check() error {
 		}
 	}
 	return nil
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *WebhookEndpointUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *WebhookEndpointUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *WebhookEndpointUpdateOne) sqlSave(ctx context.Context) (_node *WebhookEndpoint, err error) {

@@ -162,6 +162,3 @@ func (_m *WebhookEvent) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
-
-// WebhookEvents is a parsable slice of WebhookEvent.
-type WebhookEvents []*WebhookEvent

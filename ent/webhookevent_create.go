@@ -51,23 +51,9 @@ func (_c *WebhookEventCreate) SetBatch(v int64) *WebhookEventCreate {
 	return _c
 }
 
-// SetNillableBatch sets the "batch" field if the given value is not nil.
-func (_c *WebhookEventCreate) SetNillableBatch(v *int64) *WebhookEventCreate {
-	if v != nil {
-		_c.SetBatch(*v)
-	}
-	return _c
-}
-
 // SetCreatedAt sets the "created_at" field.
 func (_c *WebhookEventCreate) SetCreatedAt(v time.Time) *WebhookEventCreate {
 	_c.mutation.SetCreatedAt(v)
-	return _c
-}
-
-// SetID sets the "id" field.
-func (_c *WebhookEventCreate) SetID(v int64) *WebhookEventCreate {
-	_c.mutation.SetID(v)
 	return _c
 }
 
@@ -82,26 +68,10 @@ func (_c *WebhookEventCreate) Save(ctx context.Context) (*WebhookEvent, error) {
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
-// SaveX calls Save and panics if Save returns an error.
-func (_c *WebhookEventCreate) SaveX(ctx context.Context) *WebhookEvent {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *WebhookEventCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *WebhookEventCreate) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }
 
 // defaults sets the default values of the builder before save.
@@ -267,24 +237,8 @@ func (_c *WebhookEventCreateBulk) Save(ctx context.Context) ([]*WebhookEvent, er
 	return nodes, nil
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_c *WebhookEventCreateBulk) SaveX(ctx context.Context) []*WebhookEvent {
-	v, err := _c.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Exec executes the query.
 func (_c *WebhookEventCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_c *WebhookEventCreateBulk) ExecX(ctx context.Context) {
-	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
 }

@@ -41,12 +41,6 @@ func (_q *WebhookEventQuery) Limit(limit int) *WebhookEventQuery {
 	return _q
 }
 
-// Offset to start from.
-func (_q *WebhookEventQuery) Offset(offset int) *WebhookEventQuery {
-	_q.ctx.Offset = &offset
-	return _q
-}
-
 // Unique configures the query builder to filter duplicate records on query.
 // By default, unique is set to true, and can be disabled using this method.
 func (_q *WebhookEventQuery) Unique(unique bool) *WebhookEventQuery {
@@ -73,15 +67,6 @@ func (_q *WebhookEventQuery) First(ctx context.Context) (*WebhookEvent, error) {
 	return nodes[0], nil
 }
 
-// FirstX is like First, but panics if an error occurs.
-func (_q *WebhookEventQuery) FirstX(ctx context.Context) *WebhookEvent {
-	node, err := _q.First(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return node
-}
-
 // FirstID returns the first WebhookEvent ID from the query.
 // Returns a *NotFoundError when no WebhookEvent ID was found.
 func (_q *WebhookEventQuery) FirstID(ctx context.Context) (id int64, err error) {
@@ -94,15 +79,6 @@ func (_q *WebhookEventQuery) FirstID(ctx context.Context) (id int64, err error) 
 		return
 	}
 	return ids[0], nil
-}
-
-// FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *WebhookEventQuery) FirstIDX(ctx context.Context) int64 {
-	id, err := _q.FirstID(ctx)
-	if err != nil && !IsNotFound(err) {
-		panic(err)
-	}
-	return id
 }
 
 // Only returns a single WebhookEvent entity found by the query, ensuring it only returns one.
@@ -123,43 +99,6 @@ func (_q *WebhookEventQuery) Only(ctx context.Context) (*WebhookEvent, error) {
 	}
 }
 
-// OnlyX is like Only, but panics if an error occurs.
-func (_q *WebhookEventQuery) OnlyX(ctx context.Context) *WebhookEvent {
-	node, err := _q.Only(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
-}
-
-// OnlyID is like Only, but returns the only WebhookEvent ID in the query.
-// Returns a *NotSingularError when more than one WebhookEvent ID is found.
-// Returns a *NotFoundError when no entities are found.
-func (_q *WebhookEventQuery) OnlyID(ctx context.Context) (id int64, err error) {
-	var ids []int64
-	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
-		return
-	}
-	switch len(ids) {
-	case 1:
-		id = ids[0]
-	case 0:
-		err = &NotFoundError{webhookevent.Label}
-	default:
-		err = &NotSingularError{webhookevent.Label}
-	}
-	return
-}
-
-// OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *WebhookEventQuery) OnlyIDX(ctx context.Context) int64 {
-	id, err := _q.OnlyID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // All executes the query and returns a list of WebhookEvents.
 func (_q *WebhookEventQuery) All(ctx context.Context) ([]*WebhookEvent, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryAll)
@@ -168,15 +107,6 @@ func (_q *WebhookEventQuery) All(ctx context.Context) ([]*WebhookEvent, error) {
 	}
 	qr := querierAll[[]*WebhookEvent, *WebhookEventQuery]()
 	return withInterceptors[[]*WebhookEvent](ctx, _q, qr, _q.inters)
-}
-
-// AllX is like All, but panics if an error occurs.
-func (_q *WebhookEventQuery) AllX(ctx context.Context) []*WebhookEvent {
-	nodes, err := _q.All(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return nodes
 }
 
 // IDs executes the query and returns a list of WebhookEvent IDs.
@@ -191,15 +121,6 @@ func (_q *WebhookEventQuery) IDs(ctx context.Context) (ids []int64, err error) {
 	return ids, nil
 }
 
-// IDsX is like IDs, but panics if an error occurs.
-func (_q *WebhookEventQuery) IDsX(ctx context.Context) []int64 {
-	ids, err := _q.IDs(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return ids
-}
-
 // Count returns the count of the given query.
 func (_q *WebhookEventQuery) Count(ctx context.Context) (int, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryCount)
@@ -207,15 +128,6 @@ func (_q *WebhookEventQuery) Count(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	return withInterceptors[int](ctx, _q, querierCount[*WebhookEventQuery](), _q.inters)
-}
-
-// CountX is like Count, but panics if an error occurs.
-func (_q *WebhookEventQuery) CountX(ctx context.Context) int {
-	count, err := _q.Count(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return count
 }
 
 // Exist returns true if the query has elements in the graph.
@@ -229,57 +141,6 @@ func (_q *WebhookEventQuery) Exist(ctx context.Context) (bool, error) {
 	default:
 		return true, nil
 	}
-}
-
-// ExistX is like Exist, but panics if an error occurs.
-func (_q *WebhookEventQuery) ExistX(ctx context.Context) bool {
-	exist, err := _q.Exist(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return exist
-}
-
-// Clone returns a duplicate of the WebhookEventQuery builder, including all associated steps. It can be
-// used to prepare common query builders and use them differently after the clone is made.
-func (_q *WebhookEventQuery) Clone() *WebhookEventQuery {
-	if _q == nil {
-		return nil
-	}
-	return &WebhookEventQuery{
-		config:     _q.config,
-		ctx:        _q.ctx.Clone(),
-		order:      append([]webhookevent.OrderOption{}, _q.order...),
-		inters:     append([]Interceptor{}, _q.inters...),
-		predicates: append([]predicate.WebhookEvent{}, _q.predicates...),
-		// clone intermediate query.
-		sql:       _q.sql.Clone(),
-		path:      _q.path,
-		modifiers: append([]func(*sql.Selector){}, _q.modifiers...),
-	}
-}
-
-// GroupBy is used to group vertices by one or more fields/columns.
-// It is often used with aggregate functions, like: count, max, mean, min, sum.
-//
-// Example:
-//
-//	var v []struct {
-//		MessageID typedid.Event `json:"message_id,omitempty"`
-//		Count int `json:"count,omitempty"`
-//	}
-//
-//	client.WebhookEvent.Query().
-//		GroupBy(webhookevent.FieldMessageID).
-//		Aggregate(ent.Count()).
-//		Scan(ctx, &v)
-func (_q *WebhookEventQuery) GroupBy(field string, fields ...string) *WebhookEventGroupBy {
-	_q.ctx.Fields = append([]string{field}, fields...)
-	grbuild := &WebhookEventGroupBy{build: _q}
-	grbuild.flds = &_q.ctx.Fields
-	grbuild.label = webhookevent.Label
-	grbuild.scan = grbuild.Scan
-	return grbuild
 }
 
 // Select allows the selection one or more fields/columns for the given query,
@@ -461,73 +322,6 @@ func (_q *WebhookEventQuery) ForUpdate(opts ...sql.LockOption) *WebhookEventQuer
 	return _q
 }
 
-// ForShare behaves similarly to ForUpdate, except that it acquires a shared mode lock
-// on any rows that are read. Other sessions can read the rows, but cannot modify them
-// until your transaction commits.
-func (_q *WebhookEventQuery) ForShare(opts ...sql.LockOption) *WebhookEventQuery {
-	if _q.driver.Dialect() == dialect.Postgres {
-		_q.Unique(false)
-	}
-	_q.modifiers = append(_q.modifiers, func(s *sql.Selector) {
-		s.ForShare(opts...)
-	})
-	return _q
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_q *WebhookEventQuery) Modify(modifiers ...func(s *sql.Selector)) *WebhookEventSelect {
-	_q.modifiers = append(_q.modifiers, modifiers...)
-	return _q.Select()
-}
-
-// WebhookEventGroupBy is the group-by builder for WebhookEvent entities.
-type WebhookEventGroupBy struct {
-	selector
-	build *WebhookEventQuery
-}
-
-// Aggregate adds the given aggregation functions to the group-by query.
-func (_g *WebhookEventGroupBy) Aggregate(fns ...AggregateFunc) *WebhookEventGroupBy {
-	_g.fns = append(_g.fns, fns...)
-	return _g
-}
-
-// Scan applies the selector query and scans the result into the given value.
-func (_g *WebhookEventGroupBy) Scan(ctx context.Context, v any) error {
-	ctx = setContextOp(ctx, _g.build.ctx, ent.OpQueryGroupBy)
-	if err := _g.build.prepareQuery(ctx); err != nil {
-		return err
-	}
-	return scanWithInterceptors[*WebhookEventQuery, *WebhookEventGroupBy](ctx, _g.build, _g, _g.build.inters, v)
-}
-
-func (_g *WebhookEventGroupBy) sqlScan(ctx context.Context, root *WebhookEventQuery, v any) error {
-	selector := root.sqlQuery(ctx).Select()
-	aggregation := make([]string, 0, len(_g.fns))
-	for _, fn := range _g.fns {
-		aggregation = append(aggregation, fn(selector))
-	}
-	if len(selector.SelectedColumns()) == 0 {
-		columns := make([]string, 0, len(*_g.flds)+len(_g.fns))
-		for _, f := range *_g.flds {
-			columns = append(columns, selector.C(f))
-		}
-		columns = append(columns, aggregation...)
-		selector.Select(columns...)
-	}
-	selector.GroupBy(selector.Columns(*_g.flds...)...)
-	if err := selector.Err(); err != nil {
-		return err
-	}
-	rows := &sql.Rows{}
-	query, args := selector.Query()
-	if err := _g.build.driver.Query(ctx, query, args, rows); err != nil {
-		return err
-	}
-	defer rows.Close()
-	return sql.ScanSlice(rows, v)
-}
-
 // WebhookEventSelect is the builder for selecting fields of WebhookEvent entities.
 type WebhookEventSelect struct {
 	*WebhookEventQuery
@@ -568,10 +362,4 @@ func (_s *WebhookEventSelect) sqlScan(ctx context.Context, root *WebhookEventQue
 	}
 	defer rows.Close()
 	return sql.ScanSlice(rows, v)
-}
-
-// Modify adds a query modifier for attaching custom logic to queries.
-func (_s *WebhookEventSelect) Modify(modifiers ...func(s *sql.Selector)) *WebhookEventSelect {
-	_s.modifiers = append(_s.modifiers, modifiers...)
-	return _s
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"seckill/ent/predicate"
 	"seckill/ent/webhookevent"
-	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
@@ -36,34 +35,6 @@ func (_u *WebhookEventUpdate) SetBatch(v int64) *WebhookEventUpdate {
 	return _u
 }
 
-// SetNillableBatch sets the "batch" field if the given value is not nil.
-func (_u *WebhookEventUpdate) SetNillableBatch(v *int64) *WebhookEventUpdate {
-	if v != nil {
-		_u.SetBatch(*v)
-	}
-	return _u
-}
-
-// AddBatch adds value to the "batch" field.
-func (_u *WebhookEventUpdate) AddBatch(v int64) *WebhookEventUpdate {
-	_u.mutation.AddBatch(v)
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *WebhookEventUpdate) SetCreatedAt(v time.Time) *WebhookEventUpdate {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *WebhookEventUpdate) SetNillableCreatedAt(v *time.Time) *WebhookEventUpdate {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the WebhookEventMutation object of the builder.
 func (_u *WebhookEventUpdate) Mutation() *WebhookEventMutation {
 	return _u.mutation
@@ -74,32 +45,10 @@ func (_u *WebhookEventUpdate) Save(ctx context.Context) (int, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
 }
 
-// SaveX is like Save, but panics if an error occurs.
-func (_u *WebhookEventUpdate) SaveX(ctx context.Context) int {
-	affected, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return affected
-}
-
 // Exec executes the query.
 func (_u *WebhookEventUpdate) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *WebhookEventUpdate) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *WebhookEventUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *WebhookEventUpdate {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *WebhookEventUpdate) sqlSave(ctx context.Context) (_node int, err error) {
@@ -142,41 +91,6 @@ type WebhookEventUpdateOne struct {
 	modifiers []func(*sql.UpdateBuilder)
 }
 
-// SetBatch sets the "batch" field.
-func (_u *WebhookEventUpdateOne) SetBatch(v int64) *WebhookEventUpdateOne {
-	_u.mutation.ResetBatch()
-	_u.mutation.SetBatch(v)
-	return _u
-}
-
-// SetNillableBatch sets the "batch" field if the given value is not nil.
-func (_u *WebhookEventUpdateOne) SetNillableBatch(v *int64) *WebhookEventUpdateOne {
-	if v != nil {
-		_u.SetBatch(*v)
-	}
-	return _u
-}
-
-// AddBatch adds value to the "batch" field.
-func (_u *WebhookEventUpdateOne) AddBatch(v int64) *WebhookEventUpdateOne {
-	_u.mutation.AddBatch(v)
-	return _u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (_u *WebhookEventUpdateOne) SetCreatedAt(v time.Time) *WebhookEventUpdateOne {
-	_u.mutation.SetCreatedAt(v)
-	return _u
-}
-
-// SetNillableCreatedAt sets the "created_at" field if the given value is not nil.
-func (_u *WebhookEventUpdateOne) SetNillableCreatedAt(v *time.Time) *WebhookEventUpdateOne {
-	if v != nil {
-		_u.SetCreatedAt(*v)
-	}
-	return _u
-}
-
 // Mutation returns the WebhookEventMutation object of the builder.
 func (_u *WebhookEventUpdateOne) Mutation() *WebhookEventMutation {
 	return _u.mutation
@@ -188,44 +102,15 @@ func (_u *WebhookEventUpdateOne) Where(ps ...predicate.WebhookEvent) *WebhookEve
 	return _u
 }
 
-// Select allows selecting one or more fields (columns) of the returned entity.
-// The default is selecting all fields defined in the entity schema.
-func (_u *WebhookEventUpdateOne) Select(field string, fields ...string) *WebhookEventUpdateOne {
-	_u.fields = append([]string{field}, fields...)
-	return _u
-}
-
 // Save executes the query and returns the updated WebhookEvent entity.
 func (_u *WebhookEventUpdateOne) Save(ctx context.Context) (*WebhookEvent, error) {
 	return withHooks(ctx, _u.sqlSave, _u.mutation, _u.hooks)
-}
-
-// SaveX is like Save, but panics if an error occurs.
-func (_u *WebhookEventUpdateOne) SaveX(ctx context.Context) *WebhookEvent {
-	node, err := _u.Save(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return node
 }
 
 // Exec executes the query on the entity.
 func (_u *WebhookEventUpdateOne) Exec(ctx context.Context) error {
 	_, err := _u.Save(ctx)
 	return err
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (_u *WebhookEventUpdateOne) ExecX(ctx context.Context) {
-	if err := _u.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
-func (_u *WebhookEventUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *WebhookEventUpdateOne {
-	_u.modifiers = append(_u.modifiers, modifiers...)
-	return _u
 }
 
 func (_u *WebhookEventUpdateOne) sqlSave(ctx context.Context) (_node *WebhookEvent, err error) {

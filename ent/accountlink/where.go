@@ -16,44 +16,9 @@ func ID(id uuid.UUID) predicate.AccountLink {
 	return predicate.AccountLink(sql.FieldEQ(FieldID, id))
 }
 
-// IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id uuid.UUID) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldEQ(FieldID, id))
-}
-
-// IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id uuid.UUID) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldNEQ(FieldID, id))
-}
-
 // IDIn applies the In predicate on the ID field.
 func IDIn(ids ...uuid.UUID) predicate.AccountLink {
 	return predicate.AccountLink(sql.FieldIn(FieldID, ids...))
-}
-
-// IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...uuid.UUID) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldNotIn(FieldID, ids...))
-}
-
-// IDGT applies the GT predicate on the ID field.
-func IDGT(id uuid.UUID) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldGT(FieldID, id))
-}
-
-// IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id uuid.UUID) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldGTE(FieldID, id))
-}
-
-// IDLT applies the LT predicate on the ID field.
-func IDLT(id uuid.UUID) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldLT(FieldID, id))
-}
-
-// IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id uuid.UUID) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldLTE(FieldID, id))
 }
 
 // UserID applies equality check predicate on the "user_id" field. It's identical to UserIDEQ.
@@ -61,74 +26,9 @@ func UserID(v typedid.User) predicate.AccountLink {
 	return predicate.AccountLink(sql.FieldEQ(FieldUserID, v))
 }
 
-// Address applies equality check predicate on the "address" field. It's identical to AddressEQ.
-func Address(v string) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldEQ(FieldAddress, v))
-}
-
 // TokenHash applies equality check predicate on the "token_hash" field. It's identical to TokenHashEQ.
 func TokenHash(v []byte) predicate.AccountLink {
 	return predicate.AccountLink(sql.FieldEQ(FieldTokenHash, v))
-}
-
-// CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
-func CreatedAt(v time.Time) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldEQ(FieldCreatedAt, v))
-}
-
-// ExpiresAt applies equality check predicate on the "expires_at" field. It's identical to ExpiresAtEQ.
-func ExpiresAt(v time.Time) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldEQ(FieldExpiresAt, v))
-}
-
-// UsedAt applies equality check predicate on the "used_at" field. It's identical to UsedAtEQ.
-func UsedAt(v time.Time) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldEQ(FieldUsedAt, v))
-}
-
-// UserIDEQ applies the EQ predicate on the "user_id" field.
-func UserIDEQ(v typedid.User) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldEQ(FieldUserID, v))
-}
-
-// UserIDNEQ applies the NEQ predicate on the "user_id" field.
-func UserIDNEQ(v typedid.User) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldNEQ(FieldUserID, v))
-}
-
-// UserIDIn applies the In predicate on the "user_id" field.
-func UserIDIn(vs ...typedid.User) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldIn(FieldUserID, vs...))
-}
-
-// UserIDNotIn applies the NotIn predicate on the "user_id" field.
-func UserIDNotIn(vs ...typedid.User) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldNotIn(FieldUserID, vs...))
-}
-
-// UserIDGT applies the GT predicate on the "user_id" field.
-func UserIDGT(v typedid.User) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldGT(FieldUserID, v))
-}
-
-// UserIDGTE applies the GTE predicate on the "user_id" field.
-func UserIDGTE(v typedid.User) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldGTE(FieldUserID, v))
-}
-
-// UserIDLT applies the LT predicate on the "user_id" field.
-func UserIDLT(v typedid.User) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldLT(FieldUserID, v))
-}
-
-// UserIDLTE applies the LTE predicate on the "user_id" field.
-func UserIDLTE(v typedid.User) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldLTE(FieldUserID, v))
-}
-
-// UserIDIsNil applies the IsNil predicate on the "user_id" field.
-func UserIDIsNil() predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldIsNull(FieldUserID))
 }
 
 // UserIDNotNil applies the NotNil predicate on the "user_id" field.
@@ -141,184 +41,9 @@ func PurposeEQ(v Purpose) predicate.AccountLink {
 	return predicate.AccountLink(sql.FieldEQ(FieldPurpose, v))
 }
 
-// PurposeNEQ applies the NEQ predicate on the "purpose" field.
-func PurposeNEQ(v Purpose) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldNEQ(FieldPurpose, v))
-}
-
 // PurposeIn applies the In predicate on the "purpose" field.
 func PurposeIn(vs ...Purpose) predicate.AccountLink {
 	return predicate.AccountLink(sql.FieldIn(FieldPurpose, vs...))
-}
-
-// PurposeNotIn applies the NotIn predicate on the "purpose" field.
-func PurposeNotIn(vs ...Purpose) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldNotIn(FieldPurpose, vs...))
-}
-
-// AddressEQ applies the EQ predicate on the "address" field.
-func AddressEQ(v string) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldEQ(FieldAddress, v))
-}
-
-// AddressNEQ applies the NEQ predicate on the "address" field.
-func AddressNEQ(v string) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldNEQ(FieldAddress, v))
-}
-
-// AddressIn applies the In predicate on the "address" field.
-func AddressIn(vs ...string) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldIn(FieldAddress, vs...))
-}
-
-// AddressNotIn applies the NotIn predicate on the "address" field.
-func AddressNotIn(vs ...string) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldNotIn(FieldAddress, vs...))
-}
-
-// AddressGT applies the GT predicate on the "address" field.
-func AddressGT(v string) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldGT(FieldAddress, v))
-}
-
-// AddressGTE applies the GTE predicate on the "address" field.
-func AddressGTE(v string) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldGTE(FieldAddress, v))
-}
-
-// AddressLT applies the LT predicate on the "address" field.
-func AddressLT(v string) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldLT(FieldAddress, v))
-}
-
-// AddressLTE applies the LTE predicate on the "address" field.
-func AddressLTE(v string) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldLTE(FieldAddress, v))
-}
-
-// AddressContains applies the Contains predicate on the "address" field.
-func AddressContains(v string) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldContains(FieldAddress, v))
-}
-
-// AddressHasPrefix applies the HasPrefix predicate on the "address" field.
-func AddressHasPrefix(v string) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldHasPrefix(FieldAddress, v))
-}
-
-// AddressHasSuffix applies the HasSuffix predicate on the "address" field.
-func AddressHasSuffix(v string) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldHasSuffix(FieldAddress, v))
-}
-
-// AddressEqualFold applies the EqualFold predicate on the "address" field.
-func AddressEqualFold(v string) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldEqualFold(FieldAddress, v))
-}
-
-// AddressContainsFold applies the ContainsFold predicate on the "address" field.
-func AddressContainsFold(v string) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldContainsFold(FieldAddress, v))
-}
-
-// TokenHashEQ applies the EQ predicate on the "token_hash" field.
-func TokenHashEQ(v []byte) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldEQ(FieldTokenHash, v))
-}
-
-// TokenHashNEQ applies the NEQ predicate on the "token_hash" field.
-func TokenHashNEQ(v []byte) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldNEQ(FieldTokenHash, v))
-}
-
-// TokenHashIn applies the In predicate on the "token_hash" field.
-func TokenHashIn(vs ...[]byte) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldIn(FieldTokenHash, vs...))
-}
-
-// TokenHashNotIn applies the NotIn predicate on the "token_hash" field.
-func TokenHashNotIn(vs ...[]byte) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldNotIn(FieldTokenHash, vs...))
-}
-
-// TokenHashGT applies the GT predicate on the "token_hash" field.
-func TokenHashGT(v []byte) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldGT(FieldTokenHash, v))
-}
-
-// TokenHashGTE applies the GTE predicate on the "token_hash" field.
-func TokenHashGTE(v []byte) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldGTE(FieldTokenHash, v))
-}
-
-// TokenHashLT applies the LT predicate on the "token_hash" field.
-func TokenHashLT(v []byte) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldLT(FieldTokenHash, v))
-}
-
-// TokenHashLTE applies the LTE predicate on the "token_hash" field.
-func TokenHashLTE(v []byte) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldLTE(FieldTokenHash, v))
-}
-
-// CreatedAtEQ applies the EQ predicate on the "created_at" field.
-func CreatedAtEQ(v time.Time) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldEQ(FieldCreatedAt, v))
-}
-
-// CreatedAtNEQ applies the NEQ predicate on the "created_at" field.
-func CreatedAtNEQ(v time.Time) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldNEQ(FieldCreatedAt, v))
-}
-
-// CreatedAtIn applies the In predicate on the "created_at" field.
-func CreatedAtIn(vs ...time.Time) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldIn(FieldCreatedAt, vs...))
-}
-
-// CreatedAtNotIn applies the NotIn predicate on the "created_at" field.
-func CreatedAtNotIn(vs ...time.Time) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldNotIn(FieldCreatedAt, vs...))
-}
-
-// CreatedAtGT applies the GT predicate on the "created_at" field.
-func CreatedAtGT(v time.Time) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldGT(FieldCreatedAt, v))
-}
-
-// CreatedAtGTE applies the GTE predicate on the "created_at" field.
-func CreatedAtGTE(v time.Time) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldGTE(FieldCreatedAt, v))
-}
-
-// CreatedAtLT applies the LT predicate on the "created_at" field.
-func CreatedAtLT(v time.Time) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldLT(FieldCreatedAt, v))
-}
-
-// CreatedAtLTE applies the LTE predicate on the "created_at" field.
-func CreatedAtLTE(v time.Time) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldLTE(FieldCreatedAt, v))
-}
-
-// ExpiresAtEQ applies the EQ predicate on the "expires_at" field.
-func ExpiresAtEQ(v time.Time) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldEQ(FieldExpiresAt, v))
-}
-
-// ExpiresAtNEQ applies the NEQ predicate on the "expires_at" field.
-func ExpiresAtNEQ(v time.Time) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldNEQ(FieldExpiresAt, v))
-}
-
-// ExpiresAtIn applies the In predicate on the "expires_at" field.
-func ExpiresAtIn(vs ...time.Time) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldIn(FieldExpiresAt, vs...))
-}
-
-// ExpiresAtNotIn applies the NotIn predicate on the "expires_at" field.
-func ExpiresAtNotIn(vs ...time.Time) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldNotIn(FieldExpiresAt, vs...))
 }
 
 // ExpiresAtGT applies the GT predicate on the "expires_at" field.
@@ -326,59 +51,9 @@ func ExpiresAtGT(v time.Time) predicate.AccountLink {
 	return predicate.AccountLink(sql.FieldGT(FieldExpiresAt, v))
 }
 
-// ExpiresAtGTE applies the GTE predicate on the "expires_at" field.
-func ExpiresAtGTE(v time.Time) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldGTE(FieldExpiresAt, v))
-}
-
 // ExpiresAtLT applies the LT predicate on the "expires_at" field.
 func ExpiresAtLT(v time.Time) predicate.AccountLink {
 	return predicate.AccountLink(sql.FieldLT(FieldExpiresAt, v))
-}
-
-// ExpiresAtLTE applies the LTE predicate on the "expires_at" field.
-func ExpiresAtLTE(v time.Time) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldLTE(FieldExpiresAt, v))
-}
-
-// UsedAtEQ applies the EQ predicate on the "used_at" field.
-func UsedAtEQ(v time.Time) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldEQ(FieldUsedAt, v))
-}
-
-// UsedAtNEQ applies the NEQ predicate on the "used_at" field.
-func UsedAtNEQ(v time.Time) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldNEQ(FieldUsedAt, v))
-}
-
-// UsedAtIn applies the In predicate on the "used_at" field.
-func UsedAtIn(vs ...time.Time) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldIn(FieldUsedAt, vs...))
-}
-
-// UsedAtNotIn applies the NotIn predicate on the "used_at" field.
-func UsedAtNotIn(vs ...time.Time) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldNotIn(FieldUsedAt, vs...))
-}
-
-// UsedAtGT applies the GT predicate on the "used_at" field.
-func UsedAtGT(v time.Time) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldGT(FieldUsedAt, v))
-}
-
-// UsedAtGTE applies the GTE predicate on the "used_at" field.
-func UsedAtGTE(v time.Time) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldGTE(FieldUsedAt, v))
-}
-
-// UsedAtLT applies the LT predicate on the "used_at" field.
-func UsedAtLT(v time.Time) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldLT(FieldUsedAt, v))
-}
-
-// UsedAtLTE applies the LTE predicate on the "used_at" field.
-func UsedAtLTE(v time.Time) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldLTE(FieldUsedAt, v))
 }
 
 // UsedAtIsNil applies the IsNil predicate on the "used_at" field.
@@ -389,19 +64,4 @@ func UsedAtIsNil() predicate.AccountLink {
 // UsedAtNotNil applies the NotNil predicate on the "used_at" field.
 func UsedAtNotNil() predicate.AccountLink {
 	return predicate.AccountLink(sql.FieldNotNull(FieldUsedAt))
-}
-
-// And groups predicates with the AND operator between them.
-func And(predicates ...predicate.AccountLink) predicate.AccountLink {
-	return predicate.AccountLink(sql.AndPredicates(predicates...))
-}
-
-// Or groups predicates with the OR operator between them.
-func Or(predicates ...predicate.AccountLink) predicate.AccountLink {
-	return predicate.AccountLink(sql.OrPredicates(predicates...))
-}
-
-// Not applies the not operator on the given predicate.
-func Not(p predicate.AccountLink) predicate.AccountLink {
-	return predicate.AccountLink(sql.NotPredicates(p))
 }

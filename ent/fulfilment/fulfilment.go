@@ -82,28 +82,3 @@ func StateValidator(s State) error {
 
 // OrderOption defines the ordering options for the Fulfilment queries.
 type OrderOption func(*sql.Selector)
-
-// ByID orders the results by the id field.
-func ByID(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldID, opts...).ToFunc()
-}
-
-// ByState orders the results by the state field.
-func ByState(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldState, opts...).ToFunc()
-}
-
-// ByCarrier orders the results by the carrier field.
-func ByCarrier(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldCarrier, opts...).ToFunc()
-}
-
-// ByTrackingURL orders the results by the tracking_url field.
-func ByTrackingURL(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldTrackingURL, opts...).ToFunc()
-}
-
-// ByUpdatedAt orders the results by the updated_at field.
-func ByUpdatedAt(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldUpdatedAt, opts...).ToFunc()
-}

@@ -43,18 +43,3 @@ var (
 
 // OrderOption defines the ordering options for the LogPosition queries.
 type OrderOption func(*sql.Selector)
-
-// ByID orders the results by the id field.
-func ByID(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldID, opts...).ToFunc()
-}
-
-// BySaleID orders the results by the sale_id field.
-func BySaleID(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldSaleID, opts...).ToFunc()
-}
-
-// ByPosition orders the results by the position field.
-func ByPosition(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldPosition, opts...).ToFunc()
-}

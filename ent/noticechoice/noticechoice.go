@@ -84,38 +84,3 @@ func KindValidator(k Kind) error {
 
 // OrderOption defines the ordering options for the NoticeChoice queries.
 type OrderOption func(*sql.Selector)
-
-// ByID orders the results by the id field.
-func ByID(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldID, opts...).ToFunc()
-}
-
-// ByUserID orders the results by the user_id field.
-func ByUserID(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldUserID, opts...).ToFunc()
-}
-
-// ByKind orders the results by the kind field.
-func ByKind(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldKind, opts...).ToFunc()
-}
-
-// ByMail orders the results by the mail field.
-func ByMail(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldMail, opts...).ToFunc()
-}
-
-// ByHook orders the results by the hook field.
-func ByHook(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldHook, opts...).ToFunc()
-}
-
-// ByPush orders the results by the push field.
-func ByPush(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldPush, opts...).ToFunc()
-}
-
-// ByUpdatedAt orders the results by the updated_at field.
-func ByUpdatedAt(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldUpdatedAt, opts...).ToFunc()
-}

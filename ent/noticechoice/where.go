@@ -5,7 +5,6 @@ package noticechoice
 import (
 	"seckill/ent/predicate"
 	typedid "seckill/internal/platform/id"
-	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
@@ -16,79 +15,9 @@ func ID(id uuid.UUID) predicate.NoticeChoice {
 	return predicate.NoticeChoice(sql.FieldEQ(FieldID, id))
 }
 
-// IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id uuid.UUID) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldEQ(FieldID, id))
-}
-
-// IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id uuid.UUID) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldNEQ(FieldID, id))
-}
-
-// IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldIn(FieldID, ids...))
-}
-
-// IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...uuid.UUID) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldNotIn(FieldID, ids...))
-}
-
-// IDGT applies the GT predicate on the ID field.
-func IDGT(id uuid.UUID) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldGT(FieldID, id))
-}
-
-// IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id uuid.UUID) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldGTE(FieldID, id))
-}
-
-// IDLT applies the LT predicate on the ID field.
-func IDLT(id uuid.UUID) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldLT(FieldID, id))
-}
-
-// IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id uuid.UUID) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldLTE(FieldID, id))
-}
-
 // UserID applies equality check predicate on the "user_id" field. It's identical to UserIDEQ.
 func UserID(v typedid.User) predicate.NoticeChoice {
 	return predicate.NoticeChoice(sql.FieldEQ(FieldUserID, v))
-}
-
-// Mail applies equality check predicate on the "mail" field. It's identical to MailEQ.
-func Mail(v bool) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldEQ(FieldMail, v))
-}
-
-// Hook applies equality check predicate on the "hook" field. It's identical to HookEQ.
-func Hook(v bool) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldEQ(FieldHook, v))
-}
-
-// Push applies equality check predicate on the "push" field. It's identical to PushEQ.
-func Push(v bool) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldEQ(FieldPush, v))
-}
-
-// UpdatedAt applies equality check predicate on the "updated_at" field. It's identical to UpdatedAtEQ.
-func UpdatedAt(v time.Time) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldEQ(FieldUpdatedAt, v))
-}
-
-// UserIDEQ applies the EQ predicate on the "user_id" field.
-func UserIDEQ(v typedid.User) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldEQ(FieldUserID, v))
-}
-
-// UserIDNEQ applies the NEQ predicate on the "user_id" field.
-func UserIDNEQ(v typedid.User) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldNEQ(FieldUserID, v))
 }
 
 // UserIDIn applies the In predicate on the "user_id" field.
@@ -96,132 +25,7 @@ func UserIDIn(vs ...typedid.User) predicate.NoticeChoice {
 	return predicate.NoticeChoice(sql.FieldIn(FieldUserID, vs...))
 }
 
-// UserIDNotIn applies the NotIn predicate on the "user_id" field.
-func UserIDNotIn(vs ...typedid.User) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldNotIn(FieldUserID, vs...))
-}
-
-// UserIDGT applies the GT predicate on the "user_id" field.
-func UserIDGT(v typedid.User) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldGT(FieldUserID, v))
-}
-
-// UserIDGTE applies the GTE predicate on the "user_id" field.
-func UserIDGTE(v typedid.User) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldGTE(FieldUserID, v))
-}
-
-// UserIDLT applies the LT predicate on the "user_id" field.
-func UserIDLT(v typedid.User) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldLT(FieldUserID, v))
-}
-
-// UserIDLTE applies the LTE predicate on the "user_id" field.
-func UserIDLTE(v typedid.User) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldLTE(FieldUserID, v))
-}
-
 // KindEQ applies the EQ predicate on the "kind" field.
 func KindEQ(v Kind) predicate.NoticeChoice {
 	return predicate.NoticeChoice(sql.FieldEQ(FieldKind, v))
-}
-
-// KindNEQ applies the NEQ predicate on the "kind" field.
-func KindNEQ(v Kind) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldNEQ(FieldKind, v))
-}
-
-// KindIn applies the In predicate on the "kind" field.
-func KindIn(vs ...Kind) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldIn(FieldKind, vs...))
-}
-
-// KindNotIn applies the NotIn predicate on the "kind" field.
-func KindNotIn(vs ...Kind) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldNotIn(FieldKind, vs...))
-}
-
-// MailEQ applies the EQ predicate on the "mail" field.
-func MailEQ(v bool) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldEQ(FieldMail, v))
-}
-
-// MailNEQ applies the NEQ predicate on the "mail" field.
-func MailNEQ(v bool) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldNEQ(FieldMail, v))
-}
-
-// HookEQ applies the EQ predicate on the "hook" field.
-func HookEQ(v bool) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldEQ(FieldHook, v))
-}
-
-// HookNEQ applies the NEQ predicate on the "hook" field.
-func HookNEQ(v bool) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldNEQ(FieldHook, v))
-}
-
-// PushEQ applies the EQ predicate on the "push" field.
-func PushEQ(v bool) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldEQ(FieldPush, v))
-}
-
-// PushNEQ applies the NEQ predicate on the "push" field.
-func PushNEQ(v bool) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldNEQ(FieldPush, v))
-}
-
-// UpdatedAtEQ applies the EQ predicate on the "updated_at" field.
-func UpdatedAtEQ(v time.Time) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldEQ(FieldUpdatedAt, v))
-}
-
-// UpdatedAtNEQ applies the NEQ predicate on the "updated_at" field.
-func UpdatedAtNEQ(v time.Time) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldNEQ(FieldUpdatedAt, v))
-}
-
-// UpdatedAtIn applies the In predicate on the "updated_at" field.
-func UpdatedAtIn(vs ...time.Time) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldIn(FieldUpdatedAt, vs...))
-}
-
-// UpdatedAtNotIn applies the NotIn predicate on the "updated_at" field.
-func UpdatedAtNotIn(vs ...time.Time) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldNotIn(FieldUpdatedAt, vs...))
-}
-
-// UpdatedAtGT applies the GT predicate on the "updated_at" field.
-func UpdatedAtGT(v time.Time) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldGT(FieldUpdatedAt, v))
-}
-
-// UpdatedAtGTE applies the GTE predicate on the "updated_at" field.
-func UpdatedAtGTE(v time.Time) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldGTE(FieldUpdatedAt, v))
-}
-
-// UpdatedAtLT applies the LT predicate on the "updated_at" field.
-func UpdatedAtLT(v time.Time) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldLT(FieldUpdatedAt, v))
-}
-
-// UpdatedAtLTE applies the LTE predicate on the "updated_at" field.
-func UpdatedAtLTE(v time.Time) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.FieldLTE(FieldUpdatedAt, v))
-}
-
-// And groups predicates with the AND operator between them.
-func And(predicates ...predicate.NoticeChoice) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.AndPredicates(predicates...))
-}
-
-// Or groups predicates with the OR operator between them.
-func Or(predicates ...predicate.NoticeChoice) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.OrPredicates(predicates...))
-}
-
-// Not applies the not operator on the given predicate.
-func Not(p predicate.NoticeChoice) predicate.NoticeChoice {
-	return predicate.NoticeChoice(sql.NotPredicates(p))
 }

@@ -15,24 +15,9 @@ func ID(id typedid.Order) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldID, id))
 }
 
-// IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id typedid.Order) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldID, id))
-}
-
-// IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id typedid.Order) predicate.Order {
-	return predicate.Order(sql.FieldNEQ(FieldID, id))
-}
-
 // IDIn applies the In predicate on the ID field.
 func IDIn(ids ...typedid.Order) predicate.Order {
 	return predicate.Order(sql.FieldIn(FieldID, ids...))
-}
-
-// IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...typedid.Order) predicate.Order {
-	return predicate.Order(sql.FieldNotIn(FieldID, ids...))
 }
 
 // IDGT applies the GT predicate on the ID field.
@@ -40,19 +25,9 @@ func IDGT(id typedid.Order) predicate.Order {
 	return predicate.Order(sql.FieldGT(FieldID, id))
 }
 
-// IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id typedid.Order) predicate.Order {
-	return predicate.Order(sql.FieldGTE(FieldID, id))
-}
-
 // IDLT applies the LT predicate on the ID field.
 func IDLT(id typedid.Order) predicate.Order {
 	return predicate.Order(sql.FieldLT(FieldID, id))
-}
-
-// IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id typedid.Order) predicate.Order {
-	return predicate.Order(sql.FieldLTE(FieldID, id))
 }
 
 // Number applies equality check predicate on the "number" field. It's identical to NumberEQ.
@@ -75,69 +50,9 @@ func UserID(v typedid.User) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldUserID, v))
 }
 
-// Quantity applies equality check predicate on the "quantity" field. It's identical to QuantityEQ.
-func Quantity(v int) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldQuantity, v))
-}
-
-// RefundedQuantity applies equality check predicate on the "refunded_quantity" field. It's identical to RefundedQuantityEQ.
-func RefundedQuantity(v int) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldRefundedQuantity, v))
-}
-
-// UnitPriceMinor applies equality check predicate on the "unit_price_minor" field. It's identical to UnitPriceMinorEQ.
-func UnitPriceMinor(v int64) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldUnitPriceMinor, v))
-}
-
-// Currency applies equality check predicate on the "currency" field. It's identical to CurrencyEQ.
-func Currency(v string) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldCurrency, v))
-}
-
 // Version applies equality check predicate on the "version" field. It's identical to VersionEQ.
 func Version(v int64) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldVersion, v))
-}
-
-// Epoch applies equality check predicate on the "epoch" field. It's identical to EpochEQ.
-func Epoch(v int64) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldEpoch, v))
-}
-
-// ReservedAt applies equality check predicate on the "reserved_at" field. It's identical to ReservedAtEQ.
-func ReservedAt(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldReservedAt, v))
-}
-
-// CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
-func CreatedAt(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldCreatedAt, v))
-}
-
-// UpdatedAt applies equality check predicate on the "updated_at" field. It's identical to UpdatedAtEQ.
-func UpdatedAt(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldUpdatedAt, v))
-}
-
-// PaymentDeadline applies equality check predicate on the "payment_deadline" field. It's identical to PaymentDeadlineEQ.
-func PaymentDeadline(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldPaymentDeadline, v))
-}
-
-// PaidAt applies equality check predicate on the "paid_at" field. It's identical to PaidAtEQ.
-func PaidAt(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldPaidAt, v))
-}
-
-// ClaimID applies equality check predicate on the "claim_id" field. It's identical to ClaimIDEQ.
-func ClaimID(v typedid.Task) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldClaimID, v))
-}
-
-// ReturnKey applies equality check predicate on the "return_key" field. It's identical to ReturnKeyEQ.
-func ReturnKey(v typedid.Refund) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldReturnKey, v))
 }
 
 // ReturnDue applies equality check predicate on the "return_due" field. It's identical to ReturnDueEQ.
@@ -145,119 +60,9 @@ func ReturnDue(v bool) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldReturnDue, v))
 }
 
-// NumberEQ applies the EQ predicate on the "number" field.
-func NumberEQ(v string) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldNumber, v))
-}
-
-// NumberNEQ applies the NEQ predicate on the "number" field.
-func NumberNEQ(v string) predicate.Order {
-	return predicate.Order(sql.FieldNEQ(FieldNumber, v))
-}
-
-// NumberIn applies the In predicate on the "number" field.
-func NumberIn(vs ...string) predicate.Order {
-	return predicate.Order(sql.FieldIn(FieldNumber, vs...))
-}
-
-// NumberNotIn applies the NotIn predicate on the "number" field.
-func NumberNotIn(vs ...string) predicate.Order {
-	return predicate.Order(sql.FieldNotIn(FieldNumber, vs...))
-}
-
-// NumberGT applies the GT predicate on the "number" field.
-func NumberGT(v string) predicate.Order {
-	return predicate.Order(sql.FieldGT(FieldNumber, v))
-}
-
-// NumberGTE applies the GTE predicate on the "number" field.
-func NumberGTE(v string) predicate.Order {
-	return predicate.Order(sql.FieldGTE(FieldNumber, v))
-}
-
-// NumberLT applies the LT predicate on the "number" field.
-func NumberLT(v string) predicate.Order {
-	return predicate.Order(sql.FieldLT(FieldNumber, v))
-}
-
-// NumberLTE applies the LTE predicate on the "number" field.
-func NumberLTE(v string) predicate.Order {
-	return predicate.Order(sql.FieldLTE(FieldNumber, v))
-}
-
-// NumberContains applies the Contains predicate on the "number" field.
-func NumberContains(v string) predicate.Order {
-	return predicate.Order(sql.FieldContains(FieldNumber, v))
-}
-
 // NumberHasPrefix applies the HasPrefix predicate on the "number" field.
 func NumberHasPrefix(v string) predicate.Order {
 	return predicate.Order(sql.FieldHasPrefix(FieldNumber, v))
-}
-
-// NumberHasSuffix applies the HasSuffix predicate on the "number" field.
-func NumberHasSuffix(v string) predicate.Order {
-	return predicate.Order(sql.FieldHasSuffix(FieldNumber, v))
-}
-
-// NumberEqualFold applies the EqualFold predicate on the "number" field.
-func NumberEqualFold(v string) predicate.Order {
-	return predicate.Order(sql.FieldEqualFold(FieldNumber, v))
-}
-
-// NumberContainsFold applies the ContainsFold predicate on the "number" field.
-func NumberContainsFold(v string) predicate.Order {
-	return predicate.Order(sql.FieldContainsFold(FieldNumber, v))
-}
-
-// SaleIDEQ applies the EQ predicate on the "sale_id" field.
-func SaleIDEQ(v typedid.Sale) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldSaleID, v))
-}
-
-// SaleIDNEQ applies the NEQ predicate on the "sale_id" field.
-func SaleIDNEQ(v typedid.Sale) predicate.Order {
-	return predicate.Order(sql.FieldNEQ(FieldSaleID, v))
-}
-
-// SaleIDIn applies the In predicate on the "sale_id" field.
-func SaleIDIn(vs ...typedid.Sale) predicate.Order {
-	return predicate.Order(sql.FieldIn(FieldSaleID, vs...))
-}
-
-// SaleIDNotIn applies the NotIn predicate on the "sale_id" field.
-func SaleIDNotIn(vs ...typedid.Sale) predicate.Order {
-	return predicate.Order(sql.FieldNotIn(FieldSaleID, vs...))
-}
-
-// SaleIDGT applies the GT predicate on the "sale_id" field.
-func SaleIDGT(v typedid.Sale) predicate.Order {
-	return predicate.Order(sql.FieldGT(FieldSaleID, v))
-}
-
-// SaleIDGTE applies the GTE predicate on the "sale_id" field.
-func SaleIDGTE(v typedid.Sale) predicate.Order {
-	return predicate.Order(sql.FieldGTE(FieldSaleID, v))
-}
-
-// SaleIDLT applies the LT predicate on the "sale_id" field.
-func SaleIDLT(v typedid.Sale) predicate.Order {
-	return predicate.Order(sql.FieldLT(FieldSaleID, v))
-}
-
-// SaleIDLTE applies the LTE predicate on the "sale_id" field.
-func SaleIDLTE(v typedid.Sale) predicate.Order {
-	return predicate.Order(sql.FieldLTE(FieldSaleID, v))
-}
-
-// ItemIDEQ applies the EQ predicate on the "item_id" field.
-func ItemIDEQ(v typedid.Item) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldItemID, v))
-}
-
-// ItemIDNEQ applies the NEQ predicate on the "item_id" field.
-func ItemIDNEQ(v typedid.Item) predicate.Order {
-	return predicate.Order(sql.FieldNEQ(FieldItemID, v))
 }
 
 // ItemIDIn applies the In predicate on the "item_id" field.
@@ -270,44 +75,9 @@ func ItemIDNotIn(vs ...typedid.Item) predicate.Order {
 	return predicate.Order(sql.FieldNotIn(FieldItemID, vs...))
 }
 
-// ItemIDGT applies the GT predicate on the "item_id" field.
-func ItemIDGT(v typedid.Item) predicate.Order {
-	return predicate.Order(sql.FieldGT(FieldItemID, v))
-}
-
-// ItemIDGTE applies the GTE predicate on the "item_id" field.
-func ItemIDGTE(v typedid.Item) predicate.Order {
-	return predicate.Order(sql.FieldGTE(FieldItemID, v))
-}
-
-// ItemIDLT applies the LT predicate on the "item_id" field.
-func ItemIDLT(v typedid.Item) predicate.Order {
-	return predicate.Order(sql.FieldLT(FieldItemID, v))
-}
-
-// ItemIDLTE applies the LTE predicate on the "item_id" field.
-func ItemIDLTE(v typedid.Item) predicate.Order {
-	return predicate.Order(sql.FieldLTE(FieldItemID, v))
-}
-
-// UserIDEQ applies the EQ predicate on the "user_id" field.
-func UserIDEQ(v typedid.User) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldUserID, v))
-}
-
-// UserIDNEQ applies the NEQ predicate on the "user_id" field.
-func UserIDNEQ(v typedid.User) predicate.Order {
-	return predicate.Order(sql.FieldNEQ(FieldUserID, v))
-}
-
 // UserIDIn applies the In predicate on the "user_id" field.
 func UserIDIn(vs ...typedid.User) predicate.Order {
 	return predicate.Order(sql.FieldIn(FieldUserID, vs...))
-}
-
-// UserIDNotIn applies the NotIn predicate on the "user_id" field.
-func UserIDNotIn(vs ...typedid.User) predicate.Order {
-	return predicate.Order(sql.FieldNotIn(FieldUserID, vs...))
 }
 
 // UserIDGT applies the GT predicate on the "user_id" field.
@@ -315,49 +85,9 @@ func UserIDGT(v typedid.User) predicate.Order {
 	return predicate.Order(sql.FieldGT(FieldUserID, v))
 }
 
-// UserIDGTE applies the GTE predicate on the "user_id" field.
-func UserIDGTE(v typedid.User) predicate.Order {
-	return predicate.Order(sql.FieldGTE(FieldUserID, v))
-}
-
-// UserIDLT applies the LT predicate on the "user_id" field.
-func UserIDLT(v typedid.User) predicate.Order {
-	return predicate.Order(sql.FieldLT(FieldUserID, v))
-}
-
-// UserIDLTE applies the LTE predicate on the "user_id" field.
-func UserIDLTE(v typedid.User) predicate.Order {
-	return predicate.Order(sql.FieldLTE(FieldUserID, v))
-}
-
-// KindEQ applies the EQ predicate on the "kind" field.
-func KindEQ(v Kind) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldKind, v))
-}
-
-// KindNEQ applies the NEQ predicate on the "kind" field.
-func KindNEQ(v Kind) predicate.Order {
-	return predicate.Order(sql.FieldNEQ(FieldKind, v))
-}
-
-// KindIn applies the In predicate on the "kind" field.
-func KindIn(vs ...Kind) predicate.Order {
-	return predicate.Order(sql.FieldIn(FieldKind, vs...))
-}
-
-// KindNotIn applies the NotIn predicate on the "kind" field.
-func KindNotIn(vs ...Kind) predicate.Order {
-	return predicate.Order(sql.FieldNotIn(FieldKind, vs...))
-}
-
 // StatusEQ applies the EQ predicate on the "status" field.
 func StatusEQ(v Status) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldStatus, v))
-}
-
-// StatusNEQ applies the NEQ predicate on the "status" field.
-func StatusNEQ(v Status) predicate.Order {
-	return predicate.Order(sql.FieldNEQ(FieldStatus, v))
 }
 
 // StatusIn applies the In predicate on the "status" field.
@@ -365,334 +95,9 @@ func StatusIn(vs ...Status) predicate.Order {
 	return predicate.Order(sql.FieldIn(FieldStatus, vs...))
 }
 
-// StatusNotIn applies the NotIn predicate on the "status" field.
-func StatusNotIn(vs ...Status) predicate.Order {
-	return predicate.Order(sql.FieldNotIn(FieldStatus, vs...))
-}
-
-// QuantityEQ applies the EQ predicate on the "quantity" field.
-func QuantityEQ(v int) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldQuantity, v))
-}
-
-// QuantityNEQ applies the NEQ predicate on the "quantity" field.
-func QuantityNEQ(v int) predicate.Order {
-	return predicate.Order(sql.FieldNEQ(FieldQuantity, v))
-}
-
-// QuantityIn applies the In predicate on the "quantity" field.
-func QuantityIn(vs ...int) predicate.Order {
-	return predicate.Order(sql.FieldIn(FieldQuantity, vs...))
-}
-
-// QuantityNotIn applies the NotIn predicate on the "quantity" field.
-func QuantityNotIn(vs ...int) predicate.Order {
-	return predicate.Order(sql.FieldNotIn(FieldQuantity, vs...))
-}
-
-// QuantityGT applies the GT predicate on the "quantity" field.
-func QuantityGT(v int) predicate.Order {
-	return predicate.Order(sql.FieldGT(FieldQuantity, v))
-}
-
-// QuantityGTE applies the GTE predicate on the "quantity" field.
-func QuantityGTE(v int) predicate.Order {
-	return predicate.Order(sql.FieldGTE(FieldQuantity, v))
-}
-
-// QuantityLT applies the LT predicate on the "quantity" field.
-func QuantityLT(v int) predicate.Order {
-	return predicate.Order(sql.FieldLT(FieldQuantity, v))
-}
-
-// QuantityLTE applies the LTE predicate on the "quantity" field.
-func QuantityLTE(v int) predicate.Order {
-	return predicate.Order(sql.FieldLTE(FieldQuantity, v))
-}
-
-// RefundedQuantityEQ applies the EQ predicate on the "refunded_quantity" field.
-func RefundedQuantityEQ(v int) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldRefundedQuantity, v))
-}
-
-// RefundedQuantityNEQ applies the NEQ predicate on the "refunded_quantity" field.
-func RefundedQuantityNEQ(v int) predicate.Order {
-	return predicate.Order(sql.FieldNEQ(FieldRefundedQuantity, v))
-}
-
-// RefundedQuantityIn applies the In predicate on the "refunded_quantity" field.
-func RefundedQuantityIn(vs ...int) predicate.Order {
-	return predicate.Order(sql.FieldIn(FieldRefundedQuantity, vs...))
-}
-
-// RefundedQuantityNotIn applies the NotIn predicate on the "refunded_quantity" field.
-func RefundedQuantityNotIn(vs ...int) predicate.Order {
-	return predicate.Order(sql.FieldNotIn(FieldRefundedQuantity, vs...))
-}
-
-// RefundedQuantityGT applies the GT predicate on the "refunded_quantity" field.
-func RefundedQuantityGT(v int) predicate.Order {
-	return predicate.Order(sql.FieldGT(FieldRefundedQuantity, v))
-}
-
-// RefundedQuantityGTE applies the GTE predicate on the "refunded_quantity" field.
-func RefundedQuantityGTE(v int) predicate.Order {
-	return predicate.Order(sql.FieldGTE(FieldRefundedQuantity, v))
-}
-
-// RefundedQuantityLT applies the LT predicate on the "refunded_quantity" field.
-func RefundedQuantityLT(v int) predicate.Order {
-	return predicate.Order(sql.FieldLT(FieldRefundedQuantity, v))
-}
-
-// RefundedQuantityLTE applies the LTE predicate on the "refunded_quantity" field.
-func RefundedQuantityLTE(v int) predicate.Order {
-	return predicate.Order(sql.FieldLTE(FieldRefundedQuantity, v))
-}
-
-// UnitPriceMinorEQ applies the EQ predicate on the "unit_price_minor" field.
-func UnitPriceMinorEQ(v int64) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldUnitPriceMinor, v))
-}
-
-// UnitPriceMinorNEQ applies the NEQ predicate on the "unit_price_minor" field.
-func UnitPriceMinorNEQ(v int64) predicate.Order {
-	return predicate.Order(sql.FieldNEQ(FieldUnitPriceMinor, v))
-}
-
-// UnitPriceMinorIn applies the In predicate on the "unit_price_minor" field.
-func UnitPriceMinorIn(vs ...int64) predicate.Order {
-	return predicate.Order(sql.FieldIn(FieldUnitPriceMinor, vs...))
-}
-
-// UnitPriceMinorNotIn applies the NotIn predicate on the "unit_price_minor" field.
-func UnitPriceMinorNotIn(vs ...int64) predicate.Order {
-	return predicate.Order(sql.FieldNotIn(FieldUnitPriceMinor, vs...))
-}
-
-// UnitPriceMinorGT applies the GT predicate on the "unit_price_minor" field.
-func UnitPriceMinorGT(v int64) predicate.Order {
-	return predicate.Order(sql.FieldGT(FieldUnitPriceMinor, v))
-}
-
-// UnitPriceMinorGTE applies the GTE predicate on the "unit_price_minor" field.
-func UnitPriceMinorGTE(v int64) predicate.Order {
-	return predicate.Order(sql.FieldGTE(FieldUnitPriceMinor, v))
-}
-
-// UnitPriceMinorLT applies the LT predicate on the "unit_price_minor" field.
-func UnitPriceMinorLT(v int64) predicate.Order {
-	return predicate.Order(sql.FieldLT(FieldUnitPriceMinor, v))
-}
-
-// UnitPriceMinorLTE applies the LTE predicate on the "unit_price_minor" field.
-func UnitPriceMinorLTE(v int64) predicate.Order {
-	return predicate.Order(sql.FieldLTE(FieldUnitPriceMinor, v))
-}
-
-// CurrencyEQ applies the EQ predicate on the "currency" field.
-func CurrencyEQ(v string) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldCurrency, v))
-}
-
-// CurrencyNEQ applies the NEQ predicate on the "currency" field.
-func CurrencyNEQ(v string) predicate.Order {
-	return predicate.Order(sql.FieldNEQ(FieldCurrency, v))
-}
-
-// CurrencyIn applies the In predicate on the "currency" field.
-func CurrencyIn(vs ...string) predicate.Order {
-	return predicate.Order(sql.FieldIn(FieldCurrency, vs...))
-}
-
-// CurrencyNotIn applies the NotIn predicate on the "currency" field.
-func CurrencyNotIn(vs ...string) predicate.Order {
-	return predicate.Order(sql.FieldNotIn(FieldCurrency, vs...))
-}
-
-// CurrencyGT applies the GT predicate on the "currency" field.
-func CurrencyGT(v string) predicate.Order {
-	return predicate.Order(sql.FieldGT(FieldCurrency, v))
-}
-
-// CurrencyGTE applies the GTE predicate on the "currency" field.
-func CurrencyGTE(v string) predicate.Order {
-	return predicate.Order(sql.FieldGTE(FieldCurrency, v))
-}
-
-// CurrencyLT applies the LT predicate on the "currency" field.
-func CurrencyLT(v string) predicate.Order {
-	return predicate.Order(sql.FieldLT(FieldCurrency, v))
-}
-
-// CurrencyLTE applies the LTE predicate on the "currency" field.
-func CurrencyLTE(v string) predicate.Order {
-	return predicate.Order(sql.FieldLTE(FieldCurrency, v))
-}
-
-// CurrencyContains applies the Contains predicate on the "currency" field.
-func CurrencyContains(v string) predicate.Order {
-	return predicate.Order(sql.FieldContains(FieldCurrency, v))
-}
-
-// CurrencyHasPrefix applies the HasPrefix predicate on the "currency" field.
-func CurrencyHasPrefix(v string) predicate.Order {
-	return predicate.Order(sql.FieldHasPrefix(FieldCurrency, v))
-}
-
-// CurrencyHasSuffix applies the HasSuffix predicate on the "currency" field.
-func CurrencyHasSuffix(v string) predicate.Order {
-	return predicate.Order(sql.FieldHasSuffix(FieldCurrency, v))
-}
-
-// CurrencyEqualFold applies the EqualFold predicate on the "currency" field.
-func CurrencyEqualFold(v string) predicate.Order {
-	return predicate.Order(sql.FieldEqualFold(FieldCurrency, v))
-}
-
-// CurrencyContainsFold applies the ContainsFold predicate on the "currency" field.
-func CurrencyContainsFold(v string) predicate.Order {
-	return predicate.Order(sql.FieldContainsFold(FieldCurrency, v))
-}
-
-// VersionEQ applies the EQ predicate on the "version" field.
-func VersionEQ(v int64) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldVersion, v))
-}
-
-// VersionNEQ applies the NEQ predicate on the "version" field.
-func VersionNEQ(v int64) predicate.Order {
-	return predicate.Order(sql.FieldNEQ(FieldVersion, v))
-}
-
-// VersionIn applies the In predicate on the "version" field.
-func VersionIn(vs ...int64) predicate.Order {
-	return predicate.Order(sql.FieldIn(FieldVersion, vs...))
-}
-
-// VersionNotIn applies the NotIn predicate on the "version" field.
-func VersionNotIn(vs ...int64) predicate.Order {
-	return predicate.Order(sql.FieldNotIn(FieldVersion, vs...))
-}
-
-// VersionGT applies the GT predicate on the "version" field.
-func VersionGT(v int64) predicate.Order {
-	return predicate.Order(sql.FieldGT(FieldVersion, v))
-}
-
-// VersionGTE applies the GTE predicate on the "version" field.
-func VersionGTE(v int64) predicate.Order {
-	return predicate.Order(sql.FieldGTE(FieldVersion, v))
-}
-
-// VersionLT applies the LT predicate on the "version" field.
-func VersionLT(v int64) predicate.Order {
-	return predicate.Order(sql.FieldLT(FieldVersion, v))
-}
-
 // VersionLTE applies the LTE predicate on the "version" field.
 func VersionLTE(v int64) predicate.Order {
 	return predicate.Order(sql.FieldLTE(FieldVersion, v))
-}
-
-// EpochEQ applies the EQ predicate on the "epoch" field.
-func EpochEQ(v int64) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldEpoch, v))
-}
-
-// EpochNEQ applies the NEQ predicate on the "epoch" field.
-func EpochNEQ(v int64) predicate.Order {
-	return predicate.Order(sql.FieldNEQ(FieldEpoch, v))
-}
-
-// EpochIn applies the In predicate on the "epoch" field.
-func EpochIn(vs ...int64) predicate.Order {
-	return predicate.Order(sql.FieldIn(FieldEpoch, vs...))
-}
-
-// EpochNotIn applies the NotIn predicate on the "epoch" field.
-func EpochNotIn(vs ...int64) predicate.Order {
-	return predicate.Order(sql.FieldNotIn(FieldEpoch, vs...))
-}
-
-// EpochGT applies the GT predicate on the "epoch" field.
-func EpochGT(v int64) predicate.Order {
-	return predicate.Order(sql.FieldGT(FieldEpoch, v))
-}
-
-// EpochGTE applies the GTE predicate on the "epoch" field.
-func EpochGTE(v int64) predicate.Order {
-	return predicate.Order(sql.FieldGTE(FieldEpoch, v))
-}
-
-// EpochLT applies the LT predicate on the "epoch" field.
-func EpochLT(v int64) predicate.Order {
-	return predicate.Order(sql.FieldLT(FieldEpoch, v))
-}
-
-// EpochLTE applies the LTE predicate on the "epoch" field.
-func EpochLTE(v int64) predicate.Order {
-	return predicate.Order(sql.FieldLTE(FieldEpoch, v))
-}
-
-// ReservedAtEQ applies the EQ predicate on the "reserved_at" field.
-func ReservedAtEQ(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldReservedAt, v))
-}
-
-// ReservedAtNEQ applies the NEQ predicate on the "reserved_at" field.
-func ReservedAtNEQ(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldNEQ(FieldReservedAt, v))
-}
-
-// ReservedAtIn applies the In predicate on the "reserved_at" field.
-func ReservedAtIn(vs ...time.Time) predicate.Order {
-	return predicate.Order(sql.FieldIn(FieldReservedAt, vs...))
-}
-
-// ReservedAtNotIn applies the NotIn predicate on the "reserved_at" field.
-func ReservedAtNotIn(vs ...time.Time) predicate.Order {
-	return predicate.Order(sql.FieldNotIn(FieldReservedAt, vs...))
-}
-
-// ReservedAtGT applies the GT predicate on the "reserved_at" field.
-func ReservedAtGT(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldGT(FieldReservedAt, v))
-}
-
-// ReservedAtGTE applies the GTE predicate on the "reserved_at" field.
-func ReservedAtGTE(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldGTE(FieldReservedAt, v))
-}
-
-// ReservedAtLT applies the LT predicate on the "reserved_at" field.
-func ReservedAtLT(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldLT(FieldReservedAt, v))
-}
-
-// ReservedAtLTE applies the LTE predicate on the "reserved_at" field.
-func ReservedAtLTE(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldLTE(FieldReservedAt, v))
-}
-
-// CreatedAtEQ applies the EQ predicate on the "created_at" field.
-func CreatedAtEQ(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldCreatedAt, v))
-}
-
-// CreatedAtNEQ applies the NEQ predicate on the "created_at" field.
-func CreatedAtNEQ(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldNEQ(FieldCreatedAt, v))
-}
-
-// CreatedAtIn applies the In predicate on the "created_at" field.
-func CreatedAtIn(vs ...time.Time) predicate.Order {
-	return predicate.Order(sql.FieldIn(FieldCreatedAt, vs...))
-}
-
-// CreatedAtNotIn applies the NotIn predicate on the "created_at" field.
-func CreatedAtNotIn(vs ...time.Time) predicate.Order {
-	return predicate.Order(sql.FieldNotIn(FieldCreatedAt, vs...))
 }
 
 // CreatedAtGT applies the GT predicate on the "created_at" field.
@@ -715,64 +120,9 @@ func CreatedAtLTE(v time.Time) predicate.Order {
 	return predicate.Order(sql.FieldLTE(FieldCreatedAt, v))
 }
 
-// UpdatedAtEQ applies the EQ predicate on the "updated_at" field.
-func UpdatedAtEQ(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldUpdatedAt, v))
-}
-
-// UpdatedAtNEQ applies the NEQ predicate on the "updated_at" field.
-func UpdatedAtNEQ(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldNEQ(FieldUpdatedAt, v))
-}
-
-// UpdatedAtIn applies the In predicate on the "updated_at" field.
-func UpdatedAtIn(vs ...time.Time) predicate.Order {
-	return predicate.Order(sql.FieldIn(FieldUpdatedAt, vs...))
-}
-
-// UpdatedAtNotIn applies the NotIn predicate on the "updated_at" field.
-func UpdatedAtNotIn(vs ...time.Time) predicate.Order {
-	return predicate.Order(sql.FieldNotIn(FieldUpdatedAt, vs...))
-}
-
-// UpdatedAtGT applies the GT predicate on the "updated_at" field.
-func UpdatedAtGT(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldGT(FieldUpdatedAt, v))
-}
-
-// UpdatedAtGTE applies the GTE predicate on the "updated_at" field.
-func UpdatedAtGTE(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldGTE(FieldUpdatedAt, v))
-}
-
 // UpdatedAtLT applies the LT predicate on the "updated_at" field.
 func UpdatedAtLT(v time.Time) predicate.Order {
 	return predicate.Order(sql.FieldLT(FieldUpdatedAt, v))
-}
-
-// UpdatedAtLTE applies the LTE predicate on the "updated_at" field.
-func UpdatedAtLTE(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldLTE(FieldUpdatedAt, v))
-}
-
-// PaymentDeadlineEQ applies the EQ predicate on the "payment_deadline" field.
-func PaymentDeadlineEQ(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldPaymentDeadline, v))
-}
-
-// PaymentDeadlineNEQ applies the NEQ predicate on the "payment_deadline" field.
-func PaymentDeadlineNEQ(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldNEQ(FieldPaymentDeadline, v))
-}
-
-// PaymentDeadlineIn applies the In predicate on the "payment_deadline" field.
-func PaymentDeadlineIn(vs ...time.Time) predicate.Order {
-	return predicate.Order(sql.FieldIn(FieldPaymentDeadline, vs...))
-}
-
-// PaymentDeadlineNotIn applies the NotIn predicate on the "payment_deadline" field.
-func PaymentDeadlineNotIn(vs ...time.Time) predicate.Order {
-	return predicate.Order(sql.FieldNotIn(FieldPaymentDeadline, vs...))
 }
 
 // PaymentDeadlineGT applies the GT predicate on the "payment_deadline" field.
@@ -790,109 +140,9 @@ func PaymentDeadlineLT(v time.Time) predicate.Order {
 	return predicate.Order(sql.FieldLT(FieldPaymentDeadline, v))
 }
 
-// PaymentDeadlineLTE applies the LTE predicate on the "payment_deadline" field.
-func PaymentDeadlineLTE(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldLTE(FieldPaymentDeadline, v))
-}
-
-// PaymentDeadlineIsNil applies the IsNil predicate on the "payment_deadline" field.
-func PaymentDeadlineIsNil() predicate.Order {
-	return predicate.Order(sql.FieldIsNull(FieldPaymentDeadline))
-}
-
 // PaymentDeadlineNotNil applies the NotNil predicate on the "payment_deadline" field.
 func PaymentDeadlineNotNil() predicate.Order {
 	return predicate.Order(sql.FieldNotNull(FieldPaymentDeadline))
-}
-
-// PaidAtEQ applies the EQ predicate on the "paid_at" field.
-func PaidAtEQ(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldPaidAt, v))
-}
-
-// PaidAtNEQ applies the NEQ predicate on the "paid_at" field.
-func PaidAtNEQ(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldNEQ(FieldPaidAt, v))
-}
-
-// PaidAtIn applies the In predicate on the "paid_at" field.
-func PaidAtIn(vs ...time.Time) predicate.Order {
-	return predicate.Order(sql.FieldIn(FieldPaidAt, vs...))
-}
-
-// PaidAtNotIn applies the NotIn predicate on the "paid_at" field.
-func PaidAtNotIn(vs ...time.Time) predicate.Order {
-	return predicate.Order(sql.FieldNotIn(FieldPaidAt, vs...))
-}
-
-// PaidAtGT applies the GT predicate on the "paid_at" field.
-func PaidAtGT(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldGT(FieldPaidAt, v))
-}
-
-// PaidAtGTE applies the GTE predicate on the "paid_at" field.
-func PaidAtGTE(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldGTE(FieldPaidAt, v))
-}
-
-// PaidAtLT applies the LT predicate on the "paid_at" field.
-func PaidAtLT(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldLT(FieldPaidAt, v))
-}
-
-// PaidAtLTE applies the LTE predicate on the "paid_at" field.
-func PaidAtLTE(v time.Time) predicate.Order {
-	return predicate.Order(sql.FieldLTE(FieldPaidAt, v))
-}
-
-// PaidAtIsNil applies the IsNil predicate on the "paid_at" field.
-func PaidAtIsNil() predicate.Order {
-	return predicate.Order(sql.FieldIsNull(FieldPaidAt))
-}
-
-// PaidAtNotNil applies the NotNil predicate on the "paid_at" field.
-func PaidAtNotNil() predicate.Order {
-	return predicate.Order(sql.FieldNotNull(FieldPaidAt))
-}
-
-// ClaimIDEQ applies the EQ predicate on the "claim_id" field.
-func ClaimIDEQ(v typedid.Task) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldClaimID, v))
-}
-
-// ClaimIDNEQ applies the NEQ predicate on the "claim_id" field.
-func ClaimIDNEQ(v typedid.Task) predicate.Order {
-	return predicate.Order(sql.FieldNEQ(FieldClaimID, v))
-}
-
-// ClaimIDIn applies the In predicate on the "claim_id" field.
-func ClaimIDIn(vs ...typedid.Task) predicate.Order {
-	return predicate.Order(sql.FieldIn(FieldClaimID, vs...))
-}
-
-// ClaimIDNotIn applies the NotIn predicate on the "claim_id" field.
-func ClaimIDNotIn(vs ...typedid.Task) predicate.Order {
-	return predicate.Order(sql.FieldNotIn(FieldClaimID, vs...))
-}
-
-// ClaimIDGT applies the GT predicate on the "claim_id" field.
-func ClaimIDGT(v typedid.Task) predicate.Order {
-	return predicate.Order(sql.FieldGT(FieldClaimID, v))
-}
-
-// ClaimIDGTE applies the GTE predicate on the "claim_id" field.
-func ClaimIDGTE(v typedid.Task) predicate.Order {
-	return predicate.Order(sql.FieldGTE(FieldClaimID, v))
-}
-
-// ClaimIDLT applies the LT predicate on the "claim_id" field.
-func ClaimIDLT(v typedid.Task) predicate.Order {
-	return predicate.Order(sql.FieldLT(FieldClaimID, v))
-}
-
-// ClaimIDLTE applies the LTE predicate on the "claim_id" field.
-func ClaimIDLTE(v typedid.Task) predicate.Order {
-	return predicate.Order(sql.FieldLTE(FieldClaimID, v))
 }
 
 // ClaimIDIsNil applies the IsNil predicate on the "claim_id" field.
@@ -905,64 +155,14 @@ func ClaimIDNotNil() predicate.Order {
 	return predicate.Order(sql.FieldNotNull(FieldClaimID))
 }
 
-// ReturnKeyEQ applies the EQ predicate on the "return_key" field.
-func ReturnKeyEQ(v typedid.Refund) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldReturnKey, v))
-}
-
-// ReturnKeyNEQ applies the NEQ predicate on the "return_key" field.
-func ReturnKeyNEQ(v typedid.Refund) predicate.Order {
-	return predicate.Order(sql.FieldNEQ(FieldReturnKey, v))
-}
-
 // ReturnKeyIn applies the In predicate on the "return_key" field.
 func ReturnKeyIn(vs ...typedid.Refund) predicate.Order {
 	return predicate.Order(sql.FieldIn(FieldReturnKey, vs...))
 }
 
-// ReturnKeyNotIn applies the NotIn predicate on the "return_key" field.
-func ReturnKeyNotIn(vs ...typedid.Refund) predicate.Order {
-	return predicate.Order(sql.FieldNotIn(FieldReturnKey, vs...))
-}
-
-// ReturnKeyGT applies the GT predicate on the "return_key" field.
-func ReturnKeyGT(v typedid.Refund) predicate.Order {
-	return predicate.Order(sql.FieldGT(FieldReturnKey, v))
-}
-
-// ReturnKeyGTE applies the GTE predicate on the "return_key" field.
-func ReturnKeyGTE(v typedid.Refund) predicate.Order {
-	return predicate.Order(sql.FieldGTE(FieldReturnKey, v))
-}
-
-// ReturnKeyLT applies the LT predicate on the "return_key" field.
-func ReturnKeyLT(v typedid.Refund) predicate.Order {
-	return predicate.Order(sql.FieldLT(FieldReturnKey, v))
-}
-
-// ReturnKeyLTE applies the LTE predicate on the "return_key" field.
-func ReturnKeyLTE(v typedid.Refund) predicate.Order {
-	return predicate.Order(sql.FieldLTE(FieldReturnKey, v))
-}
-
 // ReturnKeyIsNil applies the IsNil predicate on the "return_key" field.
 func ReturnKeyIsNil() predicate.Order {
 	return predicate.Order(sql.FieldIsNull(FieldReturnKey))
-}
-
-// ReturnKeyNotNil applies the NotNil predicate on the "return_key" field.
-func ReturnKeyNotNil() predicate.Order {
-	return predicate.Order(sql.FieldNotNull(FieldReturnKey))
-}
-
-// ReturnDueEQ applies the EQ predicate on the "return_due" field.
-func ReturnDueEQ(v bool) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldReturnDue, v))
-}
-
-// ReturnDueNEQ applies the NEQ predicate on the "return_due" field.
-func ReturnDueNEQ(v bool) predicate.Order {
-	return predicate.Order(sql.FieldNEQ(FieldReturnDue, v))
 }
 
 // And groups predicates with the AND operator between them.
@@ -973,9 +173,4 @@ func And(predicates ...predicate.Order) predicate.Order {
 // Or groups predicates with the OR operator between them.
 func Or(predicates ...predicate.Order) predicate.Order {
 	return predicate.Order(sql.OrPredicates(predicates...))
-}
-
-// Not applies the not operator on the given predicate.
-func Not(p predicate.Order) predicate.Order {
-	return predicate.Order(sql.NotPredicates(p))
 }

@@ -38,18 +38,3 @@ func ValidColumn(column string) bool {
 
 // OrderOption defines the ordering options for the SaleFigures queries.
 type OrderOption func(*sql.Selector)
-
-// ByID orders the results by the id field.
-func ByID(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldID, opts...).ToFunc()
-}
-
-// ByFigures orders the results by the figures field.
-func ByFigures(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldFigures, opts...).ToFunc()
-}
-
-// ByUpdatedAt orders the results by the updated_at field.
-func ByUpdatedAt(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldUpdatedAt, opts...).ToFunc()
-}

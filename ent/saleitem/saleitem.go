@@ -103,77 +103,7 @@ var (
 // OrderOption defines the ordering options for the SaleItem queries.
 type OrderOption func(*sql.Selector)
 
-// ByID orders the results by the id field.
-func ByID(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldID, opts...).ToFunc()
-}
-
-// BySaleID orders the results by the sale_id field.
-func BySaleID(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldSaleID, opts...).ToFunc()
-}
-
-// ByGoodsID orders the results by the goods_id field.
-func ByGoodsID(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldGoodsID, opts...).ToFunc()
-}
-
 // ByPosition orders the results by the position field.
 func ByPosition(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldPosition, opts...).ToFunc()
-}
-
-// ByPriceMinor orders the results by the price_minor field.
-func ByPriceMinor(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldPriceMinor, opts...).ToFunc()
-}
-
-// ByCurrency orders the results by the currency field.
-func ByCurrency(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldCurrency, opts...).ToFunc()
-}
-
-// ByPurchaseLimit orders the results by the purchase_limit field.
-func ByPurchaseLimit(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldPurchaseLimit, opts...).ToFunc()
-}
-
-// ByTotal orders the results by the total field.
-func ByTotal(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldTotal, opts...).ToFunc()
-}
-
-// ByAvailable orders the results by the available field.
-func ByAvailable(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldAvailable, opts...).ToFunc()
-}
-
-// ByHeld orders the results by the held field.
-func ByHeld(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldHeld, opts...).ToFunc()
-}
-
-// BySold orders the results by the sold field.
-func BySold(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldSold, opts...).ToFunc()
-}
-
-// ByRevision orders the results by the revision field.
-func ByRevision(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldRevision, opts...).ToFunc()
-}
-
-// ByGateRevision orders the results by the gate_revision field.
-func ByGateRevision(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldGateRevision, opts...).ToFunc()
-}
-
-// ByGateEpoch orders the results by the gate_epoch field.
-func ByGateEpoch(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldGateEpoch, opts...).ToFunc()
-}
-
-// BySoldOutAt orders the results by the sold_out_at field.
-func BySoldOutAt(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldSoldOutAt, opts...).ToFunc()
 }

@@ -44,28 +44,3 @@ func ValidColumn(column string) bool {
 
 // OrderOption defines the ordering options for the SaleReminder queries.
 type OrderOption func(*sql.Selector)
-
-// ByID orders the results by the id field.
-func ByID(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldID, opts...).ToFunc()
-}
-
-// ByUserID orders the results by the user_id field.
-func ByUserID(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldUserID, opts...).ToFunc()
-}
-
-// BySaleID orders the results by the sale_id field.
-func BySaleID(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldSaleID, opts...).ToFunc()
-}
-
-// BySentFor orders the results by the sent_for field.
-func BySentFor(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldSentFor, opts...).ToFunc()
-}
-
-// ByCreatedAt orders the results by the created_at field.
-func ByCreatedAt(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldCreatedAt, opts...).ToFunc()
-}

@@ -16,44 +16,9 @@ func ID(id uuid.UUID) predicate.SaleReminder {
 	return predicate.SaleReminder(sql.FieldEQ(FieldID, id))
 }
 
-// IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id uuid.UUID) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldEQ(FieldID, id))
-}
-
-// IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id uuid.UUID) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldNEQ(FieldID, id))
-}
-
 // IDIn applies the In predicate on the ID field.
 func IDIn(ids ...uuid.UUID) predicate.SaleReminder {
 	return predicate.SaleReminder(sql.FieldIn(FieldID, ids...))
-}
-
-// IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...uuid.UUID) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldNotIn(FieldID, ids...))
-}
-
-// IDGT applies the GT predicate on the ID field.
-func IDGT(id uuid.UUID) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldGT(FieldID, id))
-}
-
-// IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id uuid.UUID) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldGTE(FieldID, id))
-}
-
-// IDLT applies the LT predicate on the ID field.
-func IDLT(id uuid.UUID) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldLT(FieldID, id))
-}
-
-// IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id uuid.UUID) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldLTE(FieldID, id))
 }
 
 // UserID applies equality check predicate on the "user_id" field. It's identical to UserIDEQ.
@@ -66,134 +31,9 @@ func SaleID(v typedid.Sale) predicate.SaleReminder {
 	return predicate.SaleReminder(sql.FieldEQ(FieldSaleID, v))
 }
 
-// SentFor applies equality check predicate on the "sent_for" field. It's identical to SentForEQ.
-func SentFor(v time.Time) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldEQ(FieldSentFor, v))
-}
-
-// CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
-func CreatedAt(v time.Time) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldEQ(FieldCreatedAt, v))
-}
-
-// UserIDEQ applies the EQ predicate on the "user_id" field.
-func UserIDEQ(v typedid.User) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldEQ(FieldUserID, v))
-}
-
-// UserIDNEQ applies the NEQ predicate on the "user_id" field.
-func UserIDNEQ(v typedid.User) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldNEQ(FieldUserID, v))
-}
-
-// UserIDIn applies the In predicate on the "user_id" field.
-func UserIDIn(vs ...typedid.User) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldIn(FieldUserID, vs...))
-}
-
-// UserIDNotIn applies the NotIn predicate on the "user_id" field.
-func UserIDNotIn(vs ...typedid.User) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldNotIn(FieldUserID, vs...))
-}
-
-// UserIDGT applies the GT predicate on the "user_id" field.
-func UserIDGT(v typedid.User) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldGT(FieldUserID, v))
-}
-
-// UserIDGTE applies the GTE predicate on the "user_id" field.
-func UserIDGTE(v typedid.User) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldGTE(FieldUserID, v))
-}
-
-// UserIDLT applies the LT predicate on the "user_id" field.
-func UserIDLT(v typedid.User) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldLT(FieldUserID, v))
-}
-
-// UserIDLTE applies the LTE predicate on the "user_id" field.
-func UserIDLTE(v typedid.User) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldLTE(FieldUserID, v))
-}
-
-// SaleIDEQ applies the EQ predicate on the "sale_id" field.
-func SaleIDEQ(v typedid.Sale) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldEQ(FieldSaleID, v))
-}
-
-// SaleIDNEQ applies the NEQ predicate on the "sale_id" field.
-func SaleIDNEQ(v typedid.Sale) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldNEQ(FieldSaleID, v))
-}
-
-// SaleIDIn applies the In predicate on the "sale_id" field.
-func SaleIDIn(vs ...typedid.Sale) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldIn(FieldSaleID, vs...))
-}
-
-// SaleIDNotIn applies the NotIn predicate on the "sale_id" field.
-func SaleIDNotIn(vs ...typedid.Sale) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldNotIn(FieldSaleID, vs...))
-}
-
-// SaleIDGT applies the GT predicate on the "sale_id" field.
-func SaleIDGT(v typedid.Sale) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldGT(FieldSaleID, v))
-}
-
-// SaleIDGTE applies the GTE predicate on the "sale_id" field.
-func SaleIDGTE(v typedid.Sale) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldGTE(FieldSaleID, v))
-}
-
-// SaleIDLT applies the LT predicate on the "sale_id" field.
-func SaleIDLT(v typedid.Sale) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldLT(FieldSaleID, v))
-}
-
-// SaleIDLTE applies the LTE predicate on the "sale_id" field.
-func SaleIDLTE(v typedid.Sale) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldLTE(FieldSaleID, v))
-}
-
-// SentForEQ applies the EQ predicate on the "sent_for" field.
-func SentForEQ(v time.Time) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldEQ(FieldSentFor, v))
-}
-
 // SentForNEQ applies the NEQ predicate on the "sent_for" field.
 func SentForNEQ(v time.Time) predicate.SaleReminder {
 	return predicate.SaleReminder(sql.FieldNEQ(FieldSentFor, v))
-}
-
-// SentForIn applies the In predicate on the "sent_for" field.
-func SentForIn(vs ...time.Time) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldIn(FieldSentFor, vs...))
-}
-
-// SentForNotIn applies the NotIn predicate on the "sent_for" field.
-func SentForNotIn(vs ...time.Time) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldNotIn(FieldSentFor, vs...))
-}
-
-// SentForGT applies the GT predicate on the "sent_for" field.
-func SentForGT(v time.Time) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldGT(FieldSentFor, v))
-}
-
-// SentForGTE applies the GTE predicate on the "sent_for" field.
-func SentForGTE(v time.Time) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldGTE(FieldSentFor, v))
-}
-
-// SentForLT applies the LT predicate on the "sent_for" field.
-func SentForLT(v time.Time) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldLT(FieldSentFor, v))
-}
-
-// SentForLTE applies the LTE predicate on the "sent_for" field.
-func SentForLTE(v time.Time) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldLTE(FieldSentFor, v))
 }
 
 // SentForIsNil applies the IsNil predicate on the "sent_for" field.
@@ -201,62 +41,7 @@ func SentForIsNil() predicate.SaleReminder {
 	return predicate.SaleReminder(sql.FieldIsNull(FieldSentFor))
 }
 
-// SentForNotNil applies the NotNil predicate on the "sent_for" field.
-func SentForNotNil() predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldNotNull(FieldSentFor))
-}
-
-// CreatedAtEQ applies the EQ predicate on the "created_at" field.
-func CreatedAtEQ(v time.Time) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldEQ(FieldCreatedAt, v))
-}
-
-// CreatedAtNEQ applies the NEQ predicate on the "created_at" field.
-func CreatedAtNEQ(v time.Time) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldNEQ(FieldCreatedAt, v))
-}
-
-// CreatedAtIn applies the In predicate on the "created_at" field.
-func CreatedAtIn(vs ...time.Time) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldIn(FieldCreatedAt, vs...))
-}
-
-// CreatedAtNotIn applies the NotIn predicate on the "created_at" field.
-func CreatedAtNotIn(vs ...time.Time) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldNotIn(FieldCreatedAt, vs...))
-}
-
-// CreatedAtGT applies the GT predicate on the "created_at" field.
-func CreatedAtGT(v time.Time) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldGT(FieldCreatedAt, v))
-}
-
-// CreatedAtGTE applies the GTE predicate on the "created_at" field.
-func CreatedAtGTE(v time.Time) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldGTE(FieldCreatedAt, v))
-}
-
-// CreatedAtLT applies the LT predicate on the "created_at" field.
-func CreatedAtLT(v time.Time) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldLT(FieldCreatedAt, v))
-}
-
-// CreatedAtLTE applies the LTE predicate on the "created_at" field.
-func CreatedAtLTE(v time.Time) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.FieldLTE(FieldCreatedAt, v))
-}
-
-// And groups predicates with the AND operator between them.
-func And(predicates ...predicate.SaleReminder) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.AndPredicates(predicates...))
-}
-
 // Or groups predicates with the OR operator between them.
 func Or(predicates ...predicate.SaleReminder) predicate.SaleReminder {
 	return predicate.SaleReminder(sql.OrPredicates(predicates...))
-}
-
-// Not applies the not operator on the given predicate.
-func Not(p predicate.SaleReminder) predicate.SaleReminder {
-	return predicate.SaleReminder(sql.NotPredicates(p))
 }

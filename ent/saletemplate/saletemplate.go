@@ -49,28 +49,3 @@ var (
 
 // OrderOption defines the ordering options for the SaleTemplate queries.
 type OrderOption func(*sql.Selector)
-
-// ByID orders the results by the id field.
-func ByID(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldID, opts...).ToFunc()
-}
-
-// ByName orders the results by the name field.
-func ByName(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldName, opts...).ToFunc()
-}
-
-// ByContent orders the results by the content field.
-func ByContent(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldContent, opts...).ToFunc()
-}
-
-// BySavedBy orders the results by the saved_by field.
-func BySavedBy(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldSavedBy, opts...).ToFunc()
-}
-
-// BySavedAt orders the results by the saved_at field.
-func BySavedAt(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldSavedAt, opts...).ToFunc()
-}

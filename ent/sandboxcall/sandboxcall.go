@@ -62,38 +62,3 @@ var (
 
 // OrderOption defines the ordering options for the SandboxCall queries.
 type OrderOption func(*sql.Selector)
-
-// ByID orders the results by the id field.
-func ByID(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldID, opts...).ToFunc()
-}
-
-// ByChargeID orders the results by the charge_id field.
-func ByChargeID(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldChargeID, opts...).ToFunc()
-}
-
-// ByTimes orders the results by the times field.
-func ByTimes(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldTimes, opts...).ToFunc()
-}
-
-// ByTries orders the results by the tries field.
-func ByTries(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldTries, opts...).ToFunc()
-}
-
-// ByDueAt orders the results by the due_at field.
-func ByDueAt(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldDueAt, opts...).ToFunc()
-}
-
-// ByCreatedAt orders the results by the created_at field.
-func ByCreatedAt(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldCreatedAt, opts...).ToFunc()
-}
-
-// ByDone orders the results by the done field.
-func ByDone(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldDone, opts...).ToFunc()
-}

@@ -49,28 +49,3 @@ var (
 
 // OrderOption defines the ordering options for the SandboxRefund queries.
 type OrderOption func(*sql.Selector)
-
-// ByID orders the results by the id field.
-func ByID(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldID, opts...).ToFunc()
-}
-
-// ByMerchantRefund orders the results by the merchant_refund field.
-func ByMerchantRefund(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldMerchantRefund, opts...).ToFunc()
-}
-
-// ByChargeID orders the results by the charge_id field.
-func ByChargeID(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldChargeID, opts...).ToFunc()
-}
-
-// ByAmountMinor orders the results by the amount_minor field.
-func ByAmountMinor(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldAmountMinor, opts...).ToFunc()
-}
-
-// ByCreatedAt orders the results by the created_at field.
-func ByCreatedAt(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldCreatedAt, opts...).ToFunc()
-}

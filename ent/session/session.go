@@ -72,47 +72,7 @@ var (
 // OrderOption defines the ordering options for the Session queries.
 type OrderOption func(*sql.Selector)
 
-// ByID orders the results by the id field.
-func ByID(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldID, opts...).ToFunc()
-}
-
-// ByUserID orders the results by the user_id field.
-func ByUserID(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldUserID, opts...).ToFunc()
-}
-
-// ByGeneration orders the results by the generation field.
-func ByGeneration(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldGeneration, opts...).ToFunc()
-}
-
-// ByCreatedAt orders the results by the created_at field.
-func ByCreatedAt(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldCreatedAt, opts...).ToFunc()
-}
-
-// ByRotatedAt orders the results by the rotated_at field.
-func ByRotatedAt(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldRotatedAt, opts...).ToFunc()
-}
-
 // ByExpiresAt orders the results by the expires_at field.
 func ByExpiresAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldExpiresAt, opts...).ToFunc()
-}
-
-// ByRevokedAt orders the results by the revoked_at field.
-func ByRevokedAt(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldRevokedAt, opts...).ToFunc()
-}
-
-// ByRevokedReason orders the results by the revoked_reason field.
-func ByRevokedReason(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldRevokedReason, opts...).ToFunc()
-}
-
-// ByIssuer orders the results by the issuer field.
-func ByIssuer(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldIssuer, opts...).ToFunc()
 }

@@ -5,7 +5,6 @@ package stockmovement
 import (
 	"seckill/ent/predicate"
 	typedid "seckill/internal/platform/id"
-	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
@@ -14,26 +13,6 @@ import (
 // ID filters vertices based on their ID field.
 func ID(id uuid.UUID) predicate.StockMovement {
 	return predicate.StockMovement(sql.FieldEQ(FieldID, id))
-}
-
-// IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id uuid.UUID) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldEQ(FieldID, id))
-}
-
-// IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id uuid.UUID) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldNEQ(FieldID, id))
-}
-
-// IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldIn(FieldID, ids...))
-}
-
-// IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...uuid.UUID) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldNotIn(FieldID, ids...))
 }
 
 // IDGT applies the GT predicate on the ID field.
@@ -51,39 +30,9 @@ func IDLT(id uuid.UUID) predicate.StockMovement {
 	return predicate.StockMovement(sql.FieldLT(FieldID, id))
 }
 
-// IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id uuid.UUID) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldLTE(FieldID, id))
-}
-
-// OrderID applies equality check predicate on the "order_id" field. It's identical to OrderIDEQ.
-func OrderID(v uuid.UUID) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldEQ(FieldOrderID, v))
-}
-
 // ItemID applies equality check predicate on the "item_id" field. It's identical to ItemIDEQ.
 func ItemID(v typedid.Item) predicate.StockMovement {
 	return predicate.StockMovement(sql.FieldEQ(FieldItemID, v))
-}
-
-// Quantity applies equality check predicate on the "quantity" field. It's identical to QuantityEQ.
-func Quantity(v int) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldEQ(FieldQuantity, v))
-}
-
-// CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
-func CreatedAt(v time.Time) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldEQ(FieldCreatedAt, v))
-}
-
-// OrderIDEQ applies the EQ predicate on the "order_id" field.
-func OrderIDEQ(v uuid.UUID) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldEQ(FieldOrderID, v))
-}
-
-// OrderIDNEQ applies the NEQ predicate on the "order_id" field.
-func OrderIDNEQ(v uuid.UUID) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldNEQ(FieldOrderID, v))
 }
 
 // OrderIDIn applies the In predicate on the "order_id" field.
@@ -91,69 +40,9 @@ func OrderIDIn(vs ...uuid.UUID) predicate.StockMovement {
 	return predicate.StockMovement(sql.FieldIn(FieldOrderID, vs...))
 }
 
-// OrderIDNotIn applies the NotIn predicate on the "order_id" field.
-func OrderIDNotIn(vs ...uuid.UUID) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldNotIn(FieldOrderID, vs...))
-}
-
-// OrderIDGT applies the GT predicate on the "order_id" field.
-func OrderIDGT(v uuid.UUID) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldGT(FieldOrderID, v))
-}
-
-// OrderIDGTE applies the GTE predicate on the "order_id" field.
-func OrderIDGTE(v uuid.UUID) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldGTE(FieldOrderID, v))
-}
-
-// OrderIDLT applies the LT predicate on the "order_id" field.
-func OrderIDLT(v uuid.UUID) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldLT(FieldOrderID, v))
-}
-
-// OrderIDLTE applies the LTE predicate on the "order_id" field.
-func OrderIDLTE(v uuid.UUID) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldLTE(FieldOrderID, v))
-}
-
-// ItemIDEQ applies the EQ predicate on the "item_id" field.
-func ItemIDEQ(v typedid.Item) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldEQ(FieldItemID, v))
-}
-
-// ItemIDNEQ applies the NEQ predicate on the "item_id" field.
-func ItemIDNEQ(v typedid.Item) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldNEQ(FieldItemID, v))
-}
-
 // ItemIDIn applies the In predicate on the "item_id" field.
 func ItemIDIn(vs ...typedid.Item) predicate.StockMovement {
 	return predicate.StockMovement(sql.FieldIn(FieldItemID, vs...))
-}
-
-// ItemIDNotIn applies the NotIn predicate on the "item_id" field.
-func ItemIDNotIn(vs ...typedid.Item) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldNotIn(FieldItemID, vs...))
-}
-
-// ItemIDGT applies the GT predicate on the "item_id" field.
-func ItemIDGT(v typedid.Item) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldGT(FieldItemID, v))
-}
-
-// ItemIDGTE applies the GTE predicate on the "item_id" field.
-func ItemIDGTE(v typedid.Item) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldGTE(FieldItemID, v))
-}
-
-// ItemIDLT applies the LT predicate on the "item_id" field.
-func ItemIDLT(v typedid.Item) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldLT(FieldItemID, v))
-}
-
-// ItemIDLTE applies the LTE predicate on the "item_id" field.
-func ItemIDLTE(v typedid.Item) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldLTE(FieldItemID, v))
 }
 
 // KindEQ applies the EQ predicate on the "kind" field.
@@ -169,104 +58,4 @@ func KindNEQ(v Kind) predicate.StockMovement {
 // KindIn applies the In predicate on the "kind" field.
 func KindIn(vs ...Kind) predicate.StockMovement {
 	return predicate.StockMovement(sql.FieldIn(FieldKind, vs...))
-}
-
-// KindNotIn applies the NotIn predicate on the "kind" field.
-func KindNotIn(vs ...Kind) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldNotIn(FieldKind, vs...))
-}
-
-// QuantityEQ applies the EQ predicate on the "quantity" field.
-func QuantityEQ(v int) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldEQ(FieldQuantity, v))
-}
-
-// QuantityNEQ applies the NEQ predicate on the "quantity" field.
-func QuantityNEQ(v int) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldNEQ(FieldQuantity, v))
-}
-
-// QuantityIn applies the In predicate on the "quantity" field.
-func QuantityIn(vs ...int) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldIn(FieldQuantity, vs...))
-}
-
-// QuantityNotIn applies the NotIn predicate on the "quantity" field.
-func QuantityNotIn(vs ...int) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldNotIn(FieldQuantity, vs...))
-}
-
-// QuantityGT applies the GT predicate on the "quantity" field.
-func QuantityGT(v int) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldGT(FieldQuantity, v))
-}
-
-// QuantityGTE applies the GTE predicate on the "quantity" field.
-func QuantityGTE(v int) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldGTE(FieldQuantity, v))
-}
-
-// QuantityLT applies the LT predicate on the "quantity" field.
-func QuantityLT(v int) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldLT(FieldQuantity, v))
-}
-
-// QuantityLTE applies the LTE predicate on the "quantity" field.
-func QuantityLTE(v int) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldLTE(FieldQuantity, v))
-}
-
-// CreatedAtEQ applies the EQ predicate on the "created_at" field.
-func CreatedAtEQ(v time.Time) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldEQ(FieldCreatedAt, v))
-}
-
-// CreatedAtNEQ applies the NEQ predicate on the "created_at" field.
-func CreatedAtNEQ(v time.Time) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldNEQ(FieldCreatedAt, v))
-}
-
-// CreatedAtIn applies the In predicate on the "created_at" field.
-func CreatedAtIn(vs ...time.Time) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldIn(FieldCreatedAt, vs...))
-}
-
-// CreatedAtNotIn applies the NotIn predicate on the "created_at" field.
-func CreatedAtNotIn(vs ...time.Time) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldNotIn(FieldCreatedAt, vs...))
-}
-
-// CreatedAtGT applies the GT predicate on the "created_at" field.
-func CreatedAtGT(v time.Time) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldGT(FieldCreatedAt, v))
-}
-
-// CreatedAtGTE applies the GTE predicate on the "created_at" field.
-func CreatedAtGTE(v time.Time) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldGTE(FieldCreatedAt, v))
-}
-
-// CreatedAtLT applies the LT predicate on the "created_at" field.
-func CreatedAtLT(v time.Time) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldLT(FieldCreatedAt, v))
-}
-
-// CreatedAtLTE applies the LTE predicate on the "created_at" field.
-func CreatedAtLTE(v time.Time) predicate.StockMovement {
-	return predicate.StockMovement(sql.FieldLTE(FieldCreatedAt, v))
-}
-
-// And groups predicates with the AND operator between them.
-func And(predicates ...predicate.StockMovement) predicate.StockMovement {
-	return predicate.StockMovement(sql.AndPredicates(predicates...))
-}
-
-// Or groups predicates with the OR operator between them.
-func Or(predicates ...predicate.StockMovement) predicate.StockMovement {
-	return predicate.StockMovement(sql.OrPredicates(predicates...))
-}
-
-// Not applies the not operator on the given predicate.
-func Not(p predicate.StockMovement) predicate.StockMovement {
-	return predicate.StockMovement(sql.NotPredicates(p))
 }

@@ -15,44 +15,14 @@ func ID(id typedid.Waitlist) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldEQ(FieldID, id))
 }
 
-// IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id typedid.Waitlist) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldEQ(FieldID, id))
-}
-
-// IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id typedid.Waitlist) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldNEQ(FieldID, id))
-}
-
 // IDIn applies the In predicate on the ID field.
 func IDIn(ids ...typedid.Waitlist) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldIn(FieldID, ids...))
 }
 
-// IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...typedid.Waitlist) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldNotIn(FieldID, ids...))
-}
-
-// IDGT applies the GT predicate on the ID field.
-func IDGT(id typedid.Waitlist) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldGT(FieldID, id))
-}
-
-// IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id typedid.Waitlist) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldGTE(FieldID, id))
-}
-
 // IDLT applies the LT predicate on the ID field.
 func IDLT(id typedid.Waitlist) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldLT(FieldID, id))
-}
-
-// IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id typedid.Waitlist) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldLTE(FieldID, id))
 }
 
 // SaleID applies equality check predicate on the "sale_id" field. It's identical to SaleIDEQ.
@@ -70,24 +40,9 @@ func UserID(v typedid.User) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldEQ(FieldUserID, v))
 }
 
-// Quantity applies equality check predicate on the "quantity" field. It's identical to QuantityEQ.
-func Quantity(v int) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldEQ(FieldQuantity, v))
-}
-
 // Version applies equality check predicate on the "version" field. It's identical to VersionEQ.
 func Version(v int64) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldEQ(FieldVersion, v))
-}
-
-// OfferExpiresAt applies equality check predicate on the "offer_expires_at" field. It's identical to OfferExpiresAtEQ.
-func OfferExpiresAt(v time.Time) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldEQ(FieldOfferExpiresAt, v))
-}
-
-// OrderID applies equality check predicate on the "order_id" field. It's identical to OrderIDEQ.
-func OrderID(v typedid.Task) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldEQ(FieldOrderID, v))
 }
 
 // ReturnDue applies equality check predicate on the "return_due" field. It's identical to ReturnDueEQ.
@@ -95,104 +50,9 @@ func ReturnDue(v bool) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldEQ(FieldReturnDue, v))
 }
 
-// CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
-func CreatedAt(v time.Time) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldEQ(FieldCreatedAt, v))
-}
-
-// UpdatedAt applies equality check predicate on the "updated_at" field. It's identical to UpdatedAtEQ.
-func UpdatedAt(v time.Time) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldEQ(FieldUpdatedAt, v))
-}
-
-// SaleIDEQ applies the EQ predicate on the "sale_id" field.
-func SaleIDEQ(v typedid.Sale) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldEQ(FieldSaleID, v))
-}
-
-// SaleIDNEQ applies the NEQ predicate on the "sale_id" field.
-func SaleIDNEQ(v typedid.Sale) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldNEQ(FieldSaleID, v))
-}
-
-// SaleIDIn applies the In predicate on the "sale_id" field.
-func SaleIDIn(vs ...typedid.Sale) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldIn(FieldSaleID, vs...))
-}
-
-// SaleIDNotIn applies the NotIn predicate on the "sale_id" field.
-func SaleIDNotIn(vs ...typedid.Sale) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldNotIn(FieldSaleID, vs...))
-}
-
-// SaleIDGT applies the GT predicate on the "sale_id" field.
-func SaleIDGT(v typedid.Sale) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldGT(FieldSaleID, v))
-}
-
-// SaleIDGTE applies the GTE predicate on the "sale_id" field.
-func SaleIDGTE(v typedid.Sale) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldGTE(FieldSaleID, v))
-}
-
-// SaleIDLT applies the LT predicate on the "sale_id" field.
-func SaleIDLT(v typedid.Sale) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldLT(FieldSaleID, v))
-}
-
-// SaleIDLTE applies the LTE predicate on the "sale_id" field.
-func SaleIDLTE(v typedid.Sale) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldLTE(FieldSaleID, v))
-}
-
-// ItemIDEQ applies the EQ predicate on the "item_id" field.
-func ItemIDEQ(v typedid.Item) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldEQ(FieldItemID, v))
-}
-
-// ItemIDNEQ applies the NEQ predicate on the "item_id" field.
-func ItemIDNEQ(v typedid.Item) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldNEQ(FieldItemID, v))
-}
-
 // ItemIDIn applies the In predicate on the "item_id" field.
 func ItemIDIn(vs ...typedid.Item) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldIn(FieldItemID, vs...))
-}
-
-// ItemIDNotIn applies the NotIn predicate on the "item_id" field.
-func ItemIDNotIn(vs ...typedid.Item) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldNotIn(FieldItemID, vs...))
-}
-
-// ItemIDGT applies the GT predicate on the "item_id" field.
-func ItemIDGT(v typedid.Item) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldGT(FieldItemID, v))
-}
-
-// ItemIDGTE applies the GTE predicate on the "item_id" field.
-func ItemIDGTE(v typedid.Item) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldGTE(FieldItemID, v))
-}
-
-// ItemIDLT applies the LT predicate on the "item_id" field.
-func ItemIDLT(v typedid.Item) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldLT(FieldItemID, v))
-}
-
-// ItemIDLTE applies the LTE predicate on the "item_id" field.
-func ItemIDLTE(v typedid.Item) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldLTE(FieldItemID, v))
-}
-
-// UserIDEQ applies the EQ predicate on the "user_id" field.
-func UserIDEQ(v typedid.User) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldEQ(FieldUserID, v))
-}
-
-// UserIDNEQ applies the NEQ predicate on the "user_id" field.
-func UserIDNEQ(v typedid.User) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldNEQ(FieldUserID, v))
 }
 
 // UserIDIn applies the In predicate on the "user_id" field.
@@ -200,79 +60,9 @@ func UserIDIn(vs ...typedid.User) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldIn(FieldUserID, vs...))
 }
 
-// UserIDNotIn applies the NotIn predicate on the "user_id" field.
-func UserIDNotIn(vs ...typedid.User) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldNotIn(FieldUserID, vs...))
-}
-
-// UserIDGT applies the GT predicate on the "user_id" field.
-func UserIDGT(v typedid.User) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldGT(FieldUserID, v))
-}
-
-// UserIDGTE applies the GTE predicate on the "user_id" field.
-func UserIDGTE(v typedid.User) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldGTE(FieldUserID, v))
-}
-
-// UserIDLT applies the LT predicate on the "user_id" field.
-func UserIDLT(v typedid.User) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldLT(FieldUserID, v))
-}
-
-// UserIDLTE applies the LTE predicate on the "user_id" field.
-func UserIDLTE(v typedid.User) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldLTE(FieldUserID, v))
-}
-
-// QuantityEQ applies the EQ predicate on the "quantity" field.
-func QuantityEQ(v int) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldEQ(FieldQuantity, v))
-}
-
-// QuantityNEQ applies the NEQ predicate on the "quantity" field.
-func QuantityNEQ(v int) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldNEQ(FieldQuantity, v))
-}
-
-// QuantityIn applies the In predicate on the "quantity" field.
-func QuantityIn(vs ...int) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldIn(FieldQuantity, vs...))
-}
-
-// QuantityNotIn applies the NotIn predicate on the "quantity" field.
-func QuantityNotIn(vs ...int) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldNotIn(FieldQuantity, vs...))
-}
-
-// QuantityGT applies the GT predicate on the "quantity" field.
-func QuantityGT(v int) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldGT(FieldQuantity, v))
-}
-
-// QuantityGTE applies the GTE predicate on the "quantity" field.
-func QuantityGTE(v int) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldGTE(FieldQuantity, v))
-}
-
-// QuantityLT applies the LT predicate on the "quantity" field.
-func QuantityLT(v int) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldLT(FieldQuantity, v))
-}
-
-// QuantityLTE applies the LTE predicate on the "quantity" field.
-func QuantityLTE(v int) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldLTE(FieldQuantity, v))
-}
-
 // StatusEQ applies the EQ predicate on the "status" field.
 func StatusEQ(v Status) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldEQ(FieldStatus, v))
-}
-
-// StatusNEQ applies the NEQ predicate on the "status" field.
-func StatusNEQ(v Status) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldNEQ(FieldStatus, v))
 }
 
 // StatusIn applies the In predicate on the "status" field.
@@ -285,234 +75,14 @@ func StatusNotIn(vs ...Status) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldNotIn(FieldStatus, vs...))
 }
 
-// VersionEQ applies the EQ predicate on the "version" field.
-func VersionEQ(v int64) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldEQ(FieldVersion, v))
-}
-
-// VersionNEQ applies the NEQ predicate on the "version" field.
-func VersionNEQ(v int64) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldNEQ(FieldVersion, v))
-}
-
-// VersionIn applies the In predicate on the "version" field.
-func VersionIn(vs ...int64) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldIn(FieldVersion, vs...))
-}
-
-// VersionNotIn applies the NotIn predicate on the "version" field.
-func VersionNotIn(vs ...int64) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldNotIn(FieldVersion, vs...))
-}
-
-// VersionGT applies the GT predicate on the "version" field.
-func VersionGT(v int64) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldGT(FieldVersion, v))
-}
-
-// VersionGTE applies the GTE predicate on the "version" field.
-func VersionGTE(v int64) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldGTE(FieldVersion, v))
-}
-
-// VersionLT applies the LT predicate on the "version" field.
-func VersionLT(v int64) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldLT(FieldVersion, v))
-}
-
-// VersionLTE applies the LTE predicate on the "version" field.
-func VersionLTE(v int64) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldLTE(FieldVersion, v))
-}
-
-// OfferExpiresAtEQ applies the EQ predicate on the "offer_expires_at" field.
-func OfferExpiresAtEQ(v time.Time) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldEQ(FieldOfferExpiresAt, v))
-}
-
-// OfferExpiresAtNEQ applies the NEQ predicate on the "offer_expires_at" field.
-func OfferExpiresAtNEQ(v time.Time) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldNEQ(FieldOfferExpiresAt, v))
-}
-
-// OfferExpiresAtIn applies the In predicate on the "offer_expires_at" field.
-func OfferExpiresAtIn(vs ...time.Time) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldIn(FieldOfferExpiresAt, vs...))
-}
-
-// OfferExpiresAtNotIn applies the NotIn predicate on the "offer_expires_at" field.
-func OfferExpiresAtNotIn(vs ...time.Time) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldNotIn(FieldOfferExpiresAt, vs...))
-}
-
-// OfferExpiresAtGT applies the GT predicate on the "offer_expires_at" field.
-func OfferExpiresAtGT(v time.Time) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldGT(FieldOfferExpiresAt, v))
-}
-
-// OfferExpiresAtGTE applies the GTE predicate on the "offer_expires_at" field.
-func OfferExpiresAtGTE(v time.Time) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldGTE(FieldOfferExpiresAt, v))
-}
-
 // OfferExpiresAtLT applies the LT predicate on the "offer_expires_at" field.
 func OfferExpiresAtLT(v time.Time) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldLT(FieldOfferExpiresAt, v))
 }
 
-// OfferExpiresAtLTE applies the LTE predicate on the "offer_expires_at" field.
-func OfferExpiresAtLTE(v time.Time) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldLTE(FieldOfferExpiresAt, v))
-}
-
-// OfferExpiresAtIsNil applies the IsNil predicate on the "offer_expires_at" field.
-func OfferExpiresAtIsNil() predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldIsNull(FieldOfferExpiresAt))
-}
-
-// OfferExpiresAtNotNil applies the NotNil predicate on the "offer_expires_at" field.
-func OfferExpiresAtNotNil() predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldNotNull(FieldOfferExpiresAt))
-}
-
-// OrderIDEQ applies the EQ predicate on the "order_id" field.
-func OrderIDEQ(v typedid.Task) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldEQ(FieldOrderID, v))
-}
-
-// OrderIDNEQ applies the NEQ predicate on the "order_id" field.
-func OrderIDNEQ(v typedid.Task) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldNEQ(FieldOrderID, v))
-}
-
-// OrderIDIn applies the In predicate on the "order_id" field.
-func OrderIDIn(vs ...typedid.Task) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldIn(FieldOrderID, vs...))
-}
-
-// OrderIDNotIn applies the NotIn predicate on the "order_id" field.
-func OrderIDNotIn(vs ...typedid.Task) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldNotIn(FieldOrderID, vs...))
-}
-
-// OrderIDGT applies the GT predicate on the "order_id" field.
-func OrderIDGT(v typedid.Task) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldGT(FieldOrderID, v))
-}
-
-// OrderIDGTE applies the GTE predicate on the "order_id" field.
-func OrderIDGTE(v typedid.Task) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldGTE(FieldOrderID, v))
-}
-
-// OrderIDLT applies the LT predicate on the "order_id" field.
-func OrderIDLT(v typedid.Task) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldLT(FieldOrderID, v))
-}
-
-// OrderIDLTE applies the LTE predicate on the "order_id" field.
-func OrderIDLTE(v typedid.Task) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldLTE(FieldOrderID, v))
-}
-
-// OrderIDIsNil applies the IsNil predicate on the "order_id" field.
-func OrderIDIsNil() predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldIsNull(FieldOrderID))
-}
-
-// OrderIDNotNil applies the NotNil predicate on the "order_id" field.
-func OrderIDNotNil() predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldNotNull(FieldOrderID))
-}
-
-// ReturnDueEQ applies the EQ predicate on the "return_due" field.
-func ReturnDueEQ(v bool) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldEQ(FieldReturnDue, v))
-}
-
-// ReturnDueNEQ applies the NEQ predicate on the "return_due" field.
-func ReturnDueNEQ(v bool) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldNEQ(FieldReturnDue, v))
-}
-
-// CreatedAtEQ applies the EQ predicate on the "created_at" field.
-func CreatedAtEQ(v time.Time) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldEQ(FieldCreatedAt, v))
-}
-
-// CreatedAtNEQ applies the NEQ predicate on the "created_at" field.
-func CreatedAtNEQ(v time.Time) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldNEQ(FieldCreatedAt, v))
-}
-
-// CreatedAtIn applies the In predicate on the "created_at" field.
-func CreatedAtIn(vs ...time.Time) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldIn(FieldCreatedAt, vs...))
-}
-
-// CreatedAtNotIn applies the NotIn predicate on the "created_at" field.
-func CreatedAtNotIn(vs ...time.Time) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldNotIn(FieldCreatedAt, vs...))
-}
-
-// CreatedAtGT applies the GT predicate on the "created_at" field.
-func CreatedAtGT(v time.Time) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldGT(FieldCreatedAt, v))
-}
-
-// CreatedAtGTE applies the GTE predicate on the "created_at" field.
-func CreatedAtGTE(v time.Time) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldGTE(FieldCreatedAt, v))
-}
-
-// CreatedAtLT applies the LT predicate on the "created_at" field.
-func CreatedAtLT(v time.Time) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldLT(FieldCreatedAt, v))
-}
-
-// CreatedAtLTE applies the LTE predicate on the "created_at" field.
-func CreatedAtLTE(v time.Time) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldLTE(FieldCreatedAt, v))
-}
-
-// UpdatedAtEQ applies the EQ predicate on the "updated_at" field.
-func UpdatedAtEQ(v time.Time) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldEQ(FieldUpdatedAt, v))
-}
-
-// UpdatedAtNEQ applies the NEQ predicate on the "updated_at" field.
-func UpdatedAtNEQ(v time.Time) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldNEQ(FieldUpdatedAt, v))
-}
-
-// UpdatedAtIn applies the In predicate on the "updated_at" field.
-func UpdatedAtIn(vs ...time.Time) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldIn(FieldUpdatedAt, vs...))
-}
-
-// UpdatedAtNotIn applies the NotIn predicate on the "updated_at" field.
-func UpdatedAtNotIn(vs ...time.Time) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldNotIn(FieldUpdatedAt, vs...))
-}
-
-// UpdatedAtGT applies the GT predicate on the "updated_at" field.
-func UpdatedAtGT(v time.Time) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldGT(FieldUpdatedAt, v))
-}
-
-// UpdatedAtGTE applies the GTE predicate on the "updated_at" field.
-func UpdatedAtGTE(v time.Time) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldGTE(FieldUpdatedAt, v))
-}
-
 // UpdatedAtLT applies the LT predicate on the "updated_at" field.
 func UpdatedAtLT(v time.Time) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldLT(FieldUpdatedAt, v))
-}
-
-// UpdatedAtLTE applies the LTE predicate on the "updated_at" field.
-func UpdatedAtLTE(v time.Time) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldLTE(FieldUpdatedAt, v))
 }
 
 // And groups predicates with the AND operator between them.
@@ -523,9 +93,4 @@ func And(predicates ...predicate.WaitlistEntry) predicate.WaitlistEntry {
 // Or groups predicates with the OR operator between them.
 func Or(predicates ...predicate.WaitlistEntry) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.OrPredicates(predicates...))
-}
-
-// Not applies the not operator on the given predicate.
-func Not(p predicate.WaitlistEntry) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.NotPredicates(p))
 }

@@ -4,7 +4,6 @@ package webhookevent
 
 import (
 	"seckill/ent/predicate"
-	typedid "seckill/internal/platform/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
@@ -15,24 +14,9 @@ func ID(id int64) predicate.WebhookEvent {
 	return predicate.WebhookEvent(sql.FieldEQ(FieldID, id))
 }
 
-// IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id int64) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldEQ(FieldID, id))
-}
-
-// IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id int64) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldNEQ(FieldID, id))
-}
-
 // IDIn applies the In predicate on the ID field.
 func IDIn(ids ...int64) predicate.WebhookEvent {
 	return predicate.WebhookEvent(sql.FieldIn(FieldID, ids...))
-}
-
-// IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...int64) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldNotIn(FieldID, ids...))
 }
 
 // IDGT applies the GT predicate on the ID field.
@@ -40,39 +24,9 @@ func IDGT(id int64) predicate.WebhookEvent {
 	return predicate.WebhookEvent(sql.FieldGT(FieldID, id))
 }
 
-// IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id int64) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldGTE(FieldID, id))
-}
-
-// IDLT applies the LT predicate on the ID field.
-func IDLT(id int64) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldLT(FieldID, id))
-}
-
-// IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id int64) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldLTE(FieldID, id))
-}
-
-// MessageID applies equality check predicate on the "message_id" field. It's identical to MessageIDEQ.
-func MessageID(v typedid.Event) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldEQ(FieldMessageID, v))
-}
-
 // Kind applies equality check predicate on the "kind" field. It's identical to KindEQ.
 func Kind(v string) predicate.WebhookEvent {
 	return predicate.WebhookEvent(sql.FieldEQ(FieldKind, v))
-}
-
-// Subject applies equality check predicate on the "subject" field. It's identical to SubjectEQ.
-func Subject(v string) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldEQ(FieldSubject, v))
-}
-
-// Payload applies equality check predicate on the "payload" field. It's identical to PayloadEQ.
-func Payload(v []byte) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldEQ(FieldPayload, v))
 }
 
 // Batch applies equality check predicate on the "batch" field. It's identical to BatchEQ.
@@ -80,239 +34,9 @@ func Batch(v int64) predicate.WebhookEvent {
 	return predicate.WebhookEvent(sql.FieldEQ(FieldBatch, v))
 }
 
-// CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
-func CreatedAt(v time.Time) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldEQ(FieldCreatedAt, v))
-}
-
-// MessageIDEQ applies the EQ predicate on the "message_id" field.
-func MessageIDEQ(v typedid.Event) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldEQ(FieldMessageID, v))
-}
-
-// MessageIDNEQ applies the NEQ predicate on the "message_id" field.
-func MessageIDNEQ(v typedid.Event) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldNEQ(FieldMessageID, v))
-}
-
-// MessageIDIn applies the In predicate on the "message_id" field.
-func MessageIDIn(vs ...typedid.Event) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldIn(FieldMessageID, vs...))
-}
-
-// MessageIDNotIn applies the NotIn predicate on the "message_id" field.
-func MessageIDNotIn(vs ...typedid.Event) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldNotIn(FieldMessageID, vs...))
-}
-
-// MessageIDGT applies the GT predicate on the "message_id" field.
-func MessageIDGT(v typedid.Event) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldGT(FieldMessageID, v))
-}
-
-// MessageIDGTE applies the GTE predicate on the "message_id" field.
-func MessageIDGTE(v typedid.Event) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldGTE(FieldMessageID, v))
-}
-
-// MessageIDLT applies the LT predicate on the "message_id" field.
-func MessageIDLT(v typedid.Event) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldLT(FieldMessageID, v))
-}
-
-// MessageIDLTE applies the LTE predicate on the "message_id" field.
-func MessageIDLTE(v typedid.Event) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldLTE(FieldMessageID, v))
-}
-
-// KindEQ applies the EQ predicate on the "kind" field.
-func KindEQ(v string) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldEQ(FieldKind, v))
-}
-
-// KindNEQ applies the NEQ predicate on the "kind" field.
-func KindNEQ(v string) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldNEQ(FieldKind, v))
-}
-
 // KindIn applies the In predicate on the "kind" field.
 func KindIn(vs ...string) predicate.WebhookEvent {
 	return predicate.WebhookEvent(sql.FieldIn(FieldKind, vs...))
-}
-
-// KindNotIn applies the NotIn predicate on the "kind" field.
-func KindNotIn(vs ...string) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldNotIn(FieldKind, vs...))
-}
-
-// KindGT applies the GT predicate on the "kind" field.
-func KindGT(v string) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldGT(FieldKind, v))
-}
-
-// KindGTE applies the GTE predicate on the "kind" field.
-func KindGTE(v string) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldGTE(FieldKind, v))
-}
-
-// KindLT applies the LT predicate on the "kind" field.
-func KindLT(v string) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldLT(FieldKind, v))
-}
-
-// KindLTE applies the LTE predicate on the "kind" field.
-func KindLTE(v string) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldLTE(FieldKind, v))
-}
-
-// KindContains applies the Contains predicate on the "kind" field.
-func KindContains(v string) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldContains(FieldKind, v))
-}
-
-// KindHasPrefix applies the HasPrefix predicate on the "kind" field.
-func KindHasPrefix(v string) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldHasPrefix(FieldKind, v))
-}
-
-// KindHasSuffix applies the HasSuffix predicate on the "kind" field.
-func KindHasSuffix(v string) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldHasSuffix(FieldKind, v))
-}
-
-// KindEqualFold applies the EqualFold predicate on the "kind" field.
-func KindEqualFold(v string) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldEqualFold(FieldKind, v))
-}
-
-// KindContainsFold applies the ContainsFold predicate on the "kind" field.
-func KindContainsFold(v string) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldContainsFold(FieldKind, v))
-}
-
-// SubjectEQ applies the EQ predicate on the "subject" field.
-func SubjectEQ(v string) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldEQ(FieldSubject, v))
-}
-
-// SubjectNEQ applies the NEQ predicate on the "subject" field.
-func SubjectNEQ(v string) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldNEQ(FieldSubject, v))
-}
-
-// SubjectIn applies the In predicate on the "subject" field.
-func SubjectIn(vs ...string) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldIn(FieldSubject, vs...))
-}
-
-// SubjectNotIn applies the NotIn predicate on the "subject" field.
-func SubjectNotIn(vs ...string) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldNotIn(FieldSubject, vs...))
-}
-
-// SubjectGT applies the GT predicate on the "subject" field.
-func SubjectGT(v string) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldGT(FieldSubject, v))
-}
-
-// SubjectGTE applies the GTE predicate on the "subject" field.
-func SubjectGTE(v string) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldGTE(FieldSubject, v))
-}
-
-// SubjectLT applies the LT predicate on the "subject" field.
-func SubjectLT(v string) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldLT(FieldSubject, v))
-}
-
-// SubjectLTE applies the LTE predicate on the "subject" field.
-func SubjectLTE(v string) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldLTE(FieldSubject, v))
-}
-
-// SubjectContains applies the Contains predicate on the "subject" field.
-func SubjectContains(v string) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldContains(FieldSubject, v))
-}
-
-// SubjectHasPrefix applies the HasPrefix predicate on the "subject" field.
-func SubjectHasPrefix(v string) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldHasPrefix(FieldSubject, v))
-}
-
-// SubjectHasSuffix applies the HasSuffix predicate on the "subject" field.
-func SubjectHasSuffix(v string) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldHasSuffix(FieldSubject, v))
-}
-
-// SubjectEqualFold applies the EqualFold predicate on the "subject" field.
-func SubjectEqualFold(v string) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldEqualFold(FieldSubject, v))
-}
-
-// SubjectContainsFold applies the ContainsFold predicate on the "subject" field.
-func SubjectContainsFold(v string) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldContainsFold(FieldSubject, v))
-}
-
-// PayloadEQ applies the EQ predicate on the "payload" field.
-func PayloadEQ(v []byte) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldEQ(FieldPayload, v))
-}
-
-// PayloadNEQ applies the NEQ predicate on the "payload" field.
-func PayloadNEQ(v []byte) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldNEQ(FieldPayload, v))
-}
-
-// PayloadIn applies the In predicate on the "payload" field.
-func PayloadIn(vs ...[]byte) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldIn(FieldPayload, vs...))
-}
-
-// PayloadNotIn applies the NotIn predicate on the "payload" field.
-func PayloadNotIn(vs ...[]byte) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldNotIn(FieldPayload, vs...))
-}
-
-// PayloadGT applies the GT predicate on the "payload" field.
-func PayloadGT(v []byte) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldGT(FieldPayload, v))
-}
-
-// PayloadGTE applies the GTE predicate on the "payload" field.
-func PayloadGTE(v []byte) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldGTE(FieldPayload, v))
-}
-
-// PayloadLT applies the LT predicate on the "payload" field.
-func PayloadLT(v []byte) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldLT(FieldPayload, v))
-}
-
-// PayloadLTE applies the LTE predicate on the "payload" field.
-func PayloadLTE(v []byte) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldLTE(FieldPayload, v))
-}
-
-// BatchEQ applies the EQ predicate on the "batch" field.
-func BatchEQ(v int64) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldEQ(FieldBatch, v))
-}
-
-// BatchNEQ applies the NEQ predicate on the "batch" field.
-func BatchNEQ(v int64) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldNEQ(FieldBatch, v))
-}
-
-// BatchIn applies the In predicate on the "batch" field.
-func BatchIn(vs ...int64) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldIn(FieldBatch, vs...))
-}
-
-// BatchNotIn applies the NotIn predicate on the "batch" field.
-func BatchNotIn(vs ...int64) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldNotIn(FieldBatch, vs...))
 }
 
 // BatchGT applies the GT predicate on the "batch" field.
@@ -320,59 +44,9 @@ func BatchGT(v int64) predicate.WebhookEvent {
 	return predicate.WebhookEvent(sql.FieldGT(FieldBatch, v))
 }
 
-// BatchGTE applies the GTE predicate on the "batch" field.
-func BatchGTE(v int64) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldGTE(FieldBatch, v))
-}
-
-// BatchLT applies the LT predicate on the "batch" field.
-func BatchLT(v int64) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldLT(FieldBatch, v))
-}
-
-// BatchLTE applies the LTE predicate on the "batch" field.
-func BatchLTE(v int64) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldLTE(FieldBatch, v))
-}
-
-// CreatedAtEQ applies the EQ predicate on the "created_at" field.
-func CreatedAtEQ(v time.Time) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldEQ(FieldCreatedAt, v))
-}
-
-// CreatedAtNEQ applies the NEQ predicate on the "created_at" field.
-func CreatedAtNEQ(v time.Time) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldNEQ(FieldCreatedAt, v))
-}
-
-// CreatedAtIn applies the In predicate on the "created_at" field.
-func CreatedAtIn(vs ...time.Time) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldIn(FieldCreatedAt, vs...))
-}
-
-// CreatedAtNotIn applies the NotIn predicate on the "created_at" field.
-func CreatedAtNotIn(vs ...time.Time) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldNotIn(FieldCreatedAt, vs...))
-}
-
-// CreatedAtGT applies the GT predicate on the "created_at" field.
-func CreatedAtGT(v time.Time) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldGT(FieldCreatedAt, v))
-}
-
-// CreatedAtGTE applies the GTE predicate on the "created_at" field.
-func CreatedAtGTE(v time.Time) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldGTE(FieldCreatedAt, v))
-}
-
 // CreatedAtLT applies the LT predicate on the "created_at" field.
 func CreatedAtLT(v time.Time) predicate.WebhookEvent {
 	return predicate.WebhookEvent(sql.FieldLT(FieldCreatedAt, v))
-}
-
-// CreatedAtLTE applies the LTE predicate on the "created_at" field.
-func CreatedAtLTE(v time.Time) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.FieldLTE(FieldCreatedAt, v))
 }
 
 // And groups predicates with the AND operator between them.
@@ -383,9 +57,4 @@ func And(predicates ...predicate.WebhookEvent) predicate.WebhookEvent {
 // Or groups predicates with the OR operator between them.
 func Or(predicates ...predicate.WebhookEvent) predicate.WebhookEvent {
 	return predicate.WebhookEvent(sql.OrPredicates(predicates...))
-}
-
-// Not applies the not operator on the given predicate.
-func Not(p predicate.WebhookEvent) predicate.WebhookEvent {
-	return predicate.WebhookEvent(sql.NotPredicates(p))
 }

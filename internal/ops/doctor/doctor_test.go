@@ -17,7 +17,6 @@ import (
 	"seckill/internal/ops/doctor"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/config"
-	"seckill/internal/platform/postgres"
 	"seckill/internal/platform/priority"
 	"seckill/internal/platform/redisconn"
 	"seckill/internal/testdb"

@@ -4,7 +4,8 @@
 //	go run ./internal/platform/postgres/entgen
 //
 // It is `ent generate` without the migration package: ent/migrate would link Atlas and
-// HCL into every binary, and the product migrates by the files of migrations/.
+// HCL into every binary, and the product migrates by the files of migrations/. What no code
+// names is left out, see prune.go.
 package main
 
 import (
@@ -44,6 +45,9 @@ func run(ctx context.Context) error {
 	err = entc.Generate("./"+schemaDir, &gen.Config{Storage: &withoutMigration, Hooks: []gen.Hook{renameIDs}},
 		entc.FeatureNames("sql/lock", "sql/modifier", "sql/execquery"))
 	if err != nil {
+		return err
+	}
+	if err := prune("ent"); err != nil {
 		return err
 	}
 	ddl, err := sqliteDDL(ctx)
