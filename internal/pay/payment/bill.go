@@ -10,7 +10,6 @@ import (
 	entpayment "seckill/ent/payment"
 	"seckill/ent/paymentevent"
 	entrefund "seckill/ent/refund"
-	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/money"
 )
@@ -159,7 +158,7 @@ func (s *Service) compareBilledRefund(ctx context.Context, p *Payment, line Bill
 		var outside int64
 		for _, row := range rows {
 			r := refundFromRow(row)
-			if (r.Reason == outsideReason || r.Decision == outsideReason) && r.Status == RefundSucceeded {
+			if r.outside() && r.Status == RefundSucceeded {
 				outside += r.AmountMinor
 			}
 			if r.made(line.RefundKey) {
@@ -175,7 +174,7 @@ func (s *Service) compareBilledRefund(ctx context.Context, p *Payment, line Bill
 				return nil // noted by a report
 			}
 			event := Event{ID: line.refundID(), Payment: p.ID, Kind: EventRefundedPart, AmountMinor: line.Amount.Minor, Currency: line.Amount.Currency, At: line.At}
-			if fresh, err := s.total(ctx, p.Provider, &event); err != nil || !fresh {
+			if fresh, err := s.fresh(ctx, p.Provider, &event); err != nil || !fresh {
 				return err
 			}
 			if _, err := s.noteRefunded(ctx, p, event); err != nil {
@@ -194,12 +193,6 @@ func (line BillLine) refundID() string {
 		name = line.Transaction + ":" + line.At.UTC().Format(time.RFC3339) + ":" + strconv.FormatInt(line.Amount.Minor, 10)
 	}
 	return RefundEventID(name)
-}
-
-// RefundEventID returns the id of an event about one refund, by the provider's number of the
-// refund: its report and its line in a bill are one event.
-func RefundEventID(number string) string {
-	return "refunded:" + fault.Shorten(number, maxEventID-len("refunded:"))
 }
 
 // made reports whether one of the refund's attempts has an idempotency key.

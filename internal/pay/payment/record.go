@@ -151,7 +151,7 @@ func (s *Service) webhook(w http.ResponseWriter, r *http.Request) {
 	}
 	known, err := s.match(r.Context(), provider.Name(), &event)
 	if err == nil && known {
-		known, err = s.total(r.Context(), provider.Name(), &event)
+		known, err = s.fresh(r.Context(), provider.Name(), &event)
 	}
 	if err == nil && !known {
 		provider.Terms().Reply.write(w)

@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"seckill/ent"
 	entpayment "seckill/ent/payment"
+	"seckill/ent/paymentevent"
 	"seckill/ent/predicate"
 	entrefund "seckill/ent/refund"
 	"seckill/internal/buy/order"
+	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/money"
 )
@@ -25,9 +28,13 @@ func ownMoney(p *Payment) []predicate.Refund {
 // back is what went back of a payment, as the shop knows it.
 type back struct {
 	minor   int64   // by the provider
+	outside int64   // of it, on the provider's pages
 	waiting *Refund // requested, or given up by the provider: no money has gone back for it
 	sending bool    // a refund is on its way
 }
+
+// outside reports whether a refund was made on the provider's pages.
+func (r *Refund) outside() bool { return r.Reason == outsideReason || r.Decision == outsideReason }
 
 func backOf(ctx context.Context, refunds *ent.RefundClient, p *Payment) (known back, err error) {
 	rows, err := refunds.Query().Where(ownMoney(p)...).All(ctx)
@@ -38,6 +45,9 @@ func backOf(ctx context.Context, refunds *ent.RefundClient, p *Payment) (known b
 		switch r := refundFromRow(row); r.Status {
 		case RefundSucceeded:
 			known.minor += r.AmountMinor
+			if r.outside() {
+				known.outside += r.AmountMinor
+			}
 		case RefundSending:
 			known.sending = true
 		case RefundRequested, RefundGivenUp:
@@ -66,7 +76,12 @@ func (s *Service) settleRefunded(ctx context.Context, e *ent.PaymentEvent, p *Pa
 		return done{}, err
 	}
 	excess := e.AmountMinor - known.minor
-	whole := e.AmountMinor >= p.AmountMinor
+	if isPart(e.EventID) {
+		if excess, err = s.unnoted(ctx, e, p, known); err != nil {
+			return done{}, err
+		}
+	}
+	whole := known.minor+excess >= p.AmountMinor
 	switch {
 	case e.Currency != p.Currency, excess <= 0:
 		return s.finish(ctx, e, outcomeRepeated, nil)
@@ -146,7 +161,7 @@ func (s *Service) endOutside(ctx context.Context, r *Refund, p *Payment) error {
 // did not know it.
 func (s *Service) noteRefunded(ctx context.Context, p *Payment, e Event) (unknown bool, err error) {
 	known, err := backOf(ctx, s.db.Ent.Refund, p)
-	if err != nil || e.AmountMinor <= known.minor || known.sending {
+	if err != nil || known.sending || !isPart(e.ID) && e.AmountMinor <= known.minor {
 		return false, err
 	}
 	e.Payment, e.Kind, e.Transaction = p.ID, EventRefunded, p.Transaction
@@ -157,35 +172,56 @@ func (s *Service) noteRefunded(ctx context.Context, p *Payment, e Event) (unknow
 	return true, s.Settle(ctx, stored)
 }
 
-// total completes an event about one refund that the shop did not make: what is stored is how
-// much went back of the payment in all. It reports false for one that is known.
-func (s *Service) total(ctx context.Context, provider string, e *Event) (bool, error) {
+// partPrefix begins the ids of events about one refund.
+const partPrefix = "refunded:"
+
+// RefundEventID returns the id of an event about one refund, by the provider's number of the
+// refund: its report and its line in a bill are one event.
+func RefundEventID(number string) string {
+	return partPrefix + fault.Shorten(number, maxEventID-len(partPrefix))
+}
+
+// isPart reports whether an event is about one refund. The amount of others is what went back
+// of their payment so far.
+func isPart(event string) bool { return strings.HasPrefix(event, partPrefix) }
+
+// fresh completes an event about one refund, and reports false for one that is known or of the
+// shop.
+func (s *Service) fresh(ctx context.Context, provider string, e *Event) (bool, error) {
 	if e.Kind != EventRefundedPart {
 		return true, nil
 	}
 	if known, err := s.known(ctx, provider, e.ID); err != nil || known != nil {
 		return false, err
 	}
-	p, err := s.Payment(ctx, e.Payment)
+	rows, err := s.db.Ent.Refund.Query().Where(entrefund.PaymentID(e.Payment)).All(ctx)
 	if err != nil {
-		return false, err
-	}
-	e.Kind = EventRefunded
-	if p == nil {
-		return true, nil // held
-	}
-	rows, err := s.db.Ent.Refund.Query().Where(entrefund.PaymentID(p.ID)).All(ctx)
-	if err != nil {
-		return false, fmt.Errorf("read refunds of payment %s: %w", p.ID, err)
+		return false, fmt.Errorf("read refunds of payment %s: %w", e.Payment, err)
 	}
 	for _, row := range rows {
 		if refundFromRow(row).made(e.Refund) {
 			return false, nil
 		}
 	}
-	known, err := backOf(ctx, s.db.Ent.Refund, p)
-	e.AmountMinor, e.Refund = min(e.AmountMinor+known.minor, p.AmountMinor), id.Refund{}
-	return true, err
+	e.Kind, e.Refund = EventRefunded, id.Refund{}
+	return true, nil
+}
+
+// unnoted returns how much of the refund of an event is not among the shop's refunds: several
+// may be reported before the first of them is settled, and some were noted otherwise.
+func (s *Service) unnoted(ctx context.Context, e *ent.PaymentEvent, p *Payment, known back) (int64, error) {
+	parts, err := s.db.Ent.PaymentEvent.Query().Where(
+		paymentevent.Provider(e.Provider), paymentevent.PaymentID(p.ID), paymentevent.KindEQ(paymentevent.Kind(EventRefunded)),
+		paymentevent.EventIDHasPrefix(partPrefix), paymentevent.Currency(p.Currency),
+	).All(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("read refunds reported of payment %s: %w", p.ID, err)
+	}
+	left := -known.outside
+	for _, part := range parts {
+		left += part.AmountMinor
+	}
+	return min(e.AmountMinor, left, p.AmountMinor-known.minor), nil
 }
 
 // toRefund returns what is left of a payment that the provider has not given back.

@@ -154,27 +154,74 @@ func TestARequestThatWasRefundedOnTheProvidersPagesIsDone(t *testing.T) {
 	})
 }
 
+// part posts the report of one refund, by its number.
+func (s *shop) part(p *payment.Payment, number string, amount int64) {
+	s.t.Helper()
+	bank := s.flaky.Provider
+	s.flaky.Provider = disputing{bank, &payment.Event{
+		ID: payment.RefundEventID(number), Payment: p.ID, Kind: payment.EventRefundedPart, AmountMinor: amount, Currency: "EUR", At: s.clock.Now(),
+	}}
+	defer func() { s.flaky.Provider = bank }()
+	if got := s.post(hook, []byte("{}"), "signed"); got != http.StatusOK {
+		s.t.Errorf("the report got %d", got)
+	}
+}
+
 // WeChat Pay reports each refund by itself, and the bill has it as well.
 func TestOneRefundIsCountedOnceByItsNumber(t *testing.T) {
 	onBoth(t, 4, func(t *testing.T, s *shop) {
 		o, p := s.buyUnits(2)
-		bank := s.flaky.Provider
 		for _, number := range []string{"one", "one", "two"} {
 			if number == "two" || s.charge(p).Refunded == 0 {
 				s.outside(p, 300)
 			}
-			s.flaky.Provider = disputing{bank, &payment.Event{
-				ID: payment.RefundEventID(number), Payment: p.ID, Kind: payment.EventRefundedPart, AmountMinor: 300, Currency: "EUR", At: s.clock.Now(),
-			}}
-			if got := s.post(hook, []byte("{}"), "signed"); got != http.StatusOK {
-				t.Errorf("the report got %d", got)
-			}
-			s.flaky.Provider = bank
+			s.part(p, number, 300)
 			s.settleDown()
 		}
 		s.wantBooks(o, p, 600)
 		if s.held() != 2 {
 			t.Errorf("%d held", s.held())
 		}
+	})
+}
+
+// Reports of single refunds add up, however many come before one is settled.
+func TestRefundsThatAreReportedTogetherAddUp(t *testing.T) {
+	onBoth(t, 4, func(t *testing.T, s *shop) {
+		o, p := s.buyUnits(2)
+		for number, amount := range map[string]int64{"one": 300, "two": 200, "three": 100} {
+			s.outside(p, amount)
+			s.part(p, number, amount)
+		}
+		s.settleDown()
+		s.wantBooks(o, p, 600)
+		r, err := s.askUnits(o, 1)
+		s.must(err)
+		s.approveRefund(r, false)
+		s.outside(p, 50)
+		s.part(p, "four", 50) // while a refund of the shop is on its way
+		s.settleDown()
+		s.wantBooks(o, p, 650+1999)
+		s.outside(p, 2*1999-2649)
+		s.part(p, "five", 2*1999-2649) // all that is left
+		s.settleDown()
+		s.wantOrder(o, order.Refunded)
+		s.wantBooks(o, p, 2*1999)
+	})
+}
+
+func TestARequestIsDoneByOneOfTheRefundsThatAreReported(t *testing.T) {
+	onBoth(t, 4, func(t *testing.T, s *shop) {
+		o, p := s.buyUnits(2)
+		r, err := s.askUnits(o, 1)
+		s.must(err)
+		for number, amount := range map[string]int64{"one": 1999, "two": 300} {
+			s.outside(p, amount)
+			s.part(p, number, amount)
+		}
+		s.settleDown()
+		s.wantRefund(r, payment.RefundSucceeded, "")
+		s.wantOrder(o, order.Paid)
+		s.wantBooks(o, p, 2299)
 	})
 }
