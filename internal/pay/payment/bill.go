@@ -122,7 +122,7 @@ func (s *Service) compareLine(ctx context.Context, b Biller, p *Payment, line Bi
 	found := Finding{Payment: line.Payment, Mismatch: OtherMoney, Theirs: fmt.Sprintf("PAID %s", line.Amount)}
 	switch {
 	case line.Refund:
-		return s.compareBilledRefund(ctx, p, line, result.billed, result)
+		return s.compareBilledRefund(ctx, p, line, result)
 	case p == nil:
 		found.Mismatch = MoneyUnknown
 		result.Findings = append(result.Findings, found)
@@ -147,7 +147,7 @@ func (s *Service) compareLine(ctx context.Context, b Biller, p *Payment, line Bi
 
 // compareBilledRefund compares a refund of a bill. One that was made at the provider is a
 // finding: the buyer has the money, and the order does not say so.
-func (s *Service) compareBilledRefund(ctx context.Context, p *Payment, line BillLine, billed map[id.Payment]int64, result *Reconciled) error {
+func (s *Service) compareBilledRefund(ctx context.Context, p *Payment, line BillLine, result *Reconciled) error {
 	found := Finding{Payment: line.Payment, Mismatch: RefundUnknown, Theirs: fmt.Sprintf("REFUNDED %s", line.Amount)}
 	if p != nil {
 		found.Order, found.Ours = p.Order, string(p.Status)
@@ -155,12 +155,8 @@ func (s *Service) compareBilledRefund(ctx context.Context, p *Payment, line Bill
 		if err != nil {
 			return fmt.Errorf("read refunds of payment %s: %w", p.ID, err)
 		}
-		var outside int64
 		for _, row := range rows {
 			r := refundFromRow(row)
-			if r.outside() && r.Status == RefundSucceeded {
-				outside += r.AmountMinor
-			}
 			if r.made(line.RefundKey) {
 				if r.AmountMinor == line.Amount.Minor && r.Currency == line.Amount.Currency {
 					return nil
@@ -169,15 +165,11 @@ func (s *Service) compareBilledRefund(ctx context.Context, p *Payment, line Bill
 			}
 		}
 		if found.Mismatch == RefundUnknown {
-			billed[p.ID] += line.Amount.Minor
-			if billed[p.ID] <= outside {
-				return nil // noted by a report
-			}
 			event := Event{ID: line.refundID(), Payment: p.ID, Kind: EventRefundedPart, AmountMinor: line.Amount.Minor, Currency: line.Amount.Currency, At: line.At}
 			if fresh, err := s.fresh(ctx, p.Provider, &event); err != nil || !fresh {
 				return err
 			}
-			if _, err := s.noteRefunded(ctx, p, event); err != nil {
+			if unknown, err := s.noteRefunded(ctx, p, event); err != nil || !unknown {
 				return err
 			}
 		}

@@ -133,6 +133,33 @@ func TestWhatABillHasAndTheShopHasNotIsFound(t *testing.T) {
 	})
 }
 
+// Parts may go back on several days, the later ones smaller than what went back before them.
+func TestRefundsOfSeveralDaysAreNoted(t *testing.T) {
+	withBills(t, func(t *testing.T, a *abroad) {
+		_, p := a.pays(true)
+		for n, amount := range []int64{300, 200, 100} {
+			a.must(a.rig.GiveBack(p.ID, amount))
+			for run, want := range []int{1, 0} { // the second comparison finds nothing
+				found, err := a.pay.Reconcile(t.Context(), a.rig.Name, billDay.AddDate(0, 0, n))
+				a.must(err)
+				if len(found.Findings) != want || found.Bill.Error != nil {
+					t.Errorf("day %d, comparison %d: %+v, %+v", n+1, run+1, found.Findings, found.Bill)
+				}
+			}
+			a.clock.Advance(24 * time.Hour)
+		}
+		held, err := a.pay.HeldEvents(t.Context(), payment.HeldList{Limit: 10})
+		a.must(err)
+		var sum int64
+		for _, h := range held {
+			sum += h.AmountMinor
+		}
+		if sum != 600 {
+			t.Errorf("%d went back by %+v, want 600", sum, held)
+		}
+	})
+}
+
 func TestABillThatCannotBeReadIsReported(t *testing.T) {
 	withBills(t, func(t *testing.T, a *abroad) {
 		a.pays(true)

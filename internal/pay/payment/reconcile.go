@@ -46,8 +46,6 @@ type Reconciled struct {
 	FeesUnread int
 	FeeError   error
 	Bill       *Billed // nil = the provider has none
-
-	billed map[id.Payment]int64 // by payment, refunds of the bill that the shop did not make
 }
 
 // Reconcile queries a provider for all payments that were begun on a day, in UTC, and
@@ -59,7 +57,7 @@ func (s *Service) Reconcile(ctx context.Context, provider string, day time.Time)
 	if err != nil {
 		return Reconciled{}, err
 	}
-	result := Reconciled{Paid: map[string]int64{}, billed: map[id.Payment]int64{}}
+	result := Reconciled{Paid: map[string]int64{}}
 	if err := s.reconcilePayments(ctx, provider, day, &result); err != nil {
 		return result, err
 	}

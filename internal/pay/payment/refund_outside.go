@@ -77,7 +77,7 @@ func (s *Service) settleRefunded(ctx context.Context, e *ent.PaymentEvent, p *Pa
 	}
 	excess := e.AmountMinor - known.minor
 	if isPart(e.EventID) {
-		if excess, err = s.unnoted(ctx, e, p, known); err != nil {
+		if excess, err = s.unnoted(ctx, p, known, e.AmountMinor); err != nil {
 			return done{}, err
 		}
 	}
@@ -161,7 +161,7 @@ func (s *Service) endOutside(ctx context.Context, r *Refund, p *Payment) error {
 // did not know it.
 func (s *Service) noteRefunded(ctx context.Context, p *Payment, e Event) (unknown bool, err error) {
 	known, err := backOf(ctx, s.db.Ent.Refund, p)
-	if err != nil || known.sending || !isPart(e.ID) && e.AmountMinor <= known.minor {
+	if err != nil || !isPart(e.ID) && (e.AmountMinor <= known.minor || known.sending) {
 		return false, err
 	}
 	e.Payment, e.Kind, e.Transaction = p.ID, EventRefunded, p.Transaction
@@ -169,7 +169,15 @@ func (s *Service) noteRefunded(ctx context.Context, p *Payment, e Event) (unknow
 	if err != nil {
 		return false, fmt.Errorf("store refund of payment %s: %w", p.ID, err)
 	}
-	return true, s.Settle(ctx, stored)
+	unknown = true
+	if isPart(e.ID) {
+		excess, err := s.unnoted(ctx, p, known, e.AmountMinor)
+		if err != nil {
+			return false, err
+		}
+		unknown = excess > 0
+	}
+	return unknown, s.Settle(ctx, stored)
 }
 
 // partPrefix begins the ids of events about one refund.
@@ -207,11 +215,12 @@ func (s *Service) fresh(ctx context.Context, provider string, e *Event) (bool, e
 	return true, nil
 }
 
-// unnoted returns how much of the refund of an event is not among the shop's refunds: several
-// may be reported before the first of them is settled, and some were noted otherwise.
-func (s *Service) unnoted(ctx context.Context, e *ent.PaymentEvent, p *Payment, known back) (int64, error) {
+// unnoted returns how much of one refund, whose event is stored, is not among the shop's refunds:
+// several may be reported before the first of them is settled, and reports of sums may have
+// noted some.
+func (s *Service) unnoted(ctx context.Context, p *Payment, known back, amount int64) (int64, error) {
 	parts, err := s.db.Ent.PaymentEvent.Query().Where(
-		paymentevent.Provider(e.Provider), paymentevent.PaymentID(p.ID), paymentevent.KindEQ(paymentevent.Kind(EventRefunded)),
+		paymentevent.Provider(p.Provider), paymentevent.PaymentID(p.ID), paymentevent.KindEQ(paymentevent.KindREFUNDED),
 		paymentevent.EventIDHasPrefix(partPrefix), paymentevent.Currency(p.Currency),
 	).All(ctx)
 	if err != nil {
@@ -221,7 +230,7 @@ func (s *Service) unnoted(ctx context.Context, e *ent.PaymentEvent, p *Payment, 
 	for _, part := range parts {
 		left += part.AmountMinor
 	}
-	return min(e.AmountMinor, left, p.AmountMinor-known.minor), nil
+	return min(amount, left, p.AmountMinor-known.minor), nil
 }
 
 // toRefund returns what is left of a payment that the provider has not given back.

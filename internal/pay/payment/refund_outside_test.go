@@ -210,6 +210,20 @@ func TestRefundsThatAreReportedTogetherAddUp(t *testing.T) {
 	})
 }
 
+// Alipay reports sums, and its bill has each refund, in another order.
+func TestRefundsThatAReportOfTheSumNotedAreNotNotedAgain(t *testing.T) {
+	onBoth(t, 4, func(t *testing.T, s *shop) {
+		o, p := s.buyUnits(2)
+		s.outside(p, 300)
+		s.reported(p, "evt-sum", 300)
+		s.outside(p, 200)
+		s.part(p, "two", 200)
+		s.part(p, "one", 300)
+		s.settleDown()
+		s.wantBooks(o, p, 500)
+	})
+}
+
 func TestARequestIsDoneByOneOfTheRefundsThatAreReported(t *testing.T) {
 	onBoth(t, 4, func(t *testing.T, s *shop) {
 		o, p := s.buyUnits(2)
