@@ -246,3 +246,26 @@ func TestARefundOnAlipaysPagesIsReported(t *testing.T) {
 		}
 	}
 }
+
+// A trade that was paid is closed once all of it was refunded. The shop knows it as paid.
+func TestATradeThatWasRefundedAsAWholeIsNoClosedPayment(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	k := r.created(t)
+	r.Pay(k.Payment, 69905, "CNY")
+	paid, err := r.qr.Query(t.Context(), k)
+	if err != nil || paid.Phase != payment.PhasePaid || paid.Refunded != 0 {
+		t.Fatalf("%+v, %v", paid, err)
+	}
+	if err := r.GiveBack(k.Payment, 69905); err != nil {
+		t.Fatal(err)
+	}
+	k.Transaction = paid.Transaction
+	if s, err := r.qr.Query(t.Context(), k); err != nil || s.Phase != payment.PhasePaid || s.AmountMinor != 69905 || s.Refunded != 69905 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	k.Transaction = "" // the shop never knew of the money
+	if s, err := r.qr.Query(t.Context(), k); err != nil || s.Phase != payment.PhaseClosed {
+		t.Errorf("%+v, %v", s, err)
+	}
+}

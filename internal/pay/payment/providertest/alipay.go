@@ -113,6 +113,9 @@ func (s Alipay) ServeHTTP(w http.ResponseWriter, r *http.Request) { //nolint:fun
 		default:
 			reply["trade_status"], reply["trade_no"] = alipayStatus(c.Phase), c.Transaction
 			reply["total_amount"] = yuan(c.AmountMinor)
+			if c.Phase == payment.PhasePaid && c.Refunded == c.AmountMinor {
+				reply["trade_status"] = alipayStatus(payment.PhaseClosed) // as Alipay has it
+			}
 		}
 	}
 	s.reply(w, values.Get("method"), reply)
