@@ -331,17 +331,17 @@ func brandOf(cfg *config.Config) (web.Brand, error) {
 	var err error
 	if cfg.ThemeAccent != "" {
 		if brand.Accent, err = accent.Parse(cfg.ThemeAccent); err != nil {
-			return brand, fmt.Errorf("%s %w", config.EnvName("theme-accent"), err)
+			return brand, fmt.Errorf("%s %w", config.Name("shop.accent"), err)
 		}
 	}
 	if cfg.ThemeLogo != "" {
 		if brand.Logo, err = web.ReadLogo(cfg.ThemeLogo); err != nil {
-			return brand, fmt.Errorf("%s: %w", config.EnvName("theme-logo"), err)
+			return brand, fmt.Errorf("%s: %w", config.Name("shop.logo"), err)
 		}
 	}
 	if cfg.ThemeLogoDark != "" {
 		if brand.LogoDark, err = web.ReadLogo(cfg.ThemeLogoDark); err != nil {
-			return brand, fmt.Errorf("%s: %w", config.EnvName("theme-logo-dark"), err)
+			return brand, fmt.Errorf("%s: %w", config.Name("shop.logo-dark"), err)
 		}
 	}
 	return brand, nil

@@ -66,15 +66,13 @@ type Config struct {
 
 	PaymentWindow time.Duration `default:"15m" group:"gate" help:"How long a buyer has to pay, in sales that are created without a time of their own."`
 
-	Theme
+	Shop
 
 	Mail
 	Notice
 	Push
 
 	Providers
-
-	Seller
 
 	PathTTL            time.Duration `default:"60s" group:"gate" help:"Lifetime of a path token."`
 	PermitRatio        float64       `default:"1.5" group:"gate" help:"Most unused path tokens of an item, as a multiple of the units left."`

@@ -68,7 +68,7 @@ func TestDefaultsArePublishedOnes(t *testing.T) {
 			Sandbox: SandboxOff, WeChatH5: SwitchOff, AlipayWAP: SwitchOff,
 			PaymentServiceName: "service", PaymentServiceLabel: "Bank transfer", PaymentServiceKind: "redirect",
 		},
-		Seller: Seller{SellerTaxName: "VAT"}, TracesShare: 0.01,
+		Shop: Shop{SellerTaxName: "VAT"}, TracesShare: 0.01,
 	}
 	if diff := cmp.Diff(want, c, cmpopts.EquateComparable(netip.Prefix{}), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)

@@ -43,11 +43,13 @@ var moved = map[string]string{
 	"payment-service-label":      "payments.service.label",
 	"payment-service-kind":       "payments.service.kind",
 	"payment-service-currencies": "payments.service.currencies",
-	"captcha-verify-url":         "captcha.verify-url",
-	"captcha-site-key":           "captcha.site-key",
-	"captcha-secret":             "captcha.secret",
-	"captcha-script-url":         "captcha.script-url",
-	"captcha-origins":            "captcha.origins",
+	"shop-name":                  "shop.name", "theme-accent": "shop.accent", "theme-logo": "shop.logo", "theme-logo-dark": "shop.logo-dark",
+	"seller-name": "shop.seller-name", "seller-details": "shop.seller-details", "seller-tax-name": "shop.tax-name", "seller-tax-rate": "shop.tax-rate",
+	"captcha-verify-url": "captcha.verify-url",
+	"captcha-site-key":   "captcha.site-key",
+	"captcha-secret":     "captcha.secret",
+	"captcha-script-url": "captcha.script-url",
+	"captcha-origins":    "captcha.origins",
 }
 
 // former returns the settings of a command line, and its lines about old names.

@@ -152,9 +152,6 @@ func (p *Problems) payments(c *Config) {
 	p.together(c.AlipayAppID, "payments.alipay.app-id", map[string]string{
 		"payments.alipay.key": c.AlipayKey.Reveal(), "payments.alipay.public-key": c.AlipayPublicKey.Reveal(),
 	})
-	if rate := c.SellerTaxRate; rate != "" && (!taxRate.MatchString(rate) || c.SellerTaxName == "") {
-		p.add("seller-tax-rate", "is %q: write a rate in percent, 19 or 8.1, and the name of the tax in SECKILL_SELLER_TAX_NAME", rate)
-	}
 	p.paymentService(c)
 }
 
@@ -173,8 +170,6 @@ func (p *Problems) forTests(c *Config, flag, address, usual string) {
 		p.add(flag, "is no address: write https://host")
 	}
 }
-
-var taxRate = regexp.MustCompile(`^\d{1,2}(\.\d{1,2})?$`)
 
 // together requires the other settings of a provider that is set up, and refuses them
 // without it.

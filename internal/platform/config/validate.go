@@ -154,7 +154,7 @@ func (p *Problems) server(c *Config) {
 	p.mail(c)
 	p.notices(c)
 	p.push(c)
-	p.theme(c)
+	p.shop(c)
 	if c.Production() && !c.LimitsOn() {
 		p.add("limits", "is off, which production does not allow: set it to on, or SECKILL_PROFILE to development")
 	}
