@@ -60,6 +60,11 @@ func ProviderIn(vs ...string) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldIn(FieldProvider, vs...))
 }
 
+// EventIDHasPrefix applies the HasPrefix predicate on the "event_id" field.
+func EventIDHasPrefix(v string) predicate.PaymentEvent {
+	return predicate.PaymentEvent(sql.FieldHasPrefix(FieldEventID, v))
+}
+
 // PaymentIDIn applies the In predicate on the "payment_id" field.
 func PaymentIDIn(vs ...typedid.Payment) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldIn(FieldPaymentID, vs...))
