@@ -3,11 +3,15 @@
 package app_test
 
 import (
-	"context"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"seckill/internal/ops/seed"
+	"seckill/internal/platform/config"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -20,44 +24,47 @@ func TestAFullDiskOfRedisStopsTheSaleUntilThereIsSpace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, server := onRedisWith(t, settings...)
+			server, volume := testenv.RedisServerOnVolume(t, settings...)
+			s := newSite(t, func(c *config.Config) { c.RedisURL = config.Secret(server.URL()) })
 			s.start("api", "worker", "scheduler")
-			s.fullDisk("Redis disk full, "+name, func() (free func()) { return server.FillDisk() })
+			conn := server.Conn().Cmd
+			s.fullDisk("Redis disk full, "+name, 3, func() (free func()) {
+				free = volume.Fill()
+				testenv.Eventually(t, testenv.Wait, func() bool {
+					_ = conn.BgSave(t.Context()).Err() // one may be running
+					return redis.HasErrorPrefix(conn.Set(t.Context(), "full disk", strings.Repeat("x", 10_000), 0).Err(), "MISCONF")
+				}, "Redis refuses writes")
+				return free
+			})
 		})
 	}
 }
 
-// A Postgres that cannot extend its files refuses every write with SQLSTATE 53100 and answers
-// reads. The triggers raise that error, because a test cannot fill a disk without the rights
-// of root.
+// A Postgres that cannot extend its files refuses writes with SQLSTATE 53100 and answers
+// reads. One that cannot extend its write-ahead log crashes.
 func TestAFullDiskOfPostgresDelaysOrdersUntilThereIsSpace(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.start("api", "worker", "scheduler")
-	db := s.database()
-	run := func(statement string) {
-		t.Helper()
-		if _, err := db.SQL.ExecContext(context.WithoutCancel(t.Context()), statement); err != nil {
-			t.Fatal(err)
-		}
+	for name, fill := range map[string]func(*testdb.Alone) (free func()){
+		"data": (*testdb.Alone).FillData, "write-ahead log": (*testdb.Alone).FillLog,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := testdb.OnVolumes(t)
+			s := newSite(t, func(c *config.Config) { c.DatabaseURL = config.Secret(server.URL()) })
+			s.start("api", "worker", "scheduler")
+			s.fullDisk("Postgres disk full, "+name, 120, func() (free func()) { return fill(server) }) // so many need new pages
+		})
 	}
-	s.fullDisk("Postgres disk full", func() (free func()) {
-		run(`CREATE FUNCTION disk_full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-			RAISE 'could not extend file "base/1/2": No space left on device' USING ERRCODE = 'disk_full'; END $$`)
-		run(`DO $$ DECLARE name regclass; BEGIN
-			FOR name IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace LOOP
-				EXECUTE format('CREATE TRIGGER disk_full BEFORE INSERT OR UPDATE ON %s EXECUTE FUNCTION disk_full()', name);
-			END LOOP; END $$`)
-		return func() { run(`DROP FUNCTION disk_full CASCADE`) }
-	})
 }
 
-// fullDisk sells ten units to twelve buyers while the disk of a store is full for some
-// seconds, from the fourth on.
-func (s *site) fullDisk(fault string, fill func() (free func())) {
+// fullDisk sells out while the disk of a store is full for some seconds, in which up to so
+// many buyers try.
+func (s *site) fullDisk(fault string, during int, fill func() (free func())) {
 	t := s.t
 	t.Helper()
-	const before, stock, buyers = 4, 10, 12
+	const before = 4
+	stock := before + during + 3
+	buyers := stock + 2
 	made := s.seed(seed.Input{Users: buyers, Stock: stock, PathTTL: 10 * time.Minute})
 	accepted := 0
 	buy := func(i int) {
@@ -85,7 +92,7 @@ func (s *site) fullDisk(fault string, fill func() (free func())) {
 
 	free := fill()
 	next, refused := before, 0
-	for began := time.Now(); time.Since(began) < 5*time.Second && next < before+3; {
+	for began := time.Now(); time.Since(began) < 5*time.Second && next < before+during; {
 		out := s.ask(made.Users[next].AccessToken, placeOrder, map[string]any{"in": order(made.ItemID, made.Users[next].Path)})
 		switch p, err := out.placed(); {
 		case out.code() == "UNAVAILABLE":
@@ -110,7 +117,7 @@ func (s *site) fullDisk(fault string, fill func() (free func())) {
 			t.Fatalf("the first task is %s", status)
 		}
 	}
-	t.Logf("%d accepted and %d refused while the disk was full", accepted-before, refused)
+	t.Logf("%d accepted and %d refused while the disk was full, %d orders stored", accepted-before, refused, s.look(made.SaleID).Postgres.Orders)
 	free()
 	freed := time.Now()
 	for ; next < buyers; next++ {

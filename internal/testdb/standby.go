@@ -43,14 +43,9 @@ type Replicated struct {
 func Replicate(t testing.TB) *Replicated {
 	t.Helper()
 	r := &Replicated{t: t, primary: newServer(t)}
-	r.primary.run("initdb", "--no-sync", "-U", superuser, "--auth=trust", "--encoding=UTF8", "--locale=C", "-D", r.primary.data())
+	r.primary.init()
 	r.primary.start()
-	r.primary.exec(`CREATE DATABASE ` + shopName)
-	ctx, cancel := context.WithTimeout(t.Context(), setupTimeout)
-	defer cancel()
-	if err := migrate(ctx, r.PrimaryURL()); err != nil {
-		t.Fatal(err)
-	}
+	r.primary.shop()
 	r.stream = testenv.NewProxy(t, r.primary.addr())
 	r.standby = newServer(t)
 	r.standby.run("pg_basebackup", "--no-sync", "--checkpoint=fast", "--write-recovery-conf", "-D", r.standby.data(),
@@ -119,6 +114,9 @@ type server struct {
 	t     testing.TB
 	dir   string
 	as    *syscall.Credential // nil = the user of the test
+	uid   int                 // of the user that runs it
+	gid   int
+	more  []string // settings beside those of all servers
 	port  int
 	db    *sql.DB // maintenance database
 	cmd   *exec.Cmd
@@ -138,24 +136,25 @@ func newServer(t testing.TB) *server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	s := &server{t: t, dir: dir}
+	s := &server{t: t, dir: dir, uid: os.Getuid(), gid: os.Getgid()}
 	t.Cleanup(s.stop)
-	if os.Getuid() != 0 {
+	if s.uid != 0 {
 		return s
 	}
 	owner, err := user.Lookup(postgresUser)
 	if err != nil {
 		t.Fatalf("%v: run `make services`, which installs it", err)
 	}
-	uid, err1 := strconv.ParseUint(owner.Uid, 10, 32)
-	gid, err2 := strconv.ParseUint(owner.Gid, 10, 32)
+	var err1, err2 error
+	s.uid, err1 = strconv.Atoi(owner.Uid)
+	s.gid, err2 = strconv.Atoi(owner.Gid)
 	if err1 != nil || err2 != nil {
 		t.Fatal(err1, err2)
 	}
-	if err := os.Chown(dir, int(uid), int(gid)); err != nil {
+	if err := os.Chown(dir, s.uid, s.gid); err != nil {
 		t.Fatal(err)
 	}
-	s.as = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	s.as = &syscall.Credential{Uid: uint32(s.uid), Gid: uint32(s.gid)} //nolint:gosec // ids are not negative
 	return s
 }
 
@@ -195,6 +194,12 @@ func (s *server) run(name string, args ...string) {
 	}
 }
 
+// init makes the files of an empty server.
+func (s *server) init(settings ...string) {
+	s.t.Helper()
+	s.run("initdb", append(settings, "--no-sync", "-U", superuser, "--auth=trust", "--encoding=UTF8", "--locale=C", "-D", s.data())...)
+}
+
 func (s *server) addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
 func (s *server) url(database string) string {
@@ -212,6 +217,17 @@ func (s *server) start() {
 	s.t.Fatalf("postgres does not start:\n%s", s.log())
 }
 
+// shop creates the database with all tables.
+func (s *server) shop() {
+	s.t.Helper()
+	s.exec(`CREATE DATABASE ` + shopName)
+	ctx, cancel := context.WithTimeout(s.t.Context(), setupTimeout)
+	defer cancel()
+	if err := migrate(ctx, s.url(shopName)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // tryToStart reports whether the server answers; if not, it is stopped again.
 func (s *server) tryToStart() bool {
 	s.t.Helper()
@@ -221,10 +237,11 @@ func (s *server) tryToStart() bool {
 	}
 	defer log.Close()
 	args := []string{"-D", s.data(), "-p", strconv.Itoa(s.port)}
-	for _, setting := range []string{
+	settings := []string{
 		"listen_addresses=127.0.0.1", "unix_socket_directories=", "lc_messages=C", "timezone=UTC", "fsync=off", "autovacuum=off",
 		"wal_keep_size=512MB", "wal_retrieve_retry_interval=200ms",
-	} {
+	}
+	for _, setting := range append(settings, s.more...) {
 		args = append(args, "-c", setting)
 	}
 	s.cmd, s.ended = s.command("postgres", args...), make(chan struct{})

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -19,6 +18,7 @@ import (
 const (
 	startTimeout = Wait
 	startTries   = 5
+	redisVolume  = 32 // megabytes
 )
 
 // RedisProcess is a redis-server process for one test, for fault injection. It writes an
@@ -39,6 +39,14 @@ type RedisProcess struct {
 func RedisServer(t testing.TB, settings ...string) *RedisProcess {
 	t.Helper()
 	return startRedis(t, &RedisProcess{t: t, dir: t.TempDir(), settings: settings})
+}
+
+// RedisServerOnVolume is RedisServer with its files on a volume of its own.
+func RedisServerOnVolume(t testing.TB, settings ...string) (*RedisProcess, *Volume) {
+	t.Helper()
+	dir := t.TempDir()
+	volume := MountVolume(t, dir, redisVolume, os.Getuid(), os.Getgid())
+	return startRedis(t, &RedisProcess{t: t, dir: dir, settings: settings}), volume
 }
 
 func startRedis(t testing.TB, s *RedisProcess) *RedisProcess {
@@ -134,21 +142,6 @@ func (s *RedisProcess) Pause() { s.signal(syscall.SIGSTOP) }
 // Resume continues a paused process.
 func (s *RedisProcess) Resume() { s.signal(syscall.SIGCONT) }
 
-// FillDisk makes every write of the server and its children to a file fail, by a limit of the
-// size of files, until the returned function is called.
-func (s *RedisProcess) FillDisk() (free func()) {
-	s.t.Helper()
-	limit := func(bytes string) {
-		s.t.Helper()
-		out, err := exec.Command("prlimit", "--pid", strconv.Itoa(s.cmd.Process.Pid), "--fsize="+bytes+":").CombinedOutput()
-		if err != nil {
-			s.t.Fatalf("prlimit (of util-linux): %v %s", err, out)
-		}
-	}
-	limit("1")
-	return func() { s.t.Helper(); limit("unlimited") }
-}
-
 // FlushAll deletes all data, as a failover to an empty replica would.
 func (s *RedisProcess) FlushAll() {
 	s.t.Helper()
@@ -180,8 +173,7 @@ func (s *RedisProcess) start() bool {
 		"--port", port, "--bind", host, "--dir", s.dir,
 		"--save", "", "--appendonly", "yes", "--appendfsync", "no", "--maxmemory-policy", "noeviction",
 	}
-	// The shell makes the server survive the signal of a file that is too large, see FillDisk.
-	s.cmd = exec.Command("sh", append([]string{"-c", `trap '' XFSZ; exec "$@"`, "sh", "redis-server"}, append(settings, s.settings...)...)...)
+	s.cmd = exec.Command("redis-server", append(settings, s.settings...)...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	s.cmd.Env = append(os.Environ(), s.environ...)
 	// A child that saves inherits the pipe, and may write files after its parent was killed.
