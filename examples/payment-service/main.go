@@ -1,4 +1,4 @@
-// Command payment-service is a payment service for SECKILL_PAYMENT_SERVICE_URL, in memory:
+// Command payment-service is a payment service for the table [payments.service] of the settings, in memory:
 // its page approves or declines. A real one would keep its charges in a database, ask a
 // bank, and repeat webhooks that are not answered with 2xx.
 //

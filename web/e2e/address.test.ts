@@ -3,7 +3,7 @@ import { openSales, saveAddress } from './api';
 import { checkScreen } from './axe';
 import { clickAtBank, button, buy, demoCredentials, signIn, demoFixture, status } from './shop';
 
-const it = demoFixture({ SECKILL_SELLER_NAME: 'Lamps and More Ltd', SECKILL_SELLER_DETAILS: '1 Mill Lane, Leeds | VAT GB 123', SECKILL_SELLER_TAX_RATE: '20' });
+const it = demoFixture({ 'shop.seller_name': 'Lamps and More Ltd', 'shop.seller_details': '1 Mill Lane, Leeds | VAT GB 123', 'shop.tax_rate': '20' });
 
 test('a buyer keeps addresses before a sale, on the narrowest phone', async () => {
   const page = await it.page({ viewport: { width: 320, height: 640 } });

@@ -19,10 +19,10 @@ let demo: Demo;
 beforeAll(async () => {
   demo = await startDemo({
     SECKILL_LIMITS: 'off',
-    SECKILL_SHOP_NAME: 'Fox & Hare',
-    SECKILL_THEME_ACCENT: '#b3261e',
-    SECKILL_THEME_LOGO: logo('black'),
-    SECKILL_THEME_LOGO_DARK: logo('white'),
+    'shop.name': 'Fox & Hare',
+    'shop.accent': '#b3261e',
+    'shop.logo': logo('black'),
+    'shop.logo_dark': logo('white'),
   });
   await opened(demo, demo.soon.slug); // or the list would change while it is looked at
 });

@@ -56,11 +56,11 @@ beforeAll(async () => {
   host = `127.0.0.1:${port}`;
   demo = await startDemo({
     SECKILL_LIMITS: 'off',
-    SECKILL_CAPTCHA_VERIFY_URL: `http://${host}/siteverify`,
-    SECKILL_CAPTCHA_SCRIPT_URL: `http://${host}/api.js`,
-    SECKILL_CAPTCHA_ORIGINS: `http://localhost:${port}`,
-    SECKILL_CAPTCHA_SITE_KEY: 'shop',
-    SECKILL_CAPTCHA_SECRET: SECRET,
+    'captcha.verify_url': `http://${host}/siteverify`,
+    'captcha.script_url': `http://${host}/api.js`,
+    'captcha.origins': `http://localhost:${port}`,
+    'captcha.site_key': 'shop',
+    'captcha.secret': SECRET,
   });
   const operator = await it.page();
   await signIn(operator, demo, 'operator', '/operate');

@@ -73,10 +73,14 @@ export class FakeStripe {
   /** The settings of a shop that takes cards here, on its own page with a publishable key. */
   settings(embedded: boolean): Record<string, string> {
     return {
-      SECKILL_STRIPE_KEY: 'sk_test_1',
-      SECKILL_STRIPE_WEBHOOK_SECRET: SECRET,
-      SECKILL_STRIPE_API_URL: this.host,
-      ...(embedded && { SECKILL_STRIPE_PUBLISHABLE_KEY: 'pk_test_1', SECKILL_STRIPE_SCRIPT_URL: `${this.host}/stripe.js`, SECKILL_STRIPE_ORIGINS: this.host }),
+      'payments.stripe.key': 'sk_test_1',
+      'payments.stripe.webhook_secret': SECRET,
+      'payments.stripe.api_url': this.host,
+      ...(embedded && {
+        'payments.stripe.publishable_key': 'pk_test_1',
+        'payments.stripe.script_url': `${this.host}/stripe.js`,
+        'payments.stripe.origins': this.host,
+      }),
     };
   }
 

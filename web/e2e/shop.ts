@@ -26,7 +26,7 @@ export interface Credentials {
   password: string;
 }
 
-/** Settings of a server, as its environment has them. */
+/** Settings of a server: variables of its environment, and of a demo also keys of tables, which become flags. */
 export type Settings = Record<string, string>;
 
 const demoPassword = 'flash-sale-demo';
@@ -52,8 +52,10 @@ export const demoCredentials = (who: string): Credentials => ({ account: `${who}
 
 /** Starts a demo on free ports and reads its address and sales from its output. */
 export async function startDemo(settings: Settings = {}): Promise<Demo> {
-  const args = ['demo', '--http-addr', '127.0.0.1:0', '--admin-addr', '127.0.0.1:0', '--log-level', 'warn'];
-  const env = { ...process.env, SECKILL_REQUEST_TIMEOUT: '1m', ...settings };
+  const isKey = ([name]: [string, string]): boolean => name.includes('.');
+  const flags = Object.entries(settings).filter(isKey).map(([key, value]) => `--${key.replaceAll('_', '-')}=${value}`);
+  const args = ['demo', '--http-addr', '127.0.0.1:0', '--admin-addr', '127.0.0.1:0', '--log-level', 'warn', ...flags];
+  const env = { ...process.env, SECKILL_REQUEST_TIMEOUT: '1m', ...Object.fromEntries(Object.entries(settings).filter((entry) => !isKey(entry))) };
   const child = spawn(process.env['SECKILL_BINARY']!, args, { env, stdio: ['ignore', 'pipe', 'inherit'] });
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   const sales: DemoSale[] = [];

@@ -4,7 +4,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { openSales } from './api';
 import { button, buy, clickAtBank, demoFixture, signIn, status } from './shop';
 
-const it = demoFixture({ SECKILL_LIMITS: 'off', SECKILL_SELLER_NAME: 'متجر النور (ش.م.)' });
+const it = demoFixture({ SECKILL_LIMITS: 'off', 'shop.seller_name': 'متجر النور (ش.م.)' });
 const PHONE = 'هاتف ذكي 5G (أسود)';
 const TITLE = `عرض اليوم: ${PHONE}`;
 let slug: string;

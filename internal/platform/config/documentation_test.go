@@ -47,7 +47,7 @@ func table(t *testing.T) string {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	b.WriteString("| variable | default | what it does |\n|---|---|---|\n")
+	b.WriteString("| variable, or key of a table | default | what it does |\n|---|---|---|\n")
 	for _, g := range Groups() {
 		fmt.Fprintf(&b, "| **%s** | | |\n", strings.TrimPrefix(g.Title, "Settings: "))
 		for _, s := range settings {
@@ -58,7 +58,7 @@ func table(t *testing.T) string {
 			if s.Default != "" {
 				value = "`" + s.Default + "`"
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", s.Env, value, strings.ReplaceAll(s.Help, "|", `\|`))
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", Name(s.Flag), value, strings.ReplaceAll(s.Help, "|", `\|`))
 		}
 	}
 	return b.String()
