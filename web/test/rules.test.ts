@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { account, address, addressRules, countryCode, displayName, hostName, keyRows, newAccount, password, postalCode, reason, type Bounds, type Rule } from '../src/forms/rules';
+import { account, address, addressRules, countryCode, displayName, extension, hostName, keyRows, newAccount, password, postalCode, reason, type Bounds, type Rule } from '../src/forms/rules';
 
 const root = join(import.meta.dirname, '../..');
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
@@ -25,6 +25,7 @@ test('the bounds and formats are those of the server', () => {
   expect(corrected).toEqual(address);
   expect(most).toBe(reason.most);
   inGo('internal/platform/typed/mailbox.go', hostName);
+  inGo('internal/platform/typed/phone.go', extension);
   for (const pattern of [postalCode, countryCode]) inGo('internal/identity/recipient/recipient.go', pattern);
   expect(read('internal/identity/account/common.go')).toContain(`{${keyRows.map((row) => `"${row}"`).join(', ')}}`);
 });
@@ -78,8 +79,8 @@ test('an address is checked without the spaces around it', () => {
   const right = { name: ' Lin Xiaoyu ', phone: ' \u202a+86 138 0000 1111\u202c', country: 'cn ', region: '', city: 'Hangzhou', street: '90 Wensan Road', postalCode: '' };
   for (const [name, value] of Object.entries(right)) expect(addressRules[name as keyof typeof right](value), name).toBeNull();
   for (const name of ['name', 'phone', 'country', 'city', 'street'] as const) expect(key(addressRules[name], '  '), name).toBe('form.required');
-  for (const phone of ['(206) 555-0123', '206.555.0123', '030/1234567', '１３８００００１１１１', '٠٥٠١٢٣٤٥٦٧']) expect(addressRules.phone(phone), phone).toBeNull();
-  for (const phone of ['one two', '206x5550123']) expect(key(addressRules.phone, phone), phone).toBe('form.phone');
+  for (const phone of ['(206) 555-0123', '206.555.0123', '030/1234567', '１３８００００１１１１', '٠٥٠١٢٣٤٥٦٧', '(206) 555-0123 x4', '+1 206 555 0123 ext. 15', '010-12345678转802', '030/1234567 分机 12']) expect(addressRules.phone(phone), phone).toBeNull();
+  for (const phone of ['one two', '206x5550123', '206 555 0123 x', 'call 206 555 0123']) expect(key(addressRules.phone, phone), phone).toBe('form.phone');
   expect(addressRules.phone('1234')).toEqual({ key: 'form.short', values: { n: 5 } });
   for (const country of ['C', 'CHN', 'C1', '中国']) expect(key(addressRules.country, country), country).toBe('form.country');
   expect(key(addressRules.postalCode, '31000_')).toBe('form.postalCode');

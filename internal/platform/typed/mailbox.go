@@ -38,7 +38,7 @@ func Mailbox(text string) (address string, ok bool) {
 	if International(domain) {
 		domain, err = idna.Lookup.ToASCII(domain)
 	}
-	if err != nil || !hostName.MatchString(domain) || len(local) > maxLocal || strings.ContainsFunc(local, notLocal) {
+	if strings.ContainsFunc(text[at+1:], notDomain) || err != nil || !hostName.MatchString(domain) || len(local) > maxLocal || strings.ContainsFunc(local, notLocal) {
 		return "", false
 	}
 	address = local + "@" + domain
@@ -53,6 +53,12 @@ func notLocal(r rune) bool {
 		return !unicode.In(r, unicode.L, unicode.M, unicode.N)
 	}
 	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune(".!#$%&'*+/=?^_{|}~`-", r)
+}
+
+// notDomain reports characters that a domain cannot have, in any language (RFC 5892). Package
+// idna takes pictures.
+func notDomain(r rune) bool {
+	return !unicode.In(r, unicode.L, unicode.M, unicode.N) && !strings.ContainsRune(".。-", r)
 }
 
 // International reports whether only servers with SMTPUTF8 take e-mail for an address.

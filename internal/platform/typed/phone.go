@@ -35,12 +35,21 @@ func Phone(text, country string) (number string, ok bool) {
 // dialled are the characters of a number as people write it.
 var dialled = regexp.MustCompile(`^\+?[0-9][0-9 ()./-]{3,}[0-9]$`)
 
+// extension is what follows a number within the building that it reaches.
+var extension = regexp.MustCompile(`(?i) ?(?:ext\.?|extension|x|转|分机) ?:?[0-9]{1,6}$`)
+
 // AnyPhone is like Phone for numbers that a person dials and no program does. A number
-// that is only known where it is used, such as one with an extension, stays as it is typed.
+// that is only known where it is used, or has an extension, stays as it is typed.
 func AnyPhone(text, country string) (number string, ok bool) {
 	if number, ok := Phone(text, country); ok {
 		return number, true
 	}
 	text = Plain(text)
+	if at := extension.FindStringIndex(text); at != nil {
+		if _, ok := Phone(text[:at[0]], country); ok {
+			return text, true
+		}
+		return text, dialled.MatchString(text[:at[0]])
+	}
 	return text, dialled.MatchString(text)
 }

@@ -81,9 +81,20 @@ func TestPhoneNumbersAreReadAsPeopleWriteThem(t *testing.T) {
 			t.Errorf("%q became %q", text, got)
 		}
 	}
-	for text, country := range map[string]string{"555-0123": "US", "010-12345678-80112": "CN"} {
+	for text, country := range map[string]string{
+		"555-0123": "US", "010-12345678-80112": "CN", "010-12345678转802": "CN", "(206) 555-0123 x4": "US", "+1 206 555 0123 ext. 15": "US", "030/1234567 分机 12": "DE",
+	} {
 		if got, ok := typed.AnyPhone(" "+text, country); !ok || got != text {
 			t.Errorf("%q: %q, %t", text, got, ok)
+		}
+	}
+}
+
+func TestAnExtensionIsPartOfANumberThatPeopleDial(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"x4", "206 x4", "206 555 0123 x", "206 555 0123 x1234567", "call 206 555 0123", "206 555 0123 x4 x5", "206 555 0123 y4"} {
+		if got, ok := typed.AnyPhone(text, "US"); ok {
+			t.Errorf("%q became %q", text, got)
 		}
 	}
 }
@@ -108,7 +119,7 @@ func TestAMailboxIsOneThatTheSenderCanAddress(t *testing.T) {
 	}
 	for _, text := range []string{
 		"a..b@example.com", ".a@example.com", "a.@example.com", "a@b..co", "a@-b.co", "a@b", "@b.co", "a b@c.de", `"a b"@c.de`, "<a@b.co>", "a@b@c.de",
-		"a@[127.0.0.1]", "a@127.0.0.1", "a@10.0.0.10", "a@example.123", "a@example.com.", `a".b@c.de`, "a@b.c\u200bo@d.ef", "a\u202e@example.com", "a👩@example.com", strings.Repeat("长", 22) + "@example.com", "a@" + strings.Repeat("b.", 200) + "co", "",
+		"a@[127.0.0.1]", "a@127.0.0.1", "a@10.0.0.10", "a@example.123", "a@example.com.", `a".b@c.de`, "a@b.c\u200bo@d.ef", "a\u202e@example.com", "a👩@example.com", "a@👩.example", strings.Repeat("长", 22) + "@example.com", "a@" + strings.Repeat("b.", 200) + "co", "",
 	} {
 		if got, ok := typed.Mailbox(text); ok {
 			t.Errorf("%q became %q", text, got)

@@ -95,6 +95,9 @@ const normaliseAccount = (text: string): string => identifier(text).replaceAll('
 /** Whether a text may be a phone number; only the server checks that the number is valid. */
 const maybePhone = (text: string): boolean => !/\p{L}/u.test(text) && (text.match(/\p{Nd}/gu)?.length ?? 0) >= (text.startsWith('+') ? 4 : 2);
 
+/** What follows a number within the building that it reaches. */
+export const extension = / ?(?:ext\.?|extension|x|转|分机) ?:?[0-9]{1,6}$/i;
+
 /**
  * The rule of an account: an e-mail address or a phone number, which needs its country code where `country` is null. Undefined while the
  * setting of the installation is not loaded.
@@ -168,7 +171,7 @@ const matching = (bounds: Bounds, fits: (form: string) => boolean, key: Key): Ru
 /** The rules of an address. */
 export const addressRules: Record<keyof typeof address, Rule> = {
   name: onLine(address.name),
-  phone: matching(address.phone, maybePhone, 'form.phone'),
+  phone: matching(address.phone, (text) => maybePhone(text.replace(extension, '')), 'form.phone'),
   country: (value) => (plain(value) && !countryCode.test(plain(value).toUpperCase()) ? { key: 'form.country' } : required(plain(value))),
   region: onLine(address.region),
   city: onLine(address.city),
