@@ -94,7 +94,7 @@ func run(ctx context.Context, args []string, env environment) int {
 	c := &call{ctx: ctx, cfg: &commands.Settings, settings: source.Settings(parsed), former: source.Former(parsed), env: env, kong: parsed}
 	if needsSettings(parsed.Command()) && parsed.Command() != "doctor" { // which has them in its findings
 		for _, line := range c.former {
-			c.logger().WarnContext(ctx, line)
+			c.logger().WarnContext(ctx, "setting of the previous release", slog.String("change", line))
 		}
 	}
 	return fail(env.stderr, parsed.Run(c))
