@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -63,26 +64,26 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	if err != nil {
 		return nil, err
 	}
-	noticed, err := newNotices(b, gates.clock, noticeParts{keys, mailing, listener})
+	noticed, err := newNotices(b, gates.clock, noticeParts{keys: keys, mailing: mailing, listener: listener})
 	if err != nil {
 		return nil, err
 	}
-	if mailing.sender, err = newSender(b, noticeParts{keys, mailing, listener}, noticed.Texts()); err != nil {
+	if mailing.sender, err = newSender(b, noticeParts{keys: keys, mailing: mailing, listener: listener}, noticed.Texts()); err != nil {
 		return nil, err
 	}
 	waiting := newWaitlist(b, gates, orders)
-	payments, err := newPayments(b, gates, messages, orders, paymentSetup{keys, listener, accounts.security, receipts(b, mailing, noticed)})
+	payments, err := newPayments(b, gates, messages, orders, paymentSetup{keys: keys, listener: listener, security: accounts.security, receipts: receipts(b, mailing, noticed)})
 	if err != nil {
 		return nil, err
 	}
-	scheduler := newScheduler(b, gates, stats, schedulerParts{messages, orders, payments, accounts.directory})
+	scheduler := newScheduler(b, gates, stats, schedulerParts{messages: messages, orders: orders, payments: payments, users: accounts.directory})
 	worker, err := newWorker(b, gates, messages, orders)
 	if err != nil {
 		return nil, err
 	}
-	shop := newShop(b, gates, messages, stats, shopParts{orders, admission, waiting, accounts.directory})
+	shop := newShop(b, gates, messages, stats, shopParts{orders: orders, admission: admission, waiting: waiting, directory: accounts.directory})
 	hooks := newWebhooks(b, gates.clock, messages, keys, accounts.security)
-	admin, err := newAdmin(b, gates, stats, adminParts{waiting, messages, orders, payments, scheduler, accounts})
+	admin, err := newAdmin(b, gates, stats, adminParts{waiting: waiting, messages: messages, orders: orders, payments: payments, scheduler: scheduler, accounts: accounts})
 	if err != nil {
 		return nil, err
 	}
@@ -94,15 +95,23 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	if err != nil {
 		return nil, err
 	}
-	waits := newInbox(b, gates, messages, inboxParts{admin, payments, hooks})
+	waits := newInbox(b, gates, messages, inboxParts{admin: admin, payments: payments, webhooks: hooks})
 	tabs := server.NewTabs(playgroundTabs("SALE_ID", "ITEM_ID"))
 	seeds := seeding{db: svc.db, clock: gates.clock, gates: scheduler.preloader, tokens: accounts.tokens, paths: admission.paths}
 	a := &App{
 		cfg: cfg, log: log, roles: roles, svc: svc, tabs: tabs, writer: orders.writer, operator: admin.operator, payments: payments.service,
 		seeding: seeds,
 	}
-	a.schedule(gates, messages, stats, runningParts{admission, accounts, waiting, payments, scheduler, worker, shop, admin, hooks, mailing, noticed, waits, measureStreams(b, messages)})
-	return a, a.listen(ctx, b, gates, serverParts{tabs, listener, stats, orders, admission, accounts, waiting, payments, shop, admin, hooks, noticed, waits, providers, receipts, demoDrill(b, seeds)})
+	a.schedule(gates, messages, stats, runningParts{
+		admission: admission, accounts: accounts, waiting: waiting, payments: payments, scheduler: scheduler, worker: worker,
+		shop: shop, admin: admin, webhooks: hooks, mailing: mailing, notices: noticed, inbox: waits,
+		measure: measureStreams(b, messages),
+	})
+	return a, a.listen(ctx, b, gates, serverParts{
+		tabs: tabs, listener: listener, stats: stats, orders: orders, admission: admission, accounts: accounts, waiting: waiting,
+		payments: payments, shop: shop, admin: admin, webhooks: hooks, notices: noticed, inbox: waits, providers: providers,
+		receipts: receipts, drill: demoDrill(b, seeds),
+	})
 }
 
 // listen opens the listeners. A process without roles has none.
@@ -112,7 +121,7 @@ func (a *App) listen(ctx context.Context, b base, g gates, in serverParts) error
 	}
 	s, trusted, err := newServer(ctx, b, g, in)
 	if trusted != nil {
-		a.accepting = append(a.accepting, part{trusted.Name, trusted.Run})
+		a.accepting = append(a.accepting, part{name: trusted.Name, run: trusted.Run})
 	}
 	a.server = s
 	return err
@@ -221,4 +230,20 @@ func listenPublic(ctx context.Context, b base) (net.Listener, error) {
 		return nil
 	})
 	return l, nil
+}
+
+// baseURL returns the URL under which browsers and payment providers reach this
+// installation, without a trailing slash.
+func baseURL(cfg *config.Config, l net.Listener) string {
+	if cfg.PublicURL != "" {
+		return strings.TrimSuffix(cfg.PublicURL, "/")
+	}
+	if l != nil {
+		return "http://" + browsable(l.Addr())
+	}
+	host, port, err := net.SplitHostPort(cfg.HTTPAddr)
+	if err != nil || host == "" {
+		host = "localhost"
+	}
+	return "http://" + net.JoinHostPort(host, port)
 }

@@ -26,8 +26,16 @@ import (
 	"seckill/internal/staff/inbox"
 )
 
-// ordersGroup is the consumer group of the order streams.
-const ordersGroup = "orders"
+const (
+	// ordersGroup is the consumer group of the order streams.
+	ordersGroup = "orders"
+	// trimEvery is how often acknowledged entries are removed from streams.
+	trimEvery = 2 * time.Second
+	// idleTrim is the longest pause while there is nothing to remove.
+	idleTrim = 16 * time.Second
+	// measureEvery is how often the depth of the streams is read.
+	measureEvery = 5 * time.Second
+)
 
 // gates holds the catalogue and the gates in Redis.
 type gates struct {

@@ -1,9 +1,7 @@
 package app
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -17,18 +15,10 @@ import (
 	"seckill/internal/buy/storefront"
 	"seckill/internal/buy/waitlist"
 	"seckill/internal/identity/account"
-	"seckill/internal/identity/oidc"
-	"seckill/internal/identity/oidc/issuer"
 	"seckill/internal/identity/recipient"
-	"seckill/internal/outbox/mail"
-	"seckill/internal/outbox/notice"
-	"seckill/internal/outbox/webhook"
-	"seckill/internal/pay/payment"
-	"seckill/internal/pay/receipt"
 	"seckill/internal/platform/accent"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/captcha"
-	"seckill/internal/platform/clock"
 	"seckill/internal/platform/config"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/ratelimit"
@@ -158,42 +148,6 @@ func (b base) rateLimits() map[string]ratelimit.Policy {
 	return limits
 }
 
-// newProviders returns the sign-in with other providers; nil without the setting.
-func newProviders(b base, in accounts, keys auth.Keys, l net.Listener) (*oidc.Service, error) {
-	if b.cfg.OIDC == "" || !b.roles.API {
-		return nil, nil //nolint:nilnil // no setting, no providers
-	}
-	providers, err := oidc.ReadProviders(b.cfg.OIDC, !b.cfg.Production())
-	if err != nil {
-		return nil, fmt.Errorf("SECKILL_OIDC: %w", err)
-	}
-	return oidc.New(oidc.Config{
-		Providers: providers, Address: baseURL(b.cfg, l), Keys: keys, Accounts: in.service,
-		Timeout: b.scaled(oidc.RequestTimeout), Clock: b.clock, Log: b.log,
-	}), nil
-}
-
-// newIssuers returns the verifier of access tokens of other systems; nil without the
-// setting.
-func newIssuers(b base, in accounts) (*issuer.Service, error) {
-	if b.cfg.TokenIssuers == "" || !b.roles.API {
-		return nil, nil //nolint:nilnil // no setting, no issuers
-	}
-	issuers, err := issuer.Read(b.cfg.TokenIssuers, !b.cfg.Production())
-	if err != nil {
-		return nil, fmt.Errorf("SECKILL_TOKEN_ISSUERS: %w", err)
-	}
-	s, err := issuer.New(issuer.Config{
-		Issuers: issuers, Accounts: in.service, Sessions: in.revocations, Roles: in.directory,
-		Cached: b.cfg.AccessTokenTTL, Timeout: b.scaled(issuer.RequestTimeout), Clock: b.clock, Log: b.log,
-	})
-	if err != nil {
-		return nil, err
-	}
-	b.svc.onClose(s.Close)
-	return s, nil
-}
-
 // waiting holds the waitlist and the forecast of units that may return to stock.
 type waiting struct {
 	service         *waitlist.Service
@@ -205,102 +159,10 @@ func newWaitlist(b base, g gates, o orders) waiting {
 		DB: b.svc.db, Gate: g.gate, Publish: o.status.WaitlistEntries, Notices: b.notices, Registerer: b.registry,
 		OfferFor: b.cfg.WaitlistOffer, Timeout: b.scaled(waitlist.DefaultTimeout), Clock: g.clock, Shared: g.clock, Log: b.log,
 	})
-	return waiting{service, waitlist.NewRestockOutlooks(service, waitlist.CatalogItems{Catalog: g.catalog, Stock: g.stock}, b.log)}
-}
-
-// mailing holds what writes and sends messages.
-type mailing struct {
-	outbox *mail.Outbox // of e-mails; nil without a mail server
-	texts  *mail.Outbox // of messages to phone numbers; nil without the operator's service
-	sender *mail.Sender // nil without both
-	purge  func(context.Context) (map[string]int, error)
-}
-
-// seller returns whom receipts name. The settings were checked at the start.
-func seller(cfg *config.Config) receipt.Seller {
-	s := receipt.Seller{Name: cfg.SellerName, Details: cfg.SellerLines()}
-	if tax, err := receipt.NewTax(cfg.SellerTaxName, cfg.SellerTaxRate); err == nil {
-		s.Tax = tax
+	return waiting{
+		service:         service,
+		restockOutlooks: waitlist.NewRestockOutlooks(service, waitlist.CatalogItems{Catalog: g.catalog, Stock: g.stock}, b.log),
 	}
-	return s
-}
-
-// receipts returns what writes receipts; nil without a channel to buyers.
-func receipts(b base, m mailing, choices *notice.Service) payment.Receipts {
-	if b.notices == nil {
-		return nil
-	}
-	return receipt.Mailer{Outbox: m.outbox, Notices: b.notices, Choices: choices, Seller: seller(b.cfg), Clock: b.clock}
-}
-
-func newMailing(b base, keys auth.Keys) mailing {
-	m := mailing{purge: func(ctx context.Context) (map[string]int, error) { return mail.Purge(ctx, b.svc.db, b.clock) }}
-	m.outbox, m.texts = outboxesOf(b.cfg, mail.NewOutbox(keys, b.clock))
-	return m
-}
-
-// newSender returns what sends the messages of a mailing; nil without a way to users.
-func newSender(b base, in noticeParts, texts mail.Texts) (*mail.Sender, error) {
-	if in.mailing.outbox == nil && in.mailing.texts == nil {
-		return nil, nil //nolint:nilnil // none is an answer
-	}
-	return mail.NewSender(mail.Config{
-		DB: b.svc.db, Keys: in.keys, Server: b.cfg.SMTP(), Shop: baseURL(b.cfg, in.listener), Texts: texts,
-		Subjects: notice.Subjects{DB: b.svc.db}, Clock: b.clock, Registerer: b.registry, Log: b.log,
-	})
-}
-
-// newNoticeOutbox returns what writes facts for notices; nil without a channel to buyers.
-func newNoticeOutbox(cfg *config.Config) *notice.Outbox {
-	rest := cfg.NoticeHookURL != "" || cfg.PushPrivateKey != ""
-	if cfg.SMTP() == nil && !rest {
-		return nil
-	}
-	return notice.NewOutbox(cfg.NoticeDeadline, rest)
-}
-
-// newAdmissions returns what keeps admissions for notices; nil where nothing is sent to
-// browsers.
-func newAdmissions(cfg *config.Config) *notice.Admissions {
-	if cfg.PushPrivateKey == "" {
-		return nil
-	}
-	return &notice.Admissions{}
-}
-
-// noticeParts are the stages that notices need.
-type noticeParts struct {
-	keys     auth.Keys
-	mailing  mailing
-	listener net.Listener // nil without the API role
-}
-
-func newNotices(b base, c clock.Clock, in noticeParts) (*notice.Service, error) {
-	cfg := notice.Config{
-		DB: b.svc.db, Keys: in.keys, Mail: in.mailing.outbox, Networks: b.cfg.WebhookNetworks, Opening: b.cfg.NoticeOpening,
-		Shop: baseURL(b.cfg, in.listener), Clock: c, Registerer: b.registry, Log: b.log, Admissions: b.admitted,
-	}
-	if b.cfg.NoticeHookURL != "" {
-		cfg.Hook = &notice.Target{URL: b.cfg.NoticeHookURL, Secret: b.cfg.NoticeHookSecret.Reveal()}
-	}
-	if private := b.cfg.PushPrivateKey; private != "" {
-		public, err := config.PushPublicKey(private)
-		if err != nil {
-			return nil, err
-		}
-		cfg.Web = &notice.Web{PrivateKey: private.Reveal(), PublicKey: public, Subject: b.cfg.PushSubject, Services: notice.PushServices()}
-		if b.cfg.PushServices != nil {
-			cfg.Web.Services = b.cfg.PushServices
-		}
-	}
-	return notice.New(cfg)
-}
-
-func newWebhooks(b base, c clock.Clock, m messages, keys auth.Keys, security *account.SecurityLog) *webhook.Service {
-	return webhook.New(webhook.Config{
-		DB: b.svc.db, Keys: keys, Networks: b.cfg.WebhookNetworks, Outbox: b.outbox, Clock: c, Inbox: m.inbox, Security: security,
-		Registerer: b.registry, Log: b.log,
-	})
 }
 
 // site and trialSite are packed once per binary, because tests build many processes.

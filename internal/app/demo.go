@@ -209,7 +209,7 @@ type seeding struct {
 // seeder returns a Seeder. Access tokens of load accounts live for tokenLife; their
 // sessions exist only in the tokens.
 func (s seeding) seeder(tokenLife time.Duration) *seed.Seeder {
-	return &seed.Seeder{DB: s.db, Clock: s.clock, NewID: id.New[uuid.UUID], Gates: s.gates, Users: seedUsers{s.tokens, s.paths, tokenLife}}
+	return &seed.Seeder{DB: s.db, Clock: s.clock, NewID: id.New[uuid.UUID], Gates: s.gates, Users: seedUsers{tokens: s.tokens, paths: s.paths, life: tokenLife}}
 }
 
 // seedUsers implements seed.Users.

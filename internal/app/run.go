@@ -166,8 +166,12 @@ type runningParts struct {
 
 // schedule lists the parts that the roles of this process run.
 func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
-	accept := func(name string, run func(context.Context) error) { a.accepting = append(a.accepting, part{name, run}) }
-	store := func(name string, run func(context.Context) error) { a.storing = append(a.storing, part{name, run}) }
+	accept := func(name string, run func(context.Context) error) {
+		a.accepting = append(a.accepting, part{name: name, run: run})
+	}
+	store := func(name string, run func(context.Context) error) {
+		a.storing = append(a.storing, part{name: name, run: run})
+	}
 	loop := func(name string, every time.Duration, step periodic.Step) periodic.Loop {
 		return periodic.Loop{Name: name, Every: every, Step: step, Log: a.log}
 	}
