@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 
@@ -23,6 +24,7 @@ import (
 // scheduler holds the loops that preload sales and repair drift.
 type scheduler struct {
 	preloader *preload.Preloader
+	preloads  periodic.Loop // of preloader
 	reconcile periodic.Loop
 	lostTasks periodic.Loop
 	seals     periodic.Loop
@@ -59,7 +61,15 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 		Streams: stream.Appender{Client: b.svc.redis.Script}, Gate: g.gate, Gates: preloader, Sales: g.sales, Versions: g.versions, Catalog: g.catalog,
 		Users: in.users, Clock: g.clock, Registerer: b.registry, Log: b.log,
 	})
-	return scheduler{preloader: preloader, reconcile: reconciler.Loop(), lostTasks: lost.Loop(), seals: sealer.Loop(), record: record.Loop()}
+	every := cmp.Or(b.cfg.PreloadEvery, preload.Every)
+	return scheduler{
+		preloader: preloader,
+		preloads: periodic.Loop{
+			Name: "preload", Every: every, Timeout: preload.StepTimeout, Retry: min(preload.RetryEvery, every),
+			Step: preloader.Step, Due: preloader.Due, Log: b.log,
+		},
+		reconcile: reconciler.Loop(), lostTasks: lost.Loop(), seals: sealer.Loop(), record: record.Loop(),
+	}
 }
 
 // admin holds the use cases of operators.

@@ -5,7 +5,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +20,6 @@ import (
 
 	"seckill/internal/app/server"
 	"seckill/internal/buy/order"
-	"seckill/internal/gate/preload"
 	"seckill/internal/outbox/notice"
 	"seckill/internal/outbox/webhook"
 	"seckill/internal/pay/payment"
@@ -202,11 +200,7 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 		store(in.measure.Name, in.measure.Run)
 	}
 	if a.roles.Scheduler {
-		every := cmp.Or(a.cfg.PreloadEvery, preload.Every)
-		gates := loop("preload", every, in.scheduler.preloader.Step)
-		gates.Timeout, gates.Retry = preload.StepTimeout, min(preload.RetryEvery, every)
-		gates.Due = in.scheduler.preloader.Due
-		store(gates.Name, gates.Run)
+		store("preload", in.scheduler.preloads.Run)
 		if !a.svc.embedded { // a database inside the process cannot go back
 			store(in.scheduler.record.Name, in.scheduler.record.Run)
 		}

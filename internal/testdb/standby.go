@@ -154,7 +154,7 @@ func newServer(t testing.TB) *server {
 	if err := os.Chown(dir, s.uid, s.gid); err != nil {
 		t.Fatal(err)
 	}
-	s.as = &syscall.Credential{Uid: uint32(s.uid), Gid: uint32(s.gid)} //nolint:gosec // ids are not negative
+	s.as = &syscall.Credential{Uid: uint32(s.uid), Gid: uint32(s.gid)}
 	return s
 }
 

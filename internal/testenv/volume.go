@@ -32,7 +32,7 @@ func asRoot(t testing.TB, command ...string) {
 	if os.Getuid() != 0 {
 		command = append([]string{"sudo", "--non-interactive"}, command...)
 	}
-	text, err := exec.Command(command[0], command[1:]...).CombinedOutput() //nolint:gosec // of this file
+	text, err := exec.Command(command[0], command[1:]...).CombinedOutput()
 	if err != nil {
 		t.Errorf("%s: %v %s", strings.Join(command, " "), err, text)
 		t.Fatal("a full disk needs a file system of its own: run the test as root on Linux, or as a user with sudo, in a container with CAP_SYS_ADMIN")

@@ -1,1 +1,1 @@
-export{d as OrderMoneyPage}from"./admin.js?v=f0784892470a";
+export{d as OrderMoneyPage}from"./admin.js?v=88d077ef95cf";

@@ -1,1 +1,1 @@
-export{i as Refunds}from"./admin.js?v=f0784892470a";
+export{i as Refunds}from"./admin.js?v=88d077ef95cf";

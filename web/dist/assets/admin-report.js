@@ -1,1 +1,1 @@
-export{n as ReportPage}from"./admin.js?v=f0784892470a";
+export{n as ReportPage}from"./admin.js?v=88d077ef95cf";

@@ -1,1 +1,1 @@
-export{P as ot,F as textsOf}from"./admin.js?v=f0784892470a";
+export{P as ot,F as textsOf}from"./admin.js?v=88d077ef95cf";

@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=f0784892470a";
+export{r as resumeWaitingRooms}from"./attempt.js?v=88d077ef95cf";

@@ -146,7 +146,7 @@ func read(path string, generated bool) (*source, names, error) {
 	}
 	dir := filepath.Base(filepath.Dir(path))
 	aliases := map[string]string{} // name of an imported package → its directory in ent, or foreign
-	has := false // a package of ent
+	has := false                   // a package of ent
 	for _, spec := range f.Imports {
 		imported := strings.Trim(spec.Path.Value, `"`)
 		base := filepath.Base(imported)
