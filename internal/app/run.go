@@ -212,8 +212,7 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 			store(name, loop(name, purgeEvery, purge).Run)
 		}
 		rooms := loop("waiting rooms", admitEvery, in.admission.queue.Step)
-		rooms.Idle, rooms.Busy = idleAdmit, in.admission.queue.Busy
-		rooms.Timeout = admitTimeout
+		rooms.Idle, rooms.Busy, rooms.Timeout = idleAdmit, in.admission.queue.Busy, admitTimeout
 		accept(rooms.Name, rooms.Run)
 		if a.cfg.PushPrivateKey != "" {
 			store("notices of admissions", in.notices.RunAdmissions)
