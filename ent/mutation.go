@@ -55,7 +55,6 @@ import (
 	"time"
 
 	"entgo.io/ent"
-	"entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
 )
 
@@ -498,16 +497,6 @@ func (m *AccountLinkMutation) ResetUsedAt() {
 // Where appends a list predicates to the AccountLinkMutation builder.
 func (m *AccountLinkMutation) Where(ps ...predicate.AccountLink) {
 	m.predicates = append(m.predicates, ps...)
-}
-
-// WhereP appends storage-level predicates to the AccountLinkMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *AccountLinkMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.AccountLink, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
 }
 
 // Op returns the operation name.
@@ -1319,16 +1308,6 @@ func (m *AddressMutation) ResetPostalCode() {
 // Where appends a list predicates to the AddressMutation builder.
 func (m *AddressMutation) Where(ps ...predicate.Address) {
 	m.predicates = append(m.predicates, ps...)
-}
-
-// WhereP appends storage-level predicates to the AddressMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *AddressMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.Address, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
 }
 
 // Op returns the operation name.
@@ -2244,16 +2223,6 @@ func (m *DeadLetterMutation) Where(ps ...predicate.DeadLetter) {
 	m.predicates = append(m.predicates, ps...)
 }
 
-// WhereP appends storage-level predicates to the DeadLetterMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *DeadLetterMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.DeadLetter, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
-}
-
 // Op returns the operation name.
 func (m *DeadLetterMutation) Op() Op {
 	return m.op
@@ -2872,16 +2841,6 @@ func (m *FulfilmentMutation) ResetUpdatedAt() {
 // Where appends a list predicates to the FulfilmentMutation builder.
 func (m *FulfilmentMutation) Where(ps ...predicate.Fulfilment) {
 	m.predicates = append(m.predicates, ps...)
-}
-
-// WhereP appends storage-level predicates to the FulfilmentMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *FulfilmentMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.Fulfilment, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
 }
 
 // Op returns the operation name.
@@ -3715,16 +3674,6 @@ func (m *GoodsMutation) Where(ps ...predicate.Goods) {
 	m.predicates = append(m.predicates, ps...)
 }
 
-// WhereP appends storage-level predicates to the GoodsMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *GoodsMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.Goods, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
-}
-
 // Op returns the operation name.
 func (m *GoodsMutation) Op() Op {
 	return m.op
@@ -4499,16 +4448,6 @@ func (m *GoodsLogMutation) ResetCreatedAt() {
 // Where appends a list predicates to the GoodsLogMutation builder.
 func (m *GoodsLogMutation) Where(ps ...predicate.GoodsLog) {
 	m.predicates = append(m.predicates, ps...)
-}
-
-// WhereP appends storage-level predicates to the GoodsLogMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *GoodsLogMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.GoodsLog, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
 }
 
 // Op returns the operation name.
@@ -5543,16 +5482,6 @@ func (m *InterventionMutation) Where(ps ...predicate.Intervention) {
 	m.predicates = append(m.predicates, ps...)
 }
 
-// WhereP appends storage-level predicates to the InterventionMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *InterventionMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.Intervention, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
-}
-
 // Op returns the operation name.
 func (m *InterventionMutation) Op() Op {
 	return m.op
@@ -6420,16 +6349,6 @@ func (m *LetterActMutation) Where(ps ...predicate.LetterAct) {
 	m.predicates = append(m.predicates, ps...)
 }
 
-// WhereP appends storage-level predicates to the LetterActMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *LetterActMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.LetterAct, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
-}
-
 // Op returns the operation name.
 func (m *LetterActMutation) Op() Op {
 	return m.op
@@ -6917,16 +6836,6 @@ func (m *LogPositionMutation) ResetPosition() {
 // Where appends a list predicates to the LogPositionMutation builder.
 func (m *LogPositionMutation) Where(ps ...predicate.LogPosition) {
 	m.predicates = append(m.predicates, ps...)
-}
-
-// WhereP appends storage-level predicates to the LogPositionMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *LogPositionMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.LogPosition, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
 }
 
 // Op returns the operation name.
@@ -7731,16 +7640,6 @@ func (m *MailMutation) Where(ps ...predicate.Mail) {
 	m.predicates = append(m.predicates, ps...)
 }
 
-// WhereP appends storage-level predicates to the MailMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *MailMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.Mail, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
-}
-
 // Op returns the operation name.
 func (m *MailMutation) Op() Op {
 	return m.op
@@ -8450,16 +8349,6 @@ func (m *NoticeChoiceMutation) ResetUpdatedAt() {
 // Where appends a list predicates to the NoticeChoiceMutation builder.
 func (m *NoticeChoiceMutation) Where(ps ...predicate.NoticeChoice) {
 	m.predicates = append(m.predicates, ps...)
-}
-
-// WhereP appends storage-level predicates to the NoticeChoiceMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *NoticeChoiceMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.NoticeChoice, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
 }
 
 // Op returns the operation name.
@@ -9317,16 +9206,6 @@ func (m *NoticeDeliveryMutation) Where(ps ...predicate.NoticeDelivery) {
 	m.predicates = append(m.predicates, ps...)
 }
 
-// WhereP appends storage-level predicates to the NoticeDeliveryMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *NoticeDeliveryMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.NoticeDelivery, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
-}
-
 // Op returns the operation name.
 func (m *NoticeDeliveryMutation) Op() Op {
 	return m.op
@@ -9999,16 +9878,6 @@ func (m *NoticeFactMutation) ResetCreatedAt() {
 // Where appends a list predicates to the NoticeFactMutation builder.
 func (m *NoticeFactMutation) Where(ps ...predicate.NoticeFact) {
 	m.predicates = append(m.predicates, ps...)
-}
-
-// WhereP appends storage-level predicates to the NoticeFactMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *NoticeFactMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.NoticeFact, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
 }
 
 // Op returns the operation name.
@@ -11242,16 +11111,6 @@ func (m *OrderMutation) Where(ps ...predicate.Order) {
 	m.predicates = append(m.predicates, ps...)
 }
 
-// WhereP appends storage-level predicates to the OrderMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *OrderMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.Order, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
-}
-
 // Op returns the operation name.
 func (m *OrderMutation) Op() Op {
 	return m.op
@@ -12319,16 +12178,6 @@ func (m *OrderEventMutation) Where(ps ...predicate.OrderEvent) {
 	m.predicates = append(m.predicates, ps...)
 }
 
-// WhereP appends storage-level predicates to the OrderEventMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *OrderEventMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.OrderEvent, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
-}
-
 // Op returns the operation name.
 func (m *OrderEventMutation) Op() Op {
 	return m.op
@@ -13121,16 +12970,6 @@ func (m *OrderFailureMutation) Where(ps ...predicate.OrderFailure) {
 	m.predicates = append(m.predicates, ps...)
 }
 
-// WhereP appends storage-level predicates to the OrderFailureMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *OrderFailureMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.OrderFailure, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
-}
-
 // Op returns the operation name.
 func (m *OrderFailureMutation) Op() Op {
 	return m.op
@@ -13678,16 +13517,6 @@ func (m *OrderMetadataMutation) ResetUpdatedAt() {
 // Where appends a list predicates to the OrderMetadataMutation builder.
 func (m *OrderMetadataMutation) Where(ps ...predicate.OrderMetadata) {
 	m.predicates = append(m.predicates, ps...)
-}
-
-// WhereP appends storage-level predicates to the OrderMetadataMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *OrderMetadataMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.OrderMetadata, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
 }
 
 // Op returns the operation name.
@@ -14299,16 +14128,6 @@ func (m *OrderRecipientMutation) ResetPostalCode() {
 // Where appends a list predicates to the OrderRecipientMutation builder.
 func (m *OrderRecipientMutation) Where(ps ...predicate.OrderRecipient) {
 	m.predicates = append(m.predicates, ps...)
-}
-
-// WhereP appends storage-level predicates to the OrderRecipientMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *OrderRecipientMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.OrderRecipient, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
 }
 
 // Op returns the operation name.
@@ -15693,16 +15512,6 @@ func (m *PaymentMutation) ResetPaidAt() {
 // Where appends a list predicates to the PaymentMutation builder.
 func (m *PaymentMutation) Where(ps ...predicate.Payment) {
 	m.predicates = append(m.predicates, ps...)
-}
-
-// WhereP appends storage-level predicates to the PaymentMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *PaymentMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.Payment, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
 }
 
 // Op returns the operation name.
@@ -17125,16 +16934,6 @@ func (m *PaymentEventMutation) Where(ps ...predicate.PaymentEvent) {
 	m.predicates = append(m.predicates, ps...)
 }
 
-// WhereP appends storage-level predicates to the PaymentEventMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *PaymentEventMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.PaymentEvent, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
-}
-
 // Op returns the operation name.
 func (m *PaymentEventMutation) Op() Op {
 	return m.op
@@ -18061,16 +17860,6 @@ func (m *PushSubscriptionMutation) Where(ps ...predicate.PushSubscription) {
 	m.predicates = append(m.predicates, ps...)
 }
 
-// WhereP appends storage-level predicates to the PushSubscriptionMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *PushSubscriptionMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.PushSubscription, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
-}
-
 // Op returns the operation name.
 func (m *PushSubscriptionMutation) Op() Op {
 	return m.op
@@ -18915,16 +18704,6 @@ func (m *RecordMarkMutation) ResetLostAt() {
 // Where appends a list predicates to the RecordMarkMutation builder.
 func (m *RecordMarkMutation) Where(ps ...predicate.RecordMark) {
 	m.predicates = append(m.predicates, ps...)
-}
-
-// WhereP appends storage-level predicates to the RecordMarkMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *RecordMarkMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.RecordMark, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
 }
 
 // Op returns the operation name.
@@ -20341,16 +20120,6 @@ func (m *RefundMutation) Where(ps ...predicate.Refund) {
 	m.predicates = append(m.predicates, ps...)
 }
 
-// WhereP appends storage-level predicates to the RefundMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *RefundMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.Refund, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
-}
-
 // Op returns the operation name.
 func (m *RefundMutation) Op() Op {
 	return m.op
@@ -21511,16 +21280,6 @@ func (m *RefusedAttemptMutation) ResetAhead() {
 // Where appends a list predicates to the RefusedAttemptMutation builder.
 func (m *RefusedAttemptMutation) Where(ps ...predicate.RefusedAttempt) {
 	m.predicates = append(m.predicates, ps...)
-}
-
-// WhereP appends storage-level predicates to the RefusedAttemptMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *RefusedAttemptMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.RefusedAttempt, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
 }
 
 // Op returns the operation name.
@@ -23390,16 +23149,6 @@ func (m *SaleMutation) Where(ps ...predicate.Sale) {
 	m.predicates = append(m.predicates, ps...)
 }
 
-// WhereP appends storage-level predicates to the SaleMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *SaleMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.Sale, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
-}
-
 // Op returns the operation name.
 func (m *SaleMutation) Op() Op {
 	return m.op
@@ -24393,16 +24142,6 @@ func (m *SaleFiguresMutation) ResetUpdatedAt() {
 // Where appends a list predicates to the SaleFiguresMutation builder.
 func (m *SaleFiguresMutation) Where(ps ...predicate.SaleFigures) {
 	m.predicates = append(m.predicates, ps...)
-}
-
-// WhereP appends storage-level predicates to the SaleFiguresMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *SaleFiguresMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.SaleFigures, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
 }
 
 // Op returns the operation name.
@@ -25493,16 +25232,6 @@ func (m *SaleItemMutation) Where(ps ...predicate.SaleItem) {
 	m.predicates = append(m.predicates, ps...)
 }
 
-// WhereP appends storage-level predicates to the SaleItemMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *SaleItemMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.SaleItem, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
-}
-
 // Op returns the operation name.
 func (m *SaleItemMutation) Op() Op {
 	return m.op
@@ -26518,16 +26247,6 @@ func (m *SaleLogMutation) Where(ps ...predicate.SaleLog) {
 	m.predicates = append(m.predicates, ps...)
 }
 
-// WhereP appends storage-level predicates to the SaleLogMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *SaleLogMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.SaleLog, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
-}
-
 // Op returns the operation name.
 func (m *SaleLogMutation) Op() Op {
 	return m.op
@@ -27115,16 +26834,6 @@ func (m *SaleReminderMutation) Where(ps ...predicate.SaleReminder) {
 	m.predicates = append(m.predicates, ps...)
 }
 
-// WhereP appends storage-level predicates to the SaleReminderMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *SaleReminderMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.SaleReminder, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
-}
-
 // Op returns the operation name.
 func (m *SaleReminderMutation) Op() Op {
 	return m.op
@@ -27597,16 +27306,6 @@ func (m *SaleTemplateMutation) ResetSavedAt() {
 // Where appends a list predicates to the SaleTemplateMutation builder.
 func (m *SaleTemplateMutation) Where(ps ...predicate.SaleTemplate) {
 	m.predicates = append(m.predicates, ps...)
-}
-
-// WhereP appends storage-level predicates to the SaleTemplateMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *SaleTemplateMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.SaleTemplate, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
 }
 
 // Op returns the operation name.
@@ -28225,16 +27924,6 @@ func (m *SandboxCallMutation) ResetDone() {
 // Where appends a list predicates to the SandboxCallMutation builder.
 func (m *SandboxCallMutation) Where(ps ...predicate.SandboxCall) {
 	m.predicates = append(m.predicates, ps...)
-}
-
-// WhereP appends storage-level predicates to the SandboxCallMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *SandboxCallMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.SandboxCall, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
 }
 
 // Op returns the operation name.
@@ -29202,16 +28891,6 @@ func (m *SandboxChargeMutation) Where(ps ...predicate.SandboxCharge) {
 	m.predicates = append(m.predicates, ps...)
 }
 
-// WhereP appends storage-level predicates to the SandboxChargeMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *SandboxChargeMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.SandboxCharge, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
-}
-
 // Op returns the operation name.
 func (m *SandboxChargeMutation) Op() Op {
 	return m.op
@@ -29905,16 +29584,6 @@ func (m *SandboxRefundMutation) Where(ps ...predicate.SandboxRefund) {
 	m.predicates = append(m.predicates, ps...)
 }
 
-// WhereP appends storage-level predicates to the SandboxRefundMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *SandboxRefundMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.SandboxRefund, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
-}
-
 // Op returns the operation name.
 func (m *SandboxRefundMutation) Op() Op {
 	return m.op
@@ -30493,16 +30162,6 @@ func (m *SecurityEventMutation) ResetCreatedAt() {
 // Where appends a list predicates to the SecurityEventMutation builder.
 func (m *SecurityEventMutation) Where(ps ...predicate.SecurityEvent) {
 	m.predicates = append(m.predicates, ps...)
-}
-
-// WhereP appends storage-level predicates to the SecurityEventMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *SecurityEventMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.SecurityEvent, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
 }
 
 // Op returns the operation name.
@@ -31204,16 +30863,6 @@ func (m *ServiceTokenMutation) ResetRevokedAt() {
 // Where appends a list predicates to the ServiceTokenMutation builder.
 func (m *ServiceTokenMutation) Where(ps ...predicate.ServiceToken) {
 	m.predicates = append(m.predicates, ps...)
-}
-
-// WhereP appends storage-level predicates to the ServiceTokenMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *ServiceTokenMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.ServiceToken, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
 }
 
 // Op returns the operation name.
@@ -32052,16 +31701,6 @@ func (m *SessionMutation) Where(ps ...predicate.Session) {
 	m.predicates = append(m.predicates, ps...)
 }
 
-// WhereP appends storage-level predicates to the SessionMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *SessionMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.Session, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
-}
-
 // Op returns the operation name.
 func (m *SessionMutation) Op() Op {
 	return m.op
@@ -32721,16 +32360,6 @@ func (m *StockMovementMutation) ResetCreatedAt() {
 // Where appends a list predicates to the StockMovementMutation builder.
 func (m *StockMovementMutation) Where(ps ...predicate.StockMovement) {
 	m.predicates = append(m.predicates, ps...)
-}
-
-// WhereP appends storage-level predicates to the StockMovementMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *StockMovementMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.StockMovement, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
 }
 
 // Op returns the operation name.
@@ -33744,16 +33373,6 @@ func (m *UserMutation) Where(ps ...predicate.User) {
 	m.predicates = append(m.predicates, ps...)
 }
 
-// WhereP appends storage-level predicates to the UserMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *UserMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.User, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
-}
-
 // Op returns the operation name.
 func (m *UserMutation) Op() Op {
 	return m.op
@@ -34464,16 +34083,6 @@ func (m *UserIdentityMutation) ResetCreatedAt() {
 // Where appends a list predicates to the UserIdentityMutation builder.
 func (m *UserIdentityMutation) Where(ps ...predicate.UserIdentity) {
 	m.predicates = append(m.predicates, ps...)
-}
-
-// WhereP appends storage-level predicates to the UserIdentityMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *UserIdentityMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.UserIdentity, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
 }
 
 // Op returns the operation name.
@@ -35266,16 +34875,6 @@ func (m *WaitlistEntryMutation) ResetUpdatedAt() {
 // Where appends a list predicates to the WaitlistEntryMutation builder.
 func (m *WaitlistEntryMutation) Where(ps ...predicate.WaitlistEntry) {
 	m.predicates = append(m.predicates, ps...)
-}
-
-// WhereP appends storage-level predicates to the WaitlistEntryMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *WaitlistEntryMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.WaitlistEntry, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
 }
 
 // Op returns the operation name.
@@ -36297,16 +35896,6 @@ func (m *WebhookDeliveryMutation) Where(ps ...predicate.WebhookDelivery) {
 	m.predicates = append(m.predicates, ps...)
 }
 
-// WhereP appends storage-level predicates to the WebhookDeliveryMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *WebhookDeliveryMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.WebhookDelivery, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
-}
-
 // Op returns the operation name.
 func (m *WebhookDeliveryMutation) Op() Op {
 	return m.op
@@ -37266,16 +36855,6 @@ func (m *WebhookEndpointMutation) Where(ps ...predicate.WebhookEndpoint) {
 	m.predicates = append(m.predicates, ps...)
 }
 
-// WhereP appends storage-level predicates to the WebhookEndpointMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *WebhookEndpointMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.WebhookEndpoint, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
-}
-
 // Op returns the operation name.
 func (m *WebhookEndpointMutation) Op() Op {
 	return m.op
@@ -37974,16 +37553,6 @@ func (m *WebhookEventMutation) ResetCreatedAt() {
 // Where appends a list predicates to the WebhookEventMutation builder.
 func (m *WebhookEventMutation) Where(ps ...predicate.WebhookEvent) {
 	m.predicates = append(m.predicates, ps...)
-}
-
-// WhereP appends storage-level predicates to the WebhookEventMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *WebhookEventMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.WebhookEvent, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
 }
 
 // Op returns the operation name.

@@ -25,8 +25,7 @@ import (
 var contracts = []string{
 	"Op", "SetOp", "Type", "Fields", "Field", "SetField", "OldField", "AddedFields", "AddedField", "AddField", "ClearedFields", "FieldCleared",
 	"ClearField", "ResetField", "AddedEdges", "RemovedEdges", "ClearedEdges", "EdgeCleared", "ClearEdge", "ResetEdge", "AddedIDs", "RemovedIDs",
-	"Where", "WhereP", "Filter", "Mutate", "Query", "Error", "Unwrap", "Is", "String", "Scan", "Value", "ScanValues", "Values", "Dialect", "Close", "Tx",
-	"ExecContext", "QueryContext", "Commit", "Rollback", "Exec", "Save", "init", "Hooks", "Interceptors",
+	"Mutate", "Error", "Unwrap", "Is", "String", "Scan", "Value", "Dialect", "Close", "Tx", "ExecContext", "QueryContext", "Commit", "Rollback", "Query", "Exec",
 }
 
 // mutation ends the names of the types that hold a change until it is saved. Only builders call
@@ -129,7 +128,7 @@ func (d *declared) wanted(used names) bool {
 	if d.receiver != "" {
 		return used["ent."+d.receiver] && (used[d.name] || used[d.receiver+"."+d.name])
 	}
-	return used[d.dir+"."+d.name]
+	return used[d.dir+"."+d.name] || d.name == "init"
 }
 
 // read returns the declarations of a generated file, and the names that a file uses
