@@ -155,7 +155,7 @@ func (l listing[T]) page(ctx context.Context) (p storefront.Page[T], total *int,
 // totalOf returns the total of a connection; nil when the query does not select it.
 func totalOf(ctx context.Context, count func(context.Context) (int, error)) (*int, error) {
 	if !asked(ctx, "totalCount") {
-		return nil, nil //nolint:nilnil // not selected
+		return nil, nil // not selected
 	}
 	total, err := count(ctx)
 	return &total, err

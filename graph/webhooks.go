@@ -83,7 +83,7 @@ func deliveryPage(endpoint string, first int, after *string, state *webhook.Deli
 	in := webhook.DeliveriesInput{Limit: first, State: state}
 	var err error
 	if in.Endpoint, err = id.ParseEndpoint(endpoint); err != nil {
-		return in, false, nil //nolint:nilerr // no endpoint has such an id
+		return in, false, nil // no endpoint has such an id
 	}
 	in.After, err = cursor.Parse(after, id.ParseDelivery)
 	return in, true, err

@@ -34,7 +34,7 @@ func (e edited) ReadFile(name string) ([]byte, error) {
 	}
 	body, err := fs.ReadFile(e.FS, name)
 	if err != nil || name != "index.html" {
-		return body, err //nolint:wrapcheck // of the embedded files
+		return body, err // of the embedded files
 	}
 	text := string(body)
 	for _, each := range e.edits {

@@ -57,7 +57,7 @@ type cli struct {
 
 // call holds the inputs of a command.
 type call struct {
-	ctx      context.Context //nolint:containedctx // lives as long as the command
+	ctx      context.Context // lives as long as the command
 	cfg      *config.Config
 	settings []config.Setting
 	former   []string // see config.Source.Former

@@ -56,7 +56,7 @@ func TestADrillBesideTheDemoHoldsEveryInvariant(t *testing.T) {
 		}
 	}
 	sales := d.ask(`{ sales(first: 1, filter: { search: "Morning" }) { edges { node { id } } } }`)
-	id := sales["sales"].(map[string]any)["edges"].([]any)[0].(map[string]any)["node"].(map[string]any)["id"].(string) //nolint:forcetypeassert // as asked
+	id := sales["sales"].(map[string]any)["edges"].([]any)[0].(map[string]any)["node"].(map[string]any)["id"].(string) // as asked
 	got = command(t, nil, "drill", "--url", d.url, "--admin", admin[1], "--sale", id, "--buyers", "3")
 	got.wants(t, exitOK)
 	if !strings.Contains(got.stdout, " units: 3 accepted, 3 orders") || !strings.Contains(got.stdout, "every invariant holds") {

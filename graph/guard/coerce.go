@@ -42,7 +42,7 @@ func newInputs(schema *ast.Schema, own map[string]func(text string) bool) inputs
 			fits, ok := builtIn[name]
 			if !ok {
 				good := own[name]
-				fits = func(v any) bool { return isString(v) && (good == nil || good(v.(string))) } //nolint:forcetypeassert // isString has looked
+				fits = func(v any) bool { return isString(v) && (good == nil || good(v.(string))) } // isString has looked
 			}
 			all[name] = &input{fits: fits}
 		case ast.Enum:

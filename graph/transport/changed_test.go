@@ -47,7 +47,7 @@ func TestACallerWhoIsNoLongerWhoTheyWereLosesSocketsAndStreams(t *testing.T) {
 	other.expect(`{"type":"pong"}`)
 }
 
-func TestACallerOfWhomNothingCanBeLearnedKeepsWhatIsOpen(t *testing.T) {
+func TestStreamsStayOpenWhileTheirCallerCannotBeChecked(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{}, 100)
 	f := setup(t, setupOptions{

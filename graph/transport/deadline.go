@@ -62,11 +62,11 @@ func (d *deadline) Err() error {
 	d.mu.Unlock()
 	switch {
 	case armed != nil:
-		return armed.Err() //nolint:wrapcheck // a context's own error
+		return armed.Err() // a context's own error
 	case over:
 		return context.Canceled
 	case d.Context.Err() != nil:
-		return d.Context.Err() //nolint:wrapcheck // as above
+		return d.Context.Err() // as above
 	case !time.Now().Before(d.at):
 		return context.DeadlineExceeded
 	}

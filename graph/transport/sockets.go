@@ -208,7 +208,7 @@ func (r *Sockets) closeOldestAnonymous() {
 	if oldest == nil {
 		return
 	}
-	m := oldest.Value.(member) //nolint:forcetypeassert // enter puts members in, nothing else
+	m := oldest.Value.(member) // enter puts members in, nothing else
 	r.remove(m)
 	go m.shut(websocket.StatusTryAgainLater, reasonTooManySockets)
 }

@@ -218,7 +218,7 @@ func newFigures(b base, inspector stream.Inspector) *salestats.Reader {
 // before the payments stage, which needs the listener's address.
 func listenPublic(ctx context.Context, b base) (net.Listener, error) {
 	if !b.roles.API {
-		return nil, nil //nolint:nilnil // no role, no listener
+		return nil, nil // no role, no listener
 	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", b.cfg.HTTPAddr)

@@ -88,7 +88,7 @@ func newAccounts(b base, adm admission, m mailing, keys auth.Keys) (accounts, er
 // newProviders returns the sign-in with other providers; nil without the setting.
 func newProviders(b base, in accounts, keys auth.Keys, l net.Listener) (*oidc.Service, error) {
 	if b.cfg.OIDC == "" || !b.roles.API {
-		return nil, nil //nolint:nilnil // no setting, no providers
+		return nil, nil // no setting, no providers
 	}
 	providers, err := oidc.ReadProviders(b.cfg.OIDC, !b.cfg.Production())
 	if err != nil {
@@ -104,7 +104,7 @@ func newProviders(b base, in accounts, keys auth.Keys, l net.Listener) (*oidc.Se
 // setting.
 func newIssuers(b base, in accounts) (*issuer.Service, error) {
 	if b.cfg.TokenIssuers == "" || !b.roles.API {
-		return nil, nil //nolint:nilnil // no setting, no issuers
+		return nil, nil // no setting, no issuers
 	}
 	issuers, err := issuer.Read(b.cfg.TokenIssuers, !b.cfg.Production())
 	if err != nil {

@@ -30,7 +30,7 @@ func newMailing(b base, keys auth.Keys) mailing {
 // newSender returns what sends the messages of a mailing; nil without a way to users.
 func newSender(b base, in noticeParts, texts mail.Texts) (*mail.Sender, error) {
 	if in.mailing.outbox == nil && in.mailing.texts == nil {
-		return nil, nil //nolint:nilnil // none is an answer
+		return nil, nil
 	}
 	return mail.NewSender(mail.Config{
 		DB: b.svc.db, Keys: in.keys, Server: b.cfg.SMTP(), Shop: baseURL(b.cfg, in.listener), Texts: texts,

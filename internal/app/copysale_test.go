@@ -96,8 +96,8 @@ func TestASaleIsDuplicatedAsADraft(t *testing.T) {
 		return before != nil
 	}, "the original is read")
 	for _, field := range []string{"title", "rules", "items"} {
-		was, _ := json.Marshal(before[field])   //nolint:errchkjson // decoded JSON
-		is, _ := json.Marshal(made.Sale[field]) //nolint:errchkjson // as above
+		was, _ := json.Marshal(before[field])   // decoded JSON
+		is, _ := json.Marshal(made.Sale[field]) // as above
 		if string(was) != string(is) {
 			t.Errorf("%s is %s, want %s", field, is, was)
 		}

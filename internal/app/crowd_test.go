@@ -56,12 +56,12 @@ func TestFiveThousandRequestsOfTwoThousandBuyersSellTwoHundredUnits(t *testing.T
 			tasks.Store(p.OrderTask.ID, true)
 		} else {
 			n, _ := codes.LoadOrStore(p.why(), new(atomic.Int64))
-			n.(*atomic.Int64).Add(1) //nolint:forcetypeassert // only counters are stored
+			n.(*atomic.Int64).Add(1) // only counters are stored
 		}
 	})
 	codes.Range(func(code, n any) bool {
 		if code != "SOLD_OUT" && code != "PATH_INVALID" && code != "ALREADY_ORDERED" {
-			t.Errorf("%v refusals with %v", n.(*atomic.Int64).Load(), code) //nolint:forcetypeassert // as above
+			t.Errorf("%v refusals with %v", n.(*atomic.Int64).Load(), code) // as above
 		}
 		return true
 	})

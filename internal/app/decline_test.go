@@ -37,7 +37,7 @@ const triedParts = `status revision availableActions payments { id status paidAt
 func (s *site) orderEvents(token, document string) <-chan tried {
 	s.t.Helper()
 	k := s.dial(token)
-	payload, _ := json.Marshal(map[string]any{"query": "subscription { event: " + document + " { order { " + triedParts + " } } }"}) //nolint:errchkjson // strings
+	payload, _ := json.Marshal(map[string]any{"query": "subscription { event: " + document + " { order { " + triedParts + " } } }"}) // strings
 	k.send(frame{ID: "o", Type: "subscribe", Payload: payload})
 	events := make(chan tried, 100)
 	go func() {

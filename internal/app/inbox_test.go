@@ -42,7 +42,7 @@ func (s *site) inbox(token, arguments string) (found []waits, total, decidable i
 func (s *site) counting(token string) (reaches func(total, decidable int, what string)) {
 	s.t.Helper()
 	k := s.dial(token)
-	payload, _ := json.Marshal(map[string]string{ //nolint:errchkjson // a map of strings
+	payload, _ := json.Marshal(map[string]string{ // a map of strings
 		"query": `subscription { inboxCount { kind totalCount decidableCount counts { kind count decidable more } } }`,
 	})
 	k.send(frame{ID: "inbox", Type: "subscribe", Payload: payload})

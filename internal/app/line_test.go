@@ -15,7 +15,7 @@ import (
 // line is an open WebSocket that runs queries and mutations one after the other.
 type line struct {
 	t       testing.TB
-	ctx     context.Context //nolint:containedctx // the bound of one test
+	ctx     context.Context // the bound of one test
 	conn    *websocket.Conn
 	refused bool // the server closed it because of its token
 	asked   int
@@ -41,7 +41,7 @@ func (s *site) newLine(token string) *line {
 	if token != "" {
 		init["authorization"] = "Bearer " + token
 	}
-	payload, _ := json.Marshal(init) //nolint:errchkjson // strings
+	payload, _ := json.Marshal(init) // strings
 	l.write(frame{Type: "connection_init", Payload: payload})
 	if f := l.read(); !l.refused && f.Type != "connection_ack" {
 		s.t.Fatalf("first frame %+v", f)
@@ -83,7 +83,7 @@ func (l *line) ask(document string) (out answer) {
 		return unauthenticated()
 	}
 	l.asked++
-	query, _ := json.Marshal(map[string]string{"query": document}) //nolint:errchkjson // strings
+	query, _ := json.Marshal(map[string]string{"query": document}) // strings
 	l.write(frame{ID: strconv.Itoa(l.asked), Type: "subscribe", Payload: query})
 	for f := l.read(); !l.refused; f = l.read() {
 		if f.ID != strconv.Itoa(l.asked) {

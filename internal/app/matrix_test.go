@@ -107,7 +107,7 @@ func (m *matrix) over(actor, document string) answer {
 func (m *matrix) keep(ticket string) {
 	m.t.Helper()
 	l := m.newLine(m.tokens["owner"])
-	query, _ := json.Marshal(map[string]string{ //nolint:errchkjson // strings
+	query, _ := json.Marshal(map[string]string{ // strings
 		"query": `subscription { queuePosition(ticketId: "` + ticket + `") { kind } }`,
 	})
 	l.write(frame{ID: "place", Type: "subscribe", Payload: query})
@@ -310,8 +310,8 @@ func (m *matrix) streamed(f rootField, actor string) (out answer) {
 	if token := m.tokens[actor]; token != "" {
 		init["authorization"] = "Bearer " + token
 	}
-	hello, _ := json.Marshal(init)                                   //nolint:errchkjson // strings
-	query, _ := json.Marshal(map[string]string{"query": f.document}) //nolint:errchkjson // strings
+	hello, _ := json.Marshal(init)                                   // strings
+	query, _ := json.Marshal(map[string]string{"query": f.document}) // strings
 	for _, frame := range []frame{{Type: "connection_init", Payload: hello}, {ID: "s", Type: "subscribe", Payload: query}, {Type: "ping"}} {
 		if wsjson.Write(ctx, conn, frame) != nil {
 			break // refused already; the read returns the reason

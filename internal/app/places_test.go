@@ -101,7 +101,7 @@ type taskInQueueEvent struct {
 // watchTaskQueue subscribes to a task with its place.
 func (k *socket) watchTaskQueue(task string) {
 	k.t.Helper()
-	payload, _ := json.Marshal(map[string]any{ //nolint:errchkjson // strings
+	payload, _ := json.Marshal(map[string]any{ // strings
 		"query":     `subscription($t: ID!) { orderTaskStatus(orderTaskId: $t) { kind orderTask { status queue { ahead estimate } } } }`,
 		"variables": map[string]string{"t": task},
 	})

@@ -25,7 +25,7 @@ type frame struct {
 // socket is an open graphql-transport-ws connection.
 type socket struct {
 	t    testing.TB
-	ctx  context.Context //nolint:containedctx // the bound of one test
+	ctx  context.Context // the bound of one test
 	conn *websocket.Conn
 
 	frames chan frame // those read that are no ping; closed at the end
@@ -46,7 +46,7 @@ func (s *site) dial(token string) *socket {
 	k := &socket{t: s.t, ctx: ctx, conn: conn, frames: make(chan frame, 1000)}
 	go k.run()
 	s.t.Cleanup(func() { _ = conn.CloseNow() })
-	payload, _ := json.Marshal(map[string]string{"authorization": "Bearer " + token}) //nolint:errchkjson // a map of strings
+	payload, _ := json.Marshal(map[string]string{"authorization": "Bearer " + token}) // a map of strings
 	k.send(frame{Type: "connection_init", Payload: payload})
 	if f := k.read(); f.Type != "connection_ack" {
 		s.t.Fatalf("first frame %+v", f)
@@ -120,7 +120,7 @@ type taskEvent struct {
 // follow subscribes to a task under a stream id.
 func (k *socket) follow(streamID, taskID string) {
 	k.t.Helper()
-	payload, _ := json.Marshal(map[string]any{ //nolint:errchkjson // strings
+	payload, _ := json.Marshal(map[string]any{ // strings
 		"query":     `subscription($t: ID!) { orderTaskStatus(orderTaskId: $t) { kind orderTask { status delayed revision order { id status } failure { code } } } }`,
 		"variables": map[string]string{"t": taskID},
 	})

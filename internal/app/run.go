@@ -112,7 +112,7 @@ const (
 // group runs functions until stop is called, and keeps their errors.
 type group struct {
 	cancel context.CancelFunc
-	ctx    context.Context //nolint:containedctx // the life of the group
+	ctx    context.Context // the life of the group
 	wg     sync.WaitGroup
 	fail   func(error)
 }

@@ -57,7 +57,7 @@ func main() {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1) //nolint:gocritic // nothing is left to clean up
+		os.Exit(1) // nothing is left to clean up
 	}
 }
 

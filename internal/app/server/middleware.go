@@ -40,13 +40,13 @@ func (r *recorder) Write(p []byte) (int, error) {
 	}
 	n, err := r.ResponseWriter.Write(p)
 	r.bytes += int64(n)
-	return n, err //nolint:wrapcheck // a decorator adds nothing to the error
+	return n, err // a decorator adds nothing to the error
 }
 
 // Hijack records the upgrade: the upgrading library may not write a status.
 func (r *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	r.status = http.StatusSwitchingProtocols
-	return http.NewResponseController(r.ResponseWriter).Hijack() //nolint:wrapcheck // as above
+	return http.NewResponseController(r.ResponseWriter).Hijack() // as above
 }
 
 // Unwrap gives http.ResponseController access to deadlines and flushing.

@@ -60,7 +60,7 @@ func (a *acceptedTasks) add(n noted) {
 // epoch than its item has now, and that have no end in Postgres; each once. epochOf
 // returns the epoch of an item's gate, 0 = unknown. It returns how many it added.
 func (s *Store) Superseded(ctx context.Context, epochOf func(item id.Item) int64) (added int, err error) {
-	due := s.accepted.below(epochOf)
+	due := s.accepted.fromOldGates(epochOf)
 	open, err := s.Unresolved(ctx, due)
 	if err != nil {
 		return 0, err
@@ -72,8 +72,8 @@ func (s *Store) Superseded(ctx context.Context, epochOf func(item id.Item) int64
 	return len(open), nil
 }
 
-// below returns the tasks that a gate with a lower epoch accepted.
-func (a *acceptedTasks) below(epochOf func(item id.Item) int64) (due []Task) {
+// fromOldGates returns the tasks that a gate with a lower epoch accepted.
+func (a *acceptedTasks) fromOldGates(epochOf func(item id.Item) int64) (due []Task) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := map[id.Item]int64{}

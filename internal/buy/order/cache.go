@@ -169,7 +169,7 @@ func put(ctx context.Context, pipe redis.Pipeliner, part []record) {
 func (c *Cache) task(ctx context.Context, task id.Task) (*Task, error) {
 	shard, err := id.TaskShard(task)
 	if err != nil {
-		return nil, nil //nolint:nilnil,nilerr // such a task cannot exist
+		return nil, nil // such a task cannot exist
 	}
 	texts, err := c.conn.Cmd.HMGet(ctx, c.bucket(shard, task), orderField(id.Order(task)), packedField(id.Order(task)), taskField(task)).Result()
 	if err != nil {
@@ -181,7 +181,7 @@ func (c *Cache) task(ctx context.Context, task id.Task) (*Task, error) {
 	}
 	text, ok := texts[2].(string)
 	if !ok {
-		return nil, nil //nolint:nilnil // no record is an answer
+		return nil, nil
 	}
 	var t Task
 	if err := json.Unmarshal([]byte(text), &t); err != nil {

@@ -133,7 +133,7 @@ func (s Fulfilments) set(ctx context.Context, tx *ent.Tx, entry Entry, orderID i
 func (s *Store) Fulfilment(ctx context.Context, o *Order) (*Fulfilment, error) {
 	row, err := s.db.Ent.Fulfilment.Get(ctx, o.ID)
 	if ent.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // none is an answer
+		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read fulfilment of order %s: %w", o.ID, err)

@@ -61,5 +61,5 @@ func (s *Store) Recipient(ctx context.Context, o *Order) (*recipient.Recipient, 
 	if r, ok := of[o.ID]; ok {
 		return &r, nil
 	}
-	return nil, nil //nolint:nilnil // none is an answer
+	return nil, nil
 }

@@ -49,7 +49,7 @@ type TaskFinder interface {
 type noTasks struct{}
 
 func (noTasks) Task(context.Context, id.Task, id.User) (*Task, error) {
-	return nil, nil //nolint:nilnil // there is none
+	return nil, nil
 }
 
 // Store reads tasks and orders: from Redis while its copies are recent enough,
@@ -110,7 +110,7 @@ func (s *Store) task(ctx context.Context, id id.Task, owner id.User) (*Task, err
 	ended, err := s.endedTask(ctx, id)
 	switch {
 	case err != nil && record != nil:
-		return record, nil //nolint:nilerr // the record is true, if perhaps old
+		return record, nil // the record is true, if perhaps old
 	case err != nil:
 		return nil, err
 	case ended != nil:
@@ -141,7 +141,7 @@ func (s *Store) record(ctx context.Context, id id.Task, owner id.User) (record *
 		}
 	}
 	if owner.IsZero() {
-		return nil, nil //nolint:nilnil // no record is an answer
+		return nil, nil
 	}
 	return s.submitted.Task(ctx, id, owner)
 }
@@ -167,7 +167,7 @@ func (s *Store) endedTask(ctx context.Context, taskID id.Task) (*Task, error) {
 	if !ent.IsNotFound(err) {
 		return nil, fmt.Errorf("look up failure of task %s: %w", taskID, err)
 	}
-	return nil, nil //nolint:nilnil // not ended is an answer
+	return nil, nil // not ended is an answer
 }
 
 // Order returns an order, or nil when it does not exist. It may be up to orderTrust
@@ -226,7 +226,7 @@ func (s *Store) Orders(ctx context.Context, ids []id.Order) (map[id.Order]*Order
 // reload reads orders from Postgres and copies them to Redis.
 func (s *Store) reload(ctx context.Context, ids []id.Order) (map[id.Order]*Order, error) {
 	if len(ids) == 0 {
-		return nil, nil //nolint:nilnil // a nil map reads as empty
+		return nil, nil // a nil map reads as empty
 	}
 	rows, err := s.db.Ent.Order.Query().Where(entorder.IDIn(ids...)).All(ctx)
 	if err != nil {

@@ -134,7 +134,7 @@ func requestsOf(l stream.Letter) (requests []order.Request) {
 func (d *DeadLetters) taskOf(ctx context.Context, l *Letter) (*order.Task, error) {
 	task, err := id.ParseUUID[id.Task](l.MessageID)
 	if err != nil || !strings.HasSuffix(l.Stream, orderStreamSuffix) {
-		return nil, nil //nolint:nilerr,nilnil // it has none
+		return nil, nil // it has none
 	}
 	owner := id.User{} // unknown
 	if len(l.requests) > 0 {

@@ -79,11 +79,11 @@ func NewQueuePositions(cfg QueuePositionsConfig) *QueuePositions {
 // Position returns the position of a task; nil when the task has ended.
 func (q *QueuePositions) Position(ctx context.Context, t *order.Task) (*QueuePosition, error) {
 	if t == nil || t.Ended() {
-		return nil, nil //nolint:nilnil // it is in no queue
+		return nil, nil // it is in no queue
 	}
 	shard, err := id.TaskShard(t.ID)
 	if err != nil {
-		return nil, nil //nolint:nilnil,nilerr // no task has such an id
+		return nil, nil // no task has such an id
 	}
 	number, known := q.numbers.Get(t.ID)
 	age := positionEvery
@@ -209,14 +209,14 @@ func (q *QueuePositions) Follow(ctx context.Context, states <-chan notifier.Stat
 					states = nil
 					continue
 				}
-				position := q.notFarther(ctx, s.Value, next.Value.Position)
+				position := q.nearestPosition(ctx, s.Value, next.Value.Position)
 				next = notifier.State[PositionedTask]{
 					Value: PositionedTask{s.Value, position}, Revision: s.Revision, Terminal: s.Terminal, Snapshot: s.Snapshot || (sink != nil && next.Snapshot),
 					Trace: s.Trace,
 				}
 				sink = out
 			case <-ticker.C:
-				if position := q.notFarther(ctx, next.Value.Task, next.Value.Position); !position.same(next.Value.Position) {
+				if position := q.nearestPosition(ctx, next.Value.Task, next.Value.Position); !position.same(next.Value.Position) {
 					next.Value.Position, next.Snapshot, sink = position, sink != nil && next.Snapshot, out
 				}
 			case sink <- next:
@@ -229,8 +229,8 @@ func (q *QueuePositions) Follow(ctx context.Context, states <-chan notifier.Stat
 	return out
 }
 
-// notFarther returns the present position of a task, never farther back than before.
-func (q *QueuePositions) notFarther(ctx context.Context, t *order.Task, before *QueuePosition) *QueuePosition {
+// nearestPosition returns the present position of a task, never farther back than before.
+func (q *QueuePositions) nearestPosition(ctx context.Context, t *order.Task, before *QueuePosition) *QueuePosition {
 	now, err := q.Position(ctx, t)
 	if err != nil {
 		return before // the next second tries again

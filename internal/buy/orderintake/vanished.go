@@ -26,7 +26,7 @@ type Vanished struct {
 func (v Vanished) Task(ctx context.Context, task id.Task, owner id.User) (*order.Task, error) {
 	at := id.TimeOf(task)
 	if !id.IsOf(task, owner) || at.Sub(v.Clock.Now()) > maxAhead {
-		return nil, nil //nolint:nilnil // not vanished is an answer
+		return nil, nil // not vanished is an answer
 	}
 	items, err := v.Items.All(ctx)
 	if err != nil {
@@ -39,5 +39,5 @@ func (v Vanished) Task(ctx context.Context, task id.Task, owner id.User) (*order
 			}, at), nil
 		}
 	}
-	return nil, nil //nolint:nilnil // its item is unknown
+	return nil, nil // its item is unknown
 }

@@ -122,7 +122,7 @@ func (l *Log) Flush(ctx context.Context) (map[string]int, error) {
 		}
 		taken := l.take()
 		if len(taken) == 0 {
-			return nil, nil //nolint:nilnil // counts of a step
+			return nil, nil // counts of a step
 		}
 		if err := l.write(ctx, taken); err != nil {
 			for k, r := range taken {
@@ -131,7 +131,7 @@ func (l *Log) Flush(ctx context.Context) (map[string]int, error) {
 			return nil, err
 		}
 	}
-	return nil, nil //nolint:nilnil // as above
+	return nil, nil // as above
 }
 
 // take removes the rows of one batch from those that wait.

@@ -38,7 +38,7 @@ func (g *Gate) FindTask(ctx context.Context, items []ItemRef, task id.Task, user
 			return &FoundTask{ref, *r}, nil
 		}
 	}
-	return nil, nil //nolint:nilnil // no reservation is an answer
+	return nil, nil // no reservation is an answer
 }
 
 func (g *Gate) findIn(ctx context.Context, ref ItemRef, task id.Task, user id.User) (*Reservation, error) {
@@ -60,7 +60,7 @@ func (g *Gate) findIn(ctx context.Context, ref ItemRef, task id.Task, user id.Us
 	}
 	record, err := g.readClient.HGet(ctx, former, user.String()).Result()
 	if errors.Is(err, redis.Nil) {
-		return nil, nil //nolint:nilnil // no reservation is an answer
+		return nil, nil // no reservation is an answer
 	}
 	if err != nil {
 		return nil, err

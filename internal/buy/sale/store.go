@@ -44,7 +44,7 @@ func (s *Store) BySlug(ctx context.Context, slug string) (*Sale, error) {
 func (s *Store) ByItem(ctx context.Context, itemID id.Item) (*Sale, error) {
 	item, err := s.db.SaleItem.Get(ctx, itemID)
 	if ent.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // none is an answer
+		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read item %s: %w", itemID, err)
@@ -56,7 +56,7 @@ func (s *Store) ByItem(ctx context.Context, itemID id.Item) (*Sale, error) {
 func (s *Store) one(ctx context.Context, is predicate.Sale) (*Sale, error) {
 	row, err := s.db.Sale.Query().Where(is).Only(ctx)
 	if ent.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // none is an answer
+		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read sale: %w", err)
@@ -72,7 +72,7 @@ func (s *Store) one(ctx context.Context, is predicate.Sale) (*Sale, error) {
 func (s *Store) GoodsByID(ctx context.Context, goodsID id.Goods) (*Goods, error) {
 	row, err := s.db.Goods.Get(ctx, goodsID)
 	if ent.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // none is an answer
+		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read goods %s: %w", goodsID, err)
@@ -84,7 +84,7 @@ func (s *Store) GoodsByID(ctx context.Context, goodsID id.Goods) (*Goods, error)
 func (s *Store) GoodsByExternalID(ctx context.Context, externalID string) (*Goods, error) {
 	row, err := s.db.Goods.Query().Where(entgoods.ExternalID(externalID)).Only(ctx)
 	if ent.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // none is an answer
+		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read goods by external id: %w", err)

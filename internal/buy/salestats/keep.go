@@ -74,7 +74,7 @@ func (r *Reader) Keep(ctx context.Context, sale id.Sale) error {
 func (r *Reader) Kept(ctx context.Context, sale id.Sale) (*Kept, error) {
 	row, err := r.cfg.DB.Ent.SaleFigures.Get(ctx, sale)
 	if ent.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // none is an answer
+		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read kept figures of sale %s: %w", sale, err)

@@ -78,7 +78,7 @@ func (r *Reader) record(ctx context.Context, sale id.Sale) (*record, error) {
 		return nil, fmt.Errorf("read record: %w", err)
 	}
 	if !there {
-		return nil, nil //nolint:nilnil // none is an answer
+		return nil, nil
 	}
 	for _, item := range rec.items {
 		rec.currency = item.Currency

@@ -115,7 +115,7 @@ func (r *Reader) inRedis(ctx context.Context, sale id.Sale) (counters, error) {
 		return nil, fmt.Errorf("read counters of sale %s: %w", sale, err)
 	}
 	if len(fields) == 0 {
-		return nil, nil //nolint:nilnil // a nil map reads as empty
+		return nil, nil // a nil map reads as empty
 	}
 	c := make(counters, len(fields))
 	for field, text := range fields {
@@ -190,7 +190,7 @@ func (r *Reader) seconds(ctx context.Context, sale id.Sale, from, end int64) (ma
 		cmds[at] = pipe.HGetAll(ctx, r.cfg.Keys.Series(shardOf(sale), sale, at))
 	}
 	if len(cmds) == 0 {
-		return nil, nil //nolint:nilnil // a nil map reads as empty
+		return nil, nil // a nil map reads as empty
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, fmt.Errorf("read series: %w", err)

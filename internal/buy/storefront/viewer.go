@@ -160,7 +160,7 @@ func newest(held map[id.Item]reservation.Reservation) (last *reservation.Reserva
 // ItemTask returns the unfinished task of a buyer's reservation of an item, or nil.
 func (s *Storefront) ItemTask(ctx context.Context, v ItemViewer) (*order.Task, error) {
 	if v.Held == nil {
-		return nil, nil //nolint:nilnil // none is an answer
+		return nil, nil
 	}
 	task, err := s.orders.Task(ctx, v.Held.Task, v.Held.User)
 	if err != nil || task == nil || task.Status != order.Submitted {
@@ -173,7 +173,7 @@ func (s *Storefront) ItemTask(ctx context.Context, v ItemViewer) (*order.Task, e
 // reacquired reservation has another name than its order.
 func (s *Storefront) ItemOrder(ctx context.Context, v ItemViewer) (*order.Order, error) {
 	if v.Held == nil {
-		return nil, nil //nolint:nilnil // none is an answer
+		return nil, nil
 	}
 	o, err := s.orders.OrderFor(ctx, id.Order(v.Held.Task), v.Held.User, false)
 	if err != nil || o != nil {

@@ -108,7 +108,7 @@ var openStatuses = []waitlistentry.Status{waitlistentry.StatusWAITING, waitliste
 
 func one(row *ent.WaitlistEntry, err error) (*Entry, error) {
 	if ent.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // none is an answer
+		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read waitlist entry: %w", err)

@@ -249,7 +249,7 @@ func (s *Service) change(ctx context.Context, e *Entry, set func(*ent.WaitlistEn
 		return nil, fmt.Errorf("change waitlist entry %s: %w", e.ID, err)
 	}
 	if changed == 0 {
-		return nil, nil //nolint:nilnil // another process was faster
+		return nil, nil // another process was faster
 	}
 	moved, err := s.Entry(ctx, e.ID)
 	if moved != nil {

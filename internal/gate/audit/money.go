@@ -113,7 +113,7 @@ func (f *findings) money(it *itemState, now time.Time) {
 			pays[p.order]++
 		}
 		applied[p.order] += p.appliedUnits()
-		if !p.sound() {
+		if !p.matchesRefunds() {
 			wrong = append(wrong, payment)
 		}
 		if p.status.IsOpen() && now.Sub(p.until) > overdue {
@@ -155,9 +155,9 @@ func (p paymentRow) appliedUnits() (units int) {
 	return units
 }
 
-// sound reports whether a payment and its refunds match. Held money may differ from the
+// matchesRefunds reports whether a payment and its refunds match. Held money may differ from the
 // requested amount, and is refunded in the received amount: its refund is LATE.
-func (p paymentRow) sound() bool {
+func (p paymentRow) matchesRefunds() bool {
 	if len(p.refunds) == 0 {
 		return p.status != payment.Refunded
 	}

@@ -148,7 +148,7 @@ func (w *Watch) Step(ctx context.Context) (map[string]int, error) {
 		return counts, w.noteRecovered(ctx, row.Lost)
 	}
 	if !w.due(now) {
-		return nil, nil //nolint:nilnil // nothing was done
+		return nil, nil // nothing was done
 	}
 	return w.compare(ctx, row.Lost)
 }

@@ -44,7 +44,7 @@ func (p *Process) start() (*exec.Cmd, error) {
 	defer p.mu.Unlock()
 	select {
 	case <-p.over:
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil
 	default:
 	}
 	cmd := p.command()

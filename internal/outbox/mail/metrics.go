@@ -11,7 +11,7 @@ import (
 const (
 	sent    = "sent"
 	failed  = "failed"   // repeated later
-	givenUp = "given_up" // refused, too late, or of no use any more
+	givenUp = "given_up" // refused, too late, or its reason has ended
 )
 
 type metrics struct {

@@ -91,7 +91,7 @@ type Text struct {
 }
 
 // errOver reports a notice of something that has ended before it was sent.
-var errOver = errors.New("of no use any more")
+var errOver = errors.New("its reason has ended")
 
 // errNoAddress reports a recipient that an earlier release took as an address.
 var errNoAddress = errors.New("no e-mail can be sent to this address")

@@ -171,7 +171,7 @@ func (s *Service) claim(ctx context.Context) (claimed []*ent.NoticeDelivery, err
 }
 
 // errOver reports a notice of something that has ended meanwhile.
-var errOver = errors.New("of no use any more")
+var errOver = errors.New("its reason has ended")
 
 // attempt sends a delivery once and records the outcome.
 func (s *Service) attempt(ctx context.Context, d *ent.NoticeDelivery) error {

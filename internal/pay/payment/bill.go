@@ -65,7 +65,7 @@ func (s *Service) reconcileBill(ctx context.Context, b Biller, day time.Time, re
 	result.Bill = &Billed{From: bill.From, Until: bill.Until, Lines: len(bill.Lines), Error: err}
 	if err != nil {
 		s.metrics.faults.WithLabelValues(stepBill).Inc()
-		return nil //nolint:nilerr // it is in the result: the bill may be there later
+		return nil // it is in the result: the bill may be there later
 	}
 	charged := map[id.Payment]bool{}
 	for lines := range slices.Chunk(bill.Lines, batch) {

@@ -64,7 +64,7 @@ func (s *Service) CountHeld(ctx context.Context, in HeldList) (int, error) {
 func (s *Service) HeldEvent(ctx context.Context, event id.Held) (*Held, error) {
 	row, err := s.db.Ent.PaymentEvent.Query().Where(HeldList{}.match()...).Where(paymentevent.ID(event)).Only(ctx)
 	if ent.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // none is an answer
+		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read held payment event %s: %w", event, err)

@@ -111,7 +111,7 @@ func (s *Service) store(ctx context.Context, provider string, e Event) (id.Held,
 func (s *Service) known(ctx context.Context, provider, event string) (*ent.PaymentEvent, error) {
 	row, err := s.db.Ent.PaymentEvent.Query().Where(paymentevent.Provider(provider), paymentevent.EventID(event)).Only(ctx)
 	if ent.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // none is an answer
+		return nil, nil
 	}
 	return row, err
 }

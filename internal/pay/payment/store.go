@@ -30,7 +30,7 @@ func (s *Service) openOf(ctx context.Context, order id.Order) (*Payment, error) 
 
 func one(row *ent.Payment, err error) (*Payment, error) {
 	if ent.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // none is an answer
+		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read payment: %w", err)
@@ -75,7 +75,7 @@ func (s *Service) open(ctx context.Context, orders []id.Order) ([]*Payment, erro
 func (s *Service) Refund(ctx context.Context, id id.Refund) (*Refund, error) {
 	row, err := s.db.Ent.Refund.Get(ctx, id)
 	if ent.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // none is an answer
+		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read refund: %w", err)

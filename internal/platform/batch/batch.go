@@ -55,7 +55,7 @@ type Batcher[Q, A any] struct {
 }
 
 type call[Q, A any] struct {
-	ctx     context.Context //nolint:containedctx // whether the caller still waits
+	ctx     context.Context // whether the caller still waits
 	request Q
 	size    int
 	done    chan Result[A] // buffered, so that a batch never blocks on a caller that has returned

@@ -36,7 +36,7 @@ const (
 )
 
 // paper is the background of images.
-var paper = color.RGBA{R: 245, G: 247, B: 250, A: 255} //nolint:gochecknoglobals // a constant
+var paper = color.RGBA{R: 245, G: 247, B: 250, A: 255} // a constant
 
 // artist draws texts. It is safe for concurrent use. Its random numbers place and colour
 // letters; the text is not from them.

@@ -103,7 +103,7 @@ func (s *Service) Exchange(ctx context.Context, scope Scope, a Answer) (Answer, 
 	}
 	challenge, err := id.ParseChallenge(a.ChallengeID)
 	if err != nil || len(a.Text) > maxTokenBytes {
-		return a, nil //nolint:nilerr // no challenge has such an id
+		return a, nil // no challenge has such an id
 	}
 	key, seen := s.Key(scope, challenge), "v:"+challenge.String()
 	open, err := s.cfg.Client.HMGet(ctx, key, "c:"+challenge.String(), seen).Result()

@@ -70,7 +70,7 @@ func (s *Source) Validate(*kong.Application) error { return nil }
 // default is left. Flags without a group are not settings.
 func (s *Source) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	if flag.Group == nil {
-		return nil, nil //nolint:nilnil // kong's way to say "not here"
+		return nil, nil // kong's way to say "not here"
 	}
 	s.readFile(ctx)
 	var first *input
@@ -89,7 +89,7 @@ func (s *Source) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any,
 		}
 	}
 	if first == nil || constant(flag) != "" {
-		return nil, nil //nolint:nilnil // kong's way to say "not here"
+		return nil, nil // kong's way to say "not here"
 	}
 	return s.checked(flag, first), nil
 }

@@ -164,11 +164,11 @@ func (s *Store) List(ctx context.Context, in List) ([]stream.Letter, error) {
 func (s *Store) Letter(ctx context.Context, letterID string) (*stream.Letter, error) {
 	u, err := uuid.Parse(letterID)
 	if err != nil {
-		return nil, nil //nolint:nilerr,nilnil // no letter has such an id
+		return nil, nil // no letter has such an id
 	}
 	row, err := s.cfg.DB.Ent.DeadLetter.Query().Where(deadletter.ID(u), open()).Only(ctx)
 	if ent.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // none is an answer
+		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read dead letter %s: %w", letterID, err)
@@ -202,7 +202,7 @@ func (s *Store) Retried(ctx context.Context, messageID string) (bool, error) {
 func (s *Store) End(ctx context.Context, letterID string, as State) (bool, error) {
 	u, err := uuid.Parse(letterID)
 	if err != nil {
-		return false, nil //nolint:nilerr // no letter has such an id
+		return false, nil // no letter has such an id
 	}
 	n, err := s.cfg.DB.Ent.DeadLetter.Update().Where(deadletter.ID(u), open()).
 		SetState(as).SetEndedAt(s.cfg.Clock.Now().UTC()).Save(ctx)

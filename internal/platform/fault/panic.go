@@ -24,7 +24,7 @@ func (p Place) String() string {
 
 // caught counts the panics of the process. Panics are caught in packages that know no
 // metrics, and each of them is a bug, whatever part of the program it belongs to.
-var caught [places]atomic.Uint64 //nolint:gochecknoglobals // see above
+var caught [places]atomic.Uint64 // see above
 
 // Caught counts a panic and returns its value. v is that of recover(), nil without a panic.
 func Caught(v any, in Place) any {

@@ -101,7 +101,7 @@ const Tick = time.Second
 
 // started is the phase of the ticks. It differs between processes, which therefore do not
 // ask Postgres and Redis in the same moment.
-var started = time.Now() //nolint:gochecknoglobals // one phase for all loops of the process
+var started = time.Now() // one phase for all loops of the process
 
 // UntilTick returns the time until the last tick that is at most longest away; longest is
 // at least Tick.

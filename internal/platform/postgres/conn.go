@@ -331,7 +331,7 @@ type pqRows interface {
 type rows struct {
 	pqRows
 	conn    *conn
-	ctx     context.Context //nolint:containedctx // of the query that the rows belong to
+	ctx     context.Context // of the query that the rows belong to
 	release func()
 }
 

@@ -36,7 +36,7 @@ type pqStmt interface {
 // directly.
 func (c *conn) preparedFor(ctx context.Context, query string) (pqStmt, error) {
 	if !c.keepsState || ctx.Value(preparedKey{}) == nil {
-		return nil, nil //nolint:nilnil // none is an answer
+		return nil, nil
 	}
 	if stmt, ok := c.prepared[query]; ok || len(c.prepared) >= maxPrepared {
 		return stmt, nil

@@ -16,7 +16,7 @@ const busyFor = 300 * time.Millisecond
 func TestACallWaitsForAConnectionThatIsInUse(t *testing.T) {
 	t.Parallel()
 	conn := open(t, "redis://"+testenv.RedisAddr(t)+"/0?dial_timeout=2m&read_timeout=2m&write_timeout=2m") // with the product's pool timeout
-	client := conn.Script.(*redis.Client)                                                                  //nolint:forcetypeassert // one server
+	client := conn.Script.(*redis.Client)                                                                  // one server
 	for range client.Options().PoolSize {
 		held := client.Conn()
 		if err := held.Ping(t.Context()).Err(); err != nil {

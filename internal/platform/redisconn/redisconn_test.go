@@ -122,7 +122,7 @@ func TestTheURLSetsTimeouts(t *testing.T) {
 	t.Parallel()
 	conn := open(t, "redis://"+testenv.RedisAddr(t)+"/0?dial_timeout=7s&read_timeout=8s&write_timeout=9s&pool_timeout=10s")
 	for name, client := range map[string]redis.UniversalClient{"cmd": conn.Cmd, "script": conn.Script} {
-		o := client.(*redis.Client).Options() //nolint:forcetypeassert // one server
+		o := client.(*redis.Client).Options() // one server
 		if o.DialTimeout != 7*time.Second || o.ReadTimeout != 8*time.Second || o.WriteTimeout != 9*time.Second || o.PoolTimeout != 10*time.Second {
 			t.Errorf("%s: dial %s, read %s, write %s, pool %s", name, o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout)
 		}

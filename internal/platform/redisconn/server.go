@@ -183,7 +183,7 @@ func describe(ctx context.Context, node redis.Cmdable, addr string) (Server, err
 		return s, fmt.Errorf("redis %s: time: %w", addr, err)
 	}
 	s.Now = now
-	if err := probe.Run(ctx, node.(redis.Scripter), nil).Err(); err != nil { //nolint:forcetypeassert // every client is one
+	if err := probe.Run(ctx, node.(redis.Scripter), nil).Err(); err != nil { // every client is one
 		if !answered(err) || fault.IsTransient(err) && !redis.HasErrorPrefix(err, "NOPERM") {
 			return s, fmt.Errorf("redis %s: script: %w", addr, err)
 		}

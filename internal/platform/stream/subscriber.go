@@ -88,7 +88,7 @@ func NewSubscriber(cfg SubscriberConfig) (*Subscriber, error) {
 	case cfg.Group == "":
 		return nil, errors.New("subscriber: no group")
 	case cfg.Consumer == "":
-		return nil, errors.New("subscriber: no consumer name; it must be stable, so none is made up")
+		return nil, errors.New("subscriber: no consumer name; set one that stays the same over restarts")
 	case cfg.Log == nil:
 		return nil, errors.New("subscriber: no log")
 	}

@@ -90,7 +90,7 @@ func (h requestAttr) Handle(ctx context.Context, record slog.Record) error {
 	if trace, _ := ctx.Value(traceIDKey{}).(string); trace != "" {
 		record.AddAttrs(slog.String("trace_id", trace))
 	}
-	return h.Handler.Handle(ctx, record) //nolint:wrapcheck // a decorator adds nothing to the error
+	return h.Handler.Handle(ctx, record) // a decorator adds nothing to the error
 }
 
 func (h requestAttr) WithAttrs(attrs []slog.Attr) slog.Handler {

@@ -42,7 +42,7 @@ type Tracer struct {
 // New returns a tracer, nil without an address. Close sends what is left.
 func New(o Options) (*Tracer, error) {
 	if o.URL == "" {
-		return nil, nil //nolint:nilnil // nil is a tracer that is off
+		return nil, nil // nil is a tracer that is off
 	}
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {

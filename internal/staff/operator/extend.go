@@ -72,7 +72,7 @@ func (s *Service) openExtension(ctx context.Context, in ExtendInput) (*Intervent
 		intervention.RequestedBy(in.By.ID), intervention.EndsAt(in.EndsAt),
 	).First(ctx)
 	if ent.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // none is an answer
+		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("find extensions of sale %s: %w", in.Sale, err)

@@ -159,7 +159,7 @@ func (s *Service) move(ctx context.Context, in *Intervention, to State) (*Interv
 func (s *Service) Intervention(ctx context.Context, interventionID id.Act) (*Intervention, error) {
 	row, err := s.cfg.DB.Ent.Intervention.Get(ctx, interventionID)
 	if ent.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // none is an answer
+		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read intervention %s: %w", interventionID, err)

@@ -166,8 +166,8 @@ func TestACopyHasTheSwitchesOfItsSale(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		is, _ := json.Marshal(made.Switches) //nolint:errchkjson // of numbers and texts
-		was, _ := json.Marshal(v.Switches)   //nolint:errchkjson // as above
+		is, _ := json.Marshal(made.Switches) // of numbers and texts
+		was, _ := json.Marshal(v.Switches)   // as above
 		if string(is) != string(was) {
 			t.Errorf("the copy has %s, want %s", is, was)
 		}

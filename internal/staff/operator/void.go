@@ -108,7 +108,7 @@ func (s *Service) openVoid(ctx context.Context, orderID id.Order) (*Intervention
 		intervention.OrderID(orderID), intervention.StateIn(intervention.StateREQUESTED, intervention.StateREFUNDING, intervention.StateFINISHING),
 	).First(ctx)
 	if ent.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // none is an answer
+		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look for voids of order %s: %w", orderID, err)

@@ -20,8 +20,8 @@ import (
 // maxActs limits the operations in a report.
 const maxActs = 500
 
-// did are the acts in words; the subject is the actor.
-var did = map[sale.Act]text{
+// actTexts are the acts in words; the subject is the actor.
+var actTexts = map[sale.Act]text{
 	sale.ActCreate: {"created the sale", "创建了活动"}, sale.ActUpdate: {"changed the draft", "修改了草稿"}, sale.ActSubmit: {"submitted it for approval", "提交审核"},
 	sale.ActApprove: {"approved it", "审核通过"}, sale.ActReject: {"sent it back", "驳回"}, sale.ActWithdraw: {"took it back from approval", "撤回审核"},
 	sale.ActDiscard: {"discarded the draft", "废弃草稿"}, sale.ActSchedule: {"set its times", "设定时间"}, sale.ActPreheat: {"loaded it", "预热"}, sale.ActOpen: {"opened it", "开始"},
@@ -52,7 +52,7 @@ func Did(in locale.Language, act sale.Act, units int) string {
 	case act == sale.ActAdjust && units < 0:
 		return w.say(tookOffSale, -units)
 	}
-	return w.say(did[act])
+	return w.say(actTexts[act])
 }
 
 // statuses are the states of a sale in words.

@@ -181,7 +181,7 @@ func (r *Report) actRows(w words) []actRow {
 		if a.Actor == "" {
 			who = w.page("theSystem")
 		}
-		act, known := did[sale.Act(a.Act)]
+		act, known := actTexts[sale.Act(a.Act)]
 		if !known {
 			act = text{a.Act, a.Act}
 		}

@@ -222,7 +222,7 @@ func (s *Service) Of(ctx context.Context, saleID id.Sale, items []id.Item, user 
 			return t, err
 		}
 	}
-	return nil, nil //nolint:nilnil // none is an answer
+	return nil, nil
 }
 
 // roomsFor is how long a list of rooms is used.
@@ -276,7 +276,7 @@ func (s *Service) Leave(ctx context.Context, ticketID id.Ticket, user id.User) (
 func (s *Service) find(ctx context.Context, ticketID id.Ticket) (*Ticket, error) {
 	shard, err := id.TaskShard(ticketID)
 	if err != nil {
-		return nil, nil //nolint:nilerr // no ticket has such an id
+		return nil, nil // no ticket has such an id
 	}
 	values, err := s.cfg.Client.HMGet(ctx, s.cfg.Keys.Ticket(shard, ticketID), "sale", "item", "user").Result()
 	if err != nil {

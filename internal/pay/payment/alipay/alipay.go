@@ -241,7 +241,7 @@ func (p *Provider) Callback(_ http.Header, body []byte) (payment.Event, error) {
 		payment.PhasePaid: payment.EventSucceeded, payment.PhaseClosed: payment.EventClosed,
 	}[phases[n.TradeStatus]]
 	if !ok || err != nil {
-		return payment.Event{}, nil //nolint:nilerr // not a payment of ours, or nothing has changed
+		return payment.Event{}, nil // not a payment of ours, or nothing has changed
 	}
 	e := payment.Event{ID: n.NotifyId, Payment: ours, Kind: kind, Ref: n.OutTradeNo, Transaction: n.TradeNo, Currency: cny, At: p.clock.Now()}
 	if e.AmountMinor, err = fen(n.TotalAmount); err != nil {

@@ -37,7 +37,7 @@ func attemptDeclined(e api.Event) (payment.Event, error) {
 	}
 	ours, err := id.ParseUUID[id.Payment](i.Metadata["payment"])
 	if err != nil {
-		return payment.Event{}, nil //nolint:nilerr // not ours
+		return payment.Event{}, nil // not ours
 	}
 	why := payment.CardDeclined
 	if last := i.LastPaymentError; last != nil {

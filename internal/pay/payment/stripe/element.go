@@ -90,7 +90,7 @@ func intentEnded(e api.Event, kind payment.EventKind) (payment.Event, error) {
 	}
 	ours, err := id.ParseUUID[id.Payment](i.Metadata["payment"])
 	if err != nil || i.Metadata[shownBy] != onElement {
-		return payment.Event{}, nil //nolint:nilerr // not of the page
+		return payment.Event{}, nil // not of the page
 	}
 	return payment.Event{
 		ID: e.ID, Payment: ours, Kind: kind, Ref: i.ID, Transaction: i.ID, AmountMinor: i.AmountReceived,

@@ -61,7 +61,7 @@ func (p *Provider) made(ctx context.Context, intent string, key id.Refund) (*api
 			return r, nil
 		}
 	}
-	return nil, nil //nolint:nilnil // none is an answer
+	return nil, nil
 }
 
 // refunded decodes an event about how much of a charge was refunded so far, by the shop or in

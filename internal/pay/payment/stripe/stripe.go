@@ -308,7 +308,7 @@ func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, err
 	ours, err := id.ParseUUID[id.Payment](s.ClientReferenceID)
 	state := p.state(&s)
 	if err != nil || kind == payment.EventSucceeded && state.Phase != payment.PhasePaid {
-		return payment.Event{}, nil //nolint:nilerr // not ours, or not paid yet
+		return payment.Event{}, nil // not ours, or not paid yet
 	}
 	return payment.Event{
 		ID: e.ID, Payment: ours, Kind: kind, Ref: s.ID, Transaction: state.Transaction,
@@ -327,7 +327,7 @@ func refundFailed(e api.Event) (payment.Event, error) {
 	refund, err1 := id.ParseUUID[id.Refund](r.Metadata["refund"])
 	paid, err2 := id.ParseUUID[id.Payment](r.Metadata["payment"])
 	if err1 != nil || err2 != nil || r.Status != api.RefundStatusFailed && r.Status != api.RefundStatusCanceled {
-		return payment.Event{}, nil //nolint:nilerr // not ours, or not failed
+		return payment.Event{}, nil // not ours, or not failed
 	}
 	return payment.Event{
 		ID: e.ID, Payment: paid, Kind: payment.EventRefundFailed, Refund: refund, Reason: cmp.Or(string(r.FailureReason), string(r.Status)),

@@ -74,7 +74,7 @@ func (p *Provider) download(ctx context.Context, day time.Time) ([]byte, error) 
 	at := "https://api.mch.weixin.qq.com" + billPath + "?bill_date=" + day.Format(time.DateOnly) + "&bill_type=ALL&tar_type=GZIP"
 	found, err := p.client.Get(ctx, at)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // its code is read; the caller's error says what was asked
+		return nil, err // its code is read; the caller's error says what was asked
 	}
 	defer found.Response.Body.Close()
 	var place struct {

@@ -319,7 +319,7 @@ func (p *Provider) refunded(content []byte) (payment.Event, error) {
 	}
 	ours, err := id.ParseUUID[id.Payment](r.OutTradeNo)
 	if err != nil || r.Merchant != p.cfg.MerchantID {
-		return payment.Event{}, nil //nolint:nilerr // not a payment of ours
+		return payment.Event{}, nil // not a payment of ours
 	}
 	e := payment.Event{
 		ID: payment.RefundEventID(cmp.Or(r.OutRefundNo, r.RefundID)), Payment: ours, Kind: payment.EventRefundedPart, Ref: r.OutTradeNo,
@@ -351,7 +351,7 @@ func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, err
 	}
 	ours, err := id.ParseUUID[id.Payment](value(t.OutTradeNo))
 	if !strings.HasPrefix(n.EventType, "TRANSACTION.") || err != nil || value(t.Mchid) != p.cfg.MerchantID {
-		return payment.Event{}, nil //nolint:nilerr // not a payment of ours
+		return payment.Event{}, nil // not a payment of ours
 	}
 	state := p.state(&t)
 	kind, ok := map[payment.Phase]payment.EventKind{
