@@ -57,7 +57,8 @@ type source struct {
 	all  []*declared
 }
 
-// names are what code names: plain names, and names of packages of ent as "dir.Name".
+// names are what code names: plain names of methods, "Type.Name" where the type is known, and
+// "dir.Name" of packages of ent.
 type names map[string]bool
 
 // prune removes what nothing names from the generated code in dir.
@@ -205,8 +206,10 @@ func declaration(decl ast.Decl) *declared {
 	return nil
 }
 
-// namesIn returns what a piece of code names, as "dir.Name" in a package of ent: methods with the type of their receiver, where
-// the code shows it. Receivers of methods themselves are left out.
+// namesIn returns what a piece of code names, as "dir.Name" in a package of ent. Methods have the
+// type of their receiver, as "Type.Name", where the code shows it. A variable has the type that it
+// was last declared with, also beyond its function: a wrong guess is a method that is missing when
+// the code is compiled.
 func namesIn(node ast.Node, dir string, aliases map[string]string) names {
 	found := names{}
 	self, selfType := "", "" // the receiver of the method
@@ -344,7 +347,7 @@ func receiverOf(f *ast.FuncDecl) string {
 	return name.Name
 }
 
-// rewrite writes a file without what is not kept; a file with nothing left is removed.
+// rewrite writes a file without what is not kept, and without the imports that it then lacks a use of.
 func (s *source) rewrite() error {
 	if !slices.ContainsFunc(s.all, func(d *declared) bool { return !d.kept }) {
 		return nil
