@@ -21,6 +21,20 @@ func LockableURL(t testing.TB, s *RedisProcess) string {
 	return u.String()
 }
 
+// RotatePassword gives the user of LockableURL another password, ends its connections, and
+// returns its URL.
+func RotatePassword(t testing.TB, s *RedisProcess) string {
+	t.Helper()
+	u, err := url.Parse(LockableURL(t, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	command(t, s, "ACL", "SETUSER", "shop", "resetpass", ">new")
+	command(t, s, "CLIENT", "KILL", "USER", "shop")
+	u.User = url.UserPassword("shop", "new")
+	return u.String()
+}
+
 // Lockout makes a server close the connections of the user of LockableURL and refuse new
 // ones, with an error of Redis and not of the network, until restore is called.
 type Lockout struct {
