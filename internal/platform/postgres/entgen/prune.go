@@ -40,7 +40,6 @@ var unused = []string{"enttest", "hook"}
 
 // declared is a function, method or type of a generated file.
 type declared struct {
-	file     *source
 	from, to token.Pos
 	dir      string // of the package
 	name     string
@@ -174,7 +173,7 @@ func read(path string, generated bool) (*source, names, error) {
 			}
 			continue
 		}
-		d.file, d.dir, d.uses = s, dir, namesIn(decl, dir, aliases)
+		d.dir, d.uses = dir, namesIn(decl, dir, aliases)
 		delete(d.uses, d.dir+"."+d.name)
 		s.all = append(s.all, d)
 	}
