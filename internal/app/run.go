@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"seckill/internal/app/server"
 	"seckill/internal/buy/order"
 	"seckill/internal/outbox/notice"
@@ -80,6 +82,11 @@ func (a *App) PublicAddr() net.Addr {
 		return nil
 	}
 	return a.server.PublicAddr()
+}
+
+// SharedRedis returns the Redis pools that requests share, without the reserve of staff.
+func (a *App) SharedRedis() []redis.UniversalClient {
+	return []redis.UniversalClient{a.svc.redis.Cmd, a.svc.redis.Script}
 }
 
 // AdminAddr returns the address of the admin listener, nil without one.

@@ -17,7 +17,7 @@ const logDir = ".services/test"
 
 // installationTests is the package whose tests run whole installations. They are mostly idle, so more of
 // them run in parallel, at the same time as all other steps.
-const installationTests = "seckill/internal/app"
+const installationTests = "seckill/test/system"
 
 // extraFaultPackages lists packages whose ordinary tests include faults: masters of Redis are
 // killed, and all orders are refused.
