@@ -14,7 +14,7 @@ import (
 
 func (r *mutationResolver) RequestEmail(ctx context.Context, input model.RequestEmailInput) (*model.RequestEmailPayload, error) {
 	err := r.Accounts.RequestEmail(ctx, auth.PrincipalFrom(ctx), account.RequestEmailInput{
-		Email: input.Email, Password: deref(input.CurrentPassword), Language: languageOf(ctx), Addr: auth.ClientAddr(ctx),
+		Email: input.Email, Password: deref(input.CurrentPassword), Code: deref(input.OneTimeCode), Language: languageOf(ctx), Addr: auth.ClientAddr(ctx),
 	})
 	return &model.RequestEmailPayload{}, err
 }
@@ -40,7 +40,9 @@ func (r *mutationResolver) ResetPassword(ctx context.Context, input model.ResetP
 }
 
 func (r *mutationResolver) ExportPersonalData(ctx context.Context, input model.ExportPersonalDataInput) (*model.ExportPersonalDataPayload, error) {
-	document, err := r.Accounts.PersonalData(ctx, auth.PrincipalFrom(ctx), input.CurrentPassword, auth.ClientAddr(ctx))
+	document, err := r.Accounts.PersonalData(ctx, auth.PrincipalFrom(ctx), account.PersonalDataInput{
+		Password: input.CurrentPassword, Code: deref(input.OneTimeCode), Addr: auth.ClientAddr(ctx),
+	})
 	if err != nil {
 		return nil, err
 	}

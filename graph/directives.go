@@ -62,20 +62,26 @@ func CheckRateLimits(schema *ast.Schema, limits map[string]ratelimit.Policy) err
 	return nil
 }
 
-// count takes a token from the session of a valid refresh token, else from the user, else
-// from the address. A page refreshes its session on load: if these calls were counted by
-// address, users behind one address would block each other.
+// count takes a token from the session of a valid refresh token, else from a known device,
+// else from the user, else from the address. If refreshes and sign-ins of known devices
+// were counted by address, users behind one address would block each other.
 func (r *Resolver) count(ctx context.Context, policy ratelimit.Policy) (ratelimit.Decision, error) {
-	if input, ok := graphql.GetFieldContext(ctx).Args["input"].(model.RefreshSessionInput); ok {
-		if subject, ours := r.Accounts.Refresher(shownToken(ctx, input)); ours {
-			return r.Limits.Allow(ctx, policy, subject)
-		}
+	var subject ratelimit.Subject
+	known := false
+	switch input := graphql.GetFieldContext(ctx).Args["input"].(type) {
+	case model.RefreshSessionInput:
+		subject, known = r.Accounts.Refresher(shownToken(ctx, input))
+	case model.LoginInput:
+		subject, known = r.Accounts.KnownDevice(input.Account, shownDevice(ctx, input))
+	}
+	if known {
+		return r.Limits.Allow(ctx, policy, subject)
 	}
 	p := auth.PrincipalFrom(ctx)
 	if p == nil {
 		return r.Limits.AllowAddr(ctx, policy, auth.ClientAddr(ctx))
 	}
-	subject := ratelimit.User(p.UserID)
+	subject = ratelimit.User(p.UserID)
 	if v := r.saleAsked(ctx); v != nil && v.Switches.Limits() { // operations on a sale require a user
 		subject = subject.In(v.ID)
 		policy.Burst, policy.PerSecond = v.Switches.Limit(policy.Burst, policy.PerSecond)

@@ -15,7 +15,7 @@ import (
 
 func (r *mutationResolver) ChangePassword(ctx context.Context, input model.ChangePasswordInput) (*model.ChangePasswordPayload, error) {
 	ended, err := r.Accounts.ChangePassword(ctx, auth.PrincipalFrom(ctx), account.ChangePasswordInput{
-		Current: input.CurrentPassword, Next: input.NewPassword, Language: languageOf(ctx), Addr: auth.ClientAddr(ctx),
+		Current: input.CurrentPassword, Next: input.NewPassword, Code: deref(input.OneTimeCode), Language: languageOf(ctx), Addr: auth.ClientAddr(ctx),
 	})
 	if err != nil {
 		return nil, err

@@ -390,7 +390,7 @@ func (ec *executionContext) unmarshalInputExportPersonalDataInput(ctx context.Co
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"currentPassword"}
+	fieldsInOrder := [...]string{"currentPassword", "oneTimeCode"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -404,6 +404,13 @@ func (ec *executionContext) unmarshalInputExportPersonalDataInput(ctx context.Co
 				return it, err
 			}
 			it.CurrentPassword = data
+		case "oneTimeCode":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("oneTimeCode"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OneTimeCode = data
 		}
 	}
 	return it, nil
@@ -420,7 +427,7 @@ func (ec *executionContext) unmarshalInputRequestEmailInput(ctx context.Context,
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"email", "currentPassword"}
+	fieldsInOrder := [...]string{"email", "currentPassword", "oneTimeCode"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -441,6 +448,13 @@ func (ec *executionContext) unmarshalInputRequestEmailInput(ctx context.Context,
 				return it, err
 			}
 			it.CurrentPassword = data
+		case "oneTimeCode":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("oneTimeCode"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OneTimeCode = data
 		}
 	}
 	return it, nil

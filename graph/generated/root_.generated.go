@@ -730,6 +730,8 @@ input RequestEmailInput {
   email: String! @constraint(minLength: 3, maxLength: 254)
   """Current password; only needed for another address."""
   currentPassword: String @constraint(maxLength: 128)
+  """One-time code or recovery code; required for another address when sign-in requires one."""
+  oneTimeCode: String @constraint(maxLength: 32)
 }
 
 """
@@ -800,6 +802,8 @@ Input of ` + "`" + `exportPersonalData` + "`" + `.
 input ExportPersonalDataInput {
   """Current password of the account."""
   currentPassword: String! @constraint(maxLength: 128)
+  """One-time code or recovery code; required when sign-in requires one."""
+  oneTimeCode: String @constraint(maxLength: 32)
 }
 
 """
@@ -5212,6 +5216,8 @@ input ChangePasswordInput {
   currentPassword: String! @constraint(maxLength: 128)
   """New password, at least 10 characters; common passwords are refused."""
   newPassword: String! @constraint(minLength: 10, maxLength: 128)
+  """One-time code or recovery code; required when sign-in requires one."""
+  oneTimeCode: String @constraint(maxLength: 32)
 }
 
 """

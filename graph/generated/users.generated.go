@@ -671,7 +671,7 @@ func (ec *executionContext) unmarshalInputChangePasswordInput(ctx context.Contex
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"currentPassword", "newPassword"}
+	fieldsInOrder := [...]string{"currentPassword", "newPassword", "oneTimeCode"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -692,6 +692,13 @@ func (ec *executionContext) unmarshalInputChangePasswordInput(ctx context.Contex
 				return it, err
 			}
 			it.NewPassword = data
+		case "oneTimeCode":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("oneTimeCode"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OneTimeCode = data
 		}
 	}
 	return it, nil

@@ -224,6 +224,8 @@ type ChangePasswordInput struct {
 	CurrentPassword string `json:"currentPassword"`
 	// New password, at least 10 characters; common passwords are refused.
 	NewPassword string `json:"newPassword"`
+	// One-time code or recovery code; required when sign-in requires one.
+	OneTimeCode *string `json:"oneTimeCode,omitempty"`
 }
 
 // Outcome of `changePassword`.
@@ -777,6 +779,8 @@ type ExpireOrderPayload struct {
 type ExportPersonalDataInput struct {
 	// Current password of the account.
 	CurrentPassword string `json:"currentPassword"`
+	// One-time code or recovery code; required when sign-in requires one.
+	OneTimeCode *string `json:"oneTimeCode,omitempty"`
 }
 
 // Outcome of `exportPersonalData`.
@@ -2063,6 +2067,8 @@ type RequestEmailInput struct {
 	Email string `json:"email"`
 	// Current password; only needed for another address.
 	CurrentPassword *string `json:"currentPassword,omitempty"`
+	// One-time code or recovery code; required for another address when sign-in requires one.
+	OneTimeCode *string `json:"oneTimeCode,omitempty"`
 }
 
 // Outcome of `requestEmail`.

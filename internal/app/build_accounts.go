@@ -44,7 +44,7 @@ type accounts struct {
 func newAccounts(b base, adm admission, m mailing, keys auth.Keys) (accounts, error) {
 	store := account.NewStore(b.svc.db, b.clock, names(b.cfg))
 	directory := account.NewDirectory(account.DirectoryConfig{
-		Store: store, Client: b.svc.redis.Script, Prefix: b.keys.Prefix, Clock: b.clock, Log: b.log,
+		Store: store, Client: b.svc.redis.Script, Prefix: b.keys.Prefix, Keys: keys, Clock: b.clock, Log: b.log,
 		StaffTOTP: b.cfg.StaffTOTP == config.StaffTOTPRequired,
 	})
 	tail := b.svc.redis.NewBlocking()

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -300,9 +301,15 @@ func ChangeUsers(ctx context.Context, cfg *config.Config, log *slog.Logger, fn f
 		Client: svc.redis.Cmd, Prefix: cfg.RedisPrefix, Keep: cfg.AccessTokenTTL + leeway, Clock: c, Log: log,
 	})
 	mails, texts := outboxes(cfg, log)
+	keys, err := signingKeys(cfg)
+	if err != nil { // processes cannot open copies of another key, and read the user from the database
+		if keys, err = auth.NewKeys(auth.Key{ID: "none", Secret: []byte(rand.Text() + rand.Text())}); err != nil {
+			return err
+		}
+	}
 	admin := account.NewAdmin(account.AdminConfig{
 		Store: store, Security: security, Log: log, Mail: mails, Texts: texts,
-		Directory:   account.NewDirectory(account.DirectoryConfig{Store: store, Client: svc.redis.Script, Prefix: cfg.RedisPrefix, Clock: c, Log: log}),
+		Directory:   account.NewDirectory(account.DirectoryConfig{Store: store, Client: svc.redis.Script, Prefix: cfg.RedisPrefix, Keys: keys, Clock: c, Log: log}),
 		Revocations: revocations,
 	})
 	return fn(Users{Admin: admin, Security: security, Tokens: servicetoken.New(servicetoken.Config{

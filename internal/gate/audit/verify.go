@@ -34,6 +34,9 @@ type Verification struct {
 	Head     string   `json:"head"`     // of all entries
 	Sealed   string   `json:"sealed"`   // the last seal's head; "" = none
 	Late     []string `json:"late"`     // ids of entries that are much older than the seal before them
+	// HeadChecked is false when no noted head was given: a writer of the database
+	// could have computed the whole file anew, or cut off its end.
+	HeadChecked bool `json:"headChecked"`
 }
 
 // verifier reads a file line by line.
@@ -58,7 +61,7 @@ type verifier struct {
 func Verify(in io.Reader, head string) (*Verification, error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
-	v := &verifier{Verification: Verification{Findings: []string{}, Late: []string{}}, units: map[string]map[string]int{}, seen: map[uuid.UUID]bool{}, wanted: head}
+	v := &verifier{Verification: Verification{Findings: []string{}, Late: []string{}, HeadChecked: head != ""}, units: map[string]map[string]int{}, seen: map[uuid.UUID]bool{}, wanted: head}
 	for n := 1; lines.Scan(); n++ {
 		if err := v.line(lines.Bytes()); err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)

@@ -16,13 +16,15 @@ import (
 type ChangePasswordInput struct {
 	Current  string
 	Next     string
+	Code     string          // one-time or recovery code; "" = none was sent
 	Language locale.Language // of the notice
 	Addr     netip.Addr      // of the client
 }
 
 // ChangePassword changes the password of the signed-in user, ends the user's other
 // sessions and returns their number. Guesses of the present password are limited per
-// session. Refusals: BadField, INVALID_CREDENTIALS, fault.Throttled, captcha.Required.
+// session. Refusals: BadField, INVALID_CREDENTIALS, fault.Throttled, captcha.Required,
+// ONE_TIME_CODE_REQUIRED, ONE_TIME_CODE_INVALID.
 func (s *Service) ChangePassword(ctx context.Context, p *auth.Principal, in ChangePasswordInput) (int, error) {
 	user, err := s.signedIn(ctx, p)
 	if err != nil {
@@ -36,7 +38,7 @@ func (s *Service) ChangePassword(ctx context.Context, p *auth.Principal, in Chan
 		return 0, badField("newPassword", fault.Rule{Code: "not the present password"})
 	}
 	hash := ""
-	if err := s.present(ctx, p, user, presented{password: in.Current, field: "currentPassword", from: in.Addr}, func() (err error) {
+	if err := s.present(ctx, p, user, presented{password: in.Current, field: "currentPassword", code: in.Code, from: in.Addr}, func() (err error) {
 		hash, err = s.passwords.hash(ctx, next)
 		return err
 	}); err != nil {
@@ -63,14 +65,15 @@ func (s *Service) signedIn(ctx context.Context, p *auth.Principal) (*User, error
 // presented is what a signed-in user enters before a change of the account.
 type presented struct {
 	password string
-	field    string  // of the password in the input
-	code     *string // nil = no one-time code is asked for
+	field    string // of the password in the input
+	code     string // one-time or recovery code; "" = none was sent
 	from     netip.Addr
 }
 
-// present verifies the password, and the one-time code if there is one, and then calls fn
-// (may be nil) with a place in the hash queue. Guesses are limited per session. Refusals:
-// INVALID_CREDENTIALS, ONE_TIME_CODE_INVALID, fault.Throttled, captcha.Required.
+// present verifies the password, and a one-time code of a user whose sign-in needs one,
+// and then calls fn (may be nil) with a place in the hash queue. Guesses are limited per
+// session. Refusals: INVALID_CREDENTIALS, ONE_TIME_CODE_REQUIRED, ONE_TIME_CODE_INVALID,
+// fault.Throttled, captcha.Required.
 func (s *Service) present(ctx context.Context, p *auth.Principal, user *User, in presented, fn func() error) error {
 	leave, err := s.passwords.enqueue(trusted, ratelimit.Network(in.from))
 	if err != nil {
@@ -89,10 +92,8 @@ func (s *Service) present(ctx context.Context, p *auth.Principal, user *User, in
 		s.signInFailed(ctx, user, in.from, wrongPassword)
 		return fault.Refused{Why: fault.InvalidCredentials, At: []string{in.field}}
 	}
-	if in.code != nil {
-		if err := s.requireCode(ctx, user, *in.code, in.from); err != nil {
-			return err
-		}
+	if err := s.requireCode(ctx, user, in.code, in.from); err != nil {
+		return err
 	}
 	if err := s.guard.succeeded(ctx, try); err != nil || fn == nil {
 		return err

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -37,6 +38,7 @@ type DirectoryConfig struct {
 	Store  *Store
 	Client redis.UniversalClient
 	Prefix string // of every key, for example "sk:"
+	Keys   auth.Keys
 	Clock  clock.Clock
 	Log    *slog.Logger
 	// StaffTOTP grants operators and administrators without one-time codes the rights of a
@@ -49,6 +51,7 @@ type DirectoryConfig struct {
 // within eight seconds for staff. It is safe for concurrent use.
 type Directory struct {
 	cfg    DirectoryConfig
+	sealer auth.Sealer // copies in Redis have names and addresses
 	local  *lru.Cache[id.User, localUser]
 	flight singleflight.Group
 }
@@ -65,7 +68,7 @@ func NewDirectory(cfg DirectoryConfig) *Directory {
 	if err != nil {
 		panic(err) // only for a size below 1
 	}
-	return &Directory{cfg: cfg, local: local}
+	return &Directory{cfg: cfg, sealer: auth.NewSealer(cfg.Keys, "cached users"), local: local}
 }
 
 // User returns a user; nil if there is none.
@@ -143,15 +146,19 @@ func (d *Directory) fetch(ctx context.Context, id id.User) (*User, error) {
 
 // fromRedis returns the user cached in Redis; nil if there is none.
 func (d *Directory) fromRedis(ctx context.Context, id id.User) (*User, error) {
-	text, err := d.cfg.Client.HGet(ctx, d.key(id), "user").Result()
-	if errors.Is(err, redis.Nil) {
+	sealed, err := d.cfg.Client.HGet(ctx, d.key(id), "user").Bytes()
+	if errors.Is(err, redis.Nil) || bytes.HasPrefix(sealed, []byte("{")) { // in clear, by a former version
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
+	text, _, err := d.sealer.Open(id.UUID(), sealed)
+	if err != nil {
+		return nil, fmt.Errorf("cached user: %w", err)
+	}
 	var u User
-	if err := json.Unmarshal([]byte(text), &u); err != nil {
+	if err := json.Unmarshal(text, &u); err != nil {
 		return nil, fmt.Errorf("cached user: %w", err)
 	}
 	if u.ID != id || !u.Role.Valid() {
@@ -164,6 +171,9 @@ func (d *Directory) fromRedis(ctx context.Context, id id.User) (*User, error) {
 // error is only logged: the cached copy expires by itself.
 func (d *Directory) cache(ctx context.Context, u *User) {
 	text, err := json.Marshal(u)
+	if err == nil {
+		text, err = d.sealer.Seal(u.ID.UUID(), text)
+	}
 	if err == nil {
 		life := customerTTL
 		if u.Role != auth.Customer {

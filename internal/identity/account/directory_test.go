@@ -1,6 +1,7 @@
 package account
 
 import (
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -187,4 +188,25 @@ func TestAccountsAreMadeWithAnyRoleByTools(t *testing.T) {
 			t.Errorf("unknown role: %v", err)
 		}
 	})
+}
+
+// A copy in Redis is for processes of the installation only.
+func TestRedisHoldsNoNameAndNoAddressInClear(t *testing.T) {
+	t.Parallel()
+	f := real(t)
+	who := someone()
+	who.DisplayName = "Ann Clear"
+	in := f.register(who)
+	if _, err := f.cfg.Directory.User(t.Context(), in.User.ID); err != nil { // caches
+		t.Fatal(err)
+	}
+	all, err := f.conn.Cmd.HGetAll(t.Context(), f.prefix+"user:"+in.User.ID.String()).Result()
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%v, %v", all, err)
+	}
+	for field, value := range all {
+		if strings.Contains(value, who.Account) || strings.Contains(value, who.DisplayName) {
+			t.Errorf("%s: %q", field, value)
+		}
+	}
 }

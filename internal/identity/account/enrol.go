@@ -29,6 +29,9 @@ func (s *Service) StartTOTP(ctx context.Context, p *auth.Principal, password str
 	if err != nil {
 		return TOTPSecret{}, err
 	}
+	if u.TOTP {
+		return TOTPSecret{}, refused(fault.Conflict)
+	}
 	if err := s.present(ctx, p, u, presented{password: password, field: "password", from: from}, nil); err != nil {
 		return TOTPSecret{}, err
 	}
@@ -106,7 +109,7 @@ func (s *Service) RemoveTOTP(ctx context.Context, p *auth.Principal, in RemoveTO
 	if err != nil {
 		return 0, err
 	}
-	if err := s.present(ctx, p, u, presented{password: in.Password, field: "password", code: &in.Code, from: in.Addr}, nil); err != nil {
+	if err := s.present(ctx, p, u, presented{password: in.Password, field: "password", code: in.Code, from: in.Addr}, nil); err != nil {
 		return 0, err
 	}
 	if _, err := s.cfg.Admin.change(ctx, u.ID, clearTOTP); err != nil {

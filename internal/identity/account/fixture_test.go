@@ -115,7 +115,7 @@ func (f *fixture) start(keys auth.Keys) *fixture {
 	f.t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	store := NewStore(f.db, f.clock, Names{})
-	directory := NewDirectory(DirectoryConfig{Store: store, Client: f.conn.Script, Prefix: f.prefix, Clock: f.clock, Log: log, StaffTOTP: f.staffTOTP})
+	directory := NewDirectory(DirectoryConfig{Store: store, Client: f.conn.Script, Prefix: f.prefix, Keys: keys, Clock: f.clock, Log: log, StaffTOTP: f.staffTOTP})
 	tail := f.conn.NewBlocking()
 	revocations := auth.NewRevocations(auth.RevocationsConfig{
 		Client: f.conn.Script, Tail: tail, Prefix: f.prefix, Clock: f.clock, Log: log, Store: store,

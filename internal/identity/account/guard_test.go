@@ -165,3 +165,28 @@ func TestSignInIsRefusedWhileGuessesCannotBeCounted(t *testing.T) {
 		t.Errorf("%+v, %v; want UNAVAILABLE", in, err)
 	}
 }
+
+// Guesses at other accounts behind the same address use up the limit of that address.
+func TestGuessesOfOthersBehindAnAddressDoNotLockOutAKnownDevice(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.limited()
+		who := someone()
+		known := f.register(who)
+		refused := 0
+		for range 2 * loginsPerAddress.Burst {
+			if _, err := f.Login(t.Context(), LoginInput{Account: someone().Account, Password: "a guess", Addr: address(7)}); fault.ReasonOf(err) == fault.TooManyTries {
+				refused++
+			}
+		}
+		if refused == 0 {
+			t.Fatal("the address has no limit")
+		}
+		if _, err := f.Login(t.Context(), LoginInput{Account: who.Account, Password: who.Password, Device: known.Device, Addr: address(7)}); err != nil {
+			t.Errorf("a known device: %v", err)
+		}
+		if _, err := f.Login(t.Context(), LoginInput{Account: who.Account, Password: who.Password, Addr: address(7)}); fault.ReasonOf(err) != fault.TooManyTries {
+			t.Errorf("an unknown device: %v, want %s", err, fault.TooManyTries)
+		}
+	})
+}

@@ -85,6 +85,7 @@ func (s *Service) reachable(account, field string) error {
 type RequestEmailInput struct {
 	Email    string // or a phone number
 	Password string // the present one, for another address than the account's
+	Code     string // one-time or recovery code, likewise; "" = none was sent
 	Language locale.Language
 	Addr     netip.Addr // of the client
 }
@@ -119,7 +120,7 @@ func (s *Service) RequestEmail(ctx context.Context, p *auth.Principal, in Reques
 	}
 	if address != user.Account {
 		link.purpose = accountlink.PurposeCHANGE
-		if err := s.present(ctx, p, user, presented{password: in.Password, field: "currentPassword", from: in.Addr}, nil); err != nil {
+		if err := s.present(ctx, p, user, presented{password: in.Password, field: "currentPassword", code: in.Code, from: in.Addr}, nil); err != nil {
 			return err
 		}
 	}
@@ -245,8 +246,9 @@ type ResetPasswordInput struct {
 }
 
 // ResetPassword uses a link of RequestReset: it sets the password and ends all sessions of
-// the user, whose number it returns. One-time codes stay. Refusals: LINK_INVALID,
-// BadField, fault.Throttled.
+// the user, whose number it returns. One-time codes of an account whose contact was not
+// verified before are removed: another person may have registered it. Others stay.
+// Refusals: LINK_INVALID, BadField, fault.Throttled.
 func (s *Service) ResetPassword(ctx context.Context, in ResetPasswordInput) (int, error) {
 	if err := s.limit(ctx, loginsPerAddress, in.Addr); err != nil {
 		return 0, err
@@ -276,6 +278,9 @@ func (s *Service) ResetPassword(ctx context.Context, in ResetPasswordInput) (int
 		update := tx.User.UpdateOneID(user.ID).AddVersion(1).SetPasswordHash(hash)
 		if link.Address == user.Account {
 			update.SetVerifiedAt(s.cfg.Clock.Now())
+			if !user.Verified {
+				clearTOTP(update)
+			}
 		}
 		return s.cfg.Admin.passwordChanged(ctx, tx, update, in.Language)
 	})

@@ -443,7 +443,7 @@ func TestADeletedAccountLeavesOrdersWithoutAName(t *testing.T) {
 		if err := p.db.Ent.Order.UpdateOneID(bought).SetStatus("PAID").Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		document, err := p.PersonalData(t.Context(), me, who.Password, address(1))
+		document, err := p.PersonalData(t.Context(), me, PersonalDataInput{Password: who.Password, Addr: address(1)})
 		var data struct {
 			Account string
 			Orders  []struct {

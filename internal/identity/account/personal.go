@@ -32,14 +32,21 @@ import (
 // document names the lists that have more.
 const maxPersonal = 1000
 
-// PersonalData returns what is stored about the signed-in user, as a JSON document. It
-// needs the password. Refusals: those of a wrong password, see ChangePassword.
-func (s *Service) PersonalData(ctx context.Context, p *auth.Principal, password string, from netip.Addr) ([]byte, error) {
+// PersonalDataInput holds what the signed-in user enters to export personal data.
+type PersonalDataInput struct {
+	Password string
+	Code     string     // one-time or recovery code; "" = none was sent
+	Addr     netip.Addr // of the client
+}
+
+// PersonalData returns what is stored about the signed-in user, as a JSON document.
+// Refusals: those of a wrong password or code, see ChangePassword.
+func (s *Service) PersonalData(ctx context.Context, p *auth.Principal, in PersonalDataInput) ([]byte, error) {
 	user, err := s.signedIn(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.present(ctx, p, user, presented{password: password, field: "currentPassword", from: from}, nil); err != nil {
+	if err := s.present(ctx, p, user, presented{password: in.Password, field: "currentPassword", code: in.Code, from: in.Addr}, nil); err != nil {
 		return nil, err
 	}
 	doc, err := s.store.personal(ctx, user)
@@ -47,7 +54,7 @@ func (s *Service) PersonalData(ctx context.Context, p *auth.Principal, password 
 		return nil, fmt.Errorf("personal data: %w", err)
 	}
 	doc.ExportedAt = s.cfg.Clock.Now()
-	s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventPersonalData, Actor: user.ID, Subject: user.ID, Addr: from})
+	s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventPersonalData, Actor: user.ID, Subject: user.ID, Addr: in.Addr})
 	return json.MarshalIndent(doc, "", "  ")
 }
 
@@ -244,7 +251,7 @@ func (s *Service) Delete(ctx context.Context, p *auth.Principal, in DeleteInput)
 	if user.Role != auth.Customer {
 		return fault.New(fault.Forbidden, "An administrator has to remove your role first.")
 	}
-	if err := s.present(ctx, p, user, presented{password: in.Password, field: "currentPassword", code: &in.Code, from: in.Addr}, nil); err != nil {
+	if err := s.present(ctx, p, user, presented{password: in.Password, field: "currentPassword", code: in.Code, from: in.Addr}, nil); err != nil {
 		return err
 	}
 	_, err = s.cfg.Admin.changeWith(ctx, func(ctx context.Context, tx *ent.Tx) (*ent.User, error) {

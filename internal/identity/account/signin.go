@@ -83,10 +83,12 @@ type LoginInput struct {
 // ONE_TIME_CODE_INVALID.
 func (s *Service) Login(ctx context.Context, in LoginInput) (*SignedIn, error) {
 	account := s.store.names.lookup(in.Account)
-	if err := s.limit(ctx, loginsPerAddress, in.Addr); err != nil {
-		return nil, err
-	}
 	device := s.devices.open(in.Device, account, s.cfg.Clock.Now())
+	if device == "" { // a known device has its own limits: failures of others behind its address do not count
+		if err := s.limit(ctx, loginsPerAddress, in.Addr); err != nil {
+			return nil, err
+		}
+	}
 	leave, answered, err := s.enqueue(ctx, in, device != "")
 	if err != nil {
 		return nil, err
@@ -145,6 +147,13 @@ func (s *Service) signInFailed(ctx context.Context, user *User, addr netip.Addr,
 		e.Subject, e.Detail = user.ID, why
 	}
 	s.cfg.Admin.cfg.Security.Write(ctx, e)
+}
+
+// KnownDevice returns the rate limit subject of a device that signed in to the account
+// before; false for other devices. It does no I/O.
+func (s *Service) KnownDevice(account, token string) (ratelimit.Subject, bool) {
+	device := s.devices.open(token, s.store.names.lookup(account), s.cfg.Clock.Now())
+	return ratelimit.Device(device), device != ""
 }
 
 // enqueue reserves a place in the hash queue. When the unproven share is full, an unknown

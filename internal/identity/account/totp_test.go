@@ -221,3 +221,64 @@ func TestSecretsSurviveTheRotationOfSigningKeys(t *testing.T) {
 		}
 	}
 }
+
+// A stolen session and password must not change an account that has one-time codes.
+func TestChangesOfAnAccountNeedItsOneTimeCode(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		m := f.withMail()
+		a := &app{fixture: m.fixture, who: someone()}
+		a.here = m.register(a.who)
+		codes := a.enrol()
+		p := m.principal(a.here.Tokens.Access)
+		for i, c := range []struct {
+			what string
+			act  func(code string) error
+		}{
+			{"another address", func(code string) error {
+				return m.RequestEmail(t.Context(), p, RequestEmailInput{Email: "other@example.com", Password: a.who.Password, Code: code, Addr: address(1)})
+			}},
+			{"personal data", func(code string) error {
+				_, err := m.PersonalData(t.Context(), p, PersonalDataInput{Password: a.who.Password, Code: code, Addr: address(1)})
+				return err
+			}},
+			{"the password", func(code string) error {
+				_, err := m.ChangePassword(t.Context(), p, ChangePasswordInput{Current: a.who.Password, Next: freshPassword, Code: code, Addr: address(1)})
+				return err
+			}},
+		} {
+			wantReason(t, c.what+" without a code", c.act(""), fault.OneTimeCodeRequired)
+			wantReason(t, c.what+" with a wrong code", c.act("000000"), fault.OneTimeCodeInvalid)
+			wantReason(t, c.what+" with a code", c.act(codes[i]), "")
+		}
+	})
+}
+
+// Otherwise the owner of a mailbox could never use an account that another person
+// registered with its address.
+func TestAResetRemovesOneTimeCodesOfAnUnverifiedContact(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		m := f.withMail()
+		for _, verified := range []bool{false, true} {
+			a := &app{fixture: m.fixture, who: someone()}
+			a.here = m.register(a.who)
+			if verified {
+				_, err := m.ConfirmEmail(t.Context(), m.deliver(a.who.Account).Token(), address(1))
+				wantReason(t, "verify", err, "")
+			}
+			a.enrol()
+			wantReason(t, "request", m.forgot(a.who.Account), "")
+			_, err := m.reset(m.deliver(a.who.Account).Token(), freshPassword)
+			wantReason(t, "reset", err, "")
+			a.who.Password = freshPassword
+			want := fault.Reason("")
+			if verified {
+				want = fault.OneTimeCodeRequired
+			}
+			if why := a.try(""); why != want {
+				t.Errorf("verified %t: sign-in after a reset: %q, want %q", verified, why, want)
+			}
+		}
+	})
+}

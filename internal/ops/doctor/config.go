@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 
 	"seckill/internal/platform/config"
@@ -64,8 +65,8 @@ func (r *report) files(d Deps) {
 	}
 }
 
-// weakKey is the number of distinct bytes below which a signing key was probably typed or
-// repeated: 32 random bytes have more in any encoding.
+// A signing key of 32 random bytes in any encoding has more than weakKey distinct bytes;
+// fewer were probably typed or repeated.
 const weakKey = 11
 
 // exposure warns of settings that expose a production server to attackers.
@@ -76,17 +77,43 @@ func (r *report) exposure(cfg *config.Config) {
 	if cfg.PublicURL == "" {
 		r.add(areaConfig, Warning, "SECKILL_PUBLIC_URL is empty: cookies are not marked Secure behind a proxy that ends TLS, and payment pages have no address to return to")
 	}
-	if key := cfg.JWTKey.Reveal(); len(key) > 0 && distinctBytes(key) <= weakKey {
-		r.add(areaConfig, Warning, "SECKILL_JWT_KEY has few different characters: draw one at random, for example with `openssl rand -hex 32`")
+	if key := cfg.JWTKey.Reveal(); len(key) > 0 && predictable(key) {
+		r.add(areaConfig, Warning, "SECKILL_JWT_KEY is predictable: it repeats itself, counts up, or has words of an example. "+
+			"Draw one at random, for example with `openssl rand -hex 32`")
 	}
 }
 
-func distinctBytes(text string) int {
-	seen := map[byte]bool{}
-	for i := range len(text) {
-		seen[text[i]] = true
+// placeholders are words of keys that were copied from an example or typed.
+var placeholders = []string{"secret", "password", "passw0rd", "changeme", "change-me", "change_me", "example", "seckill", "default", "qwerty", "letmein", "development"}
+
+// predictable reports whether a signing key was probably typed, not drawn: it has few
+// distinct bytes, counts up or follows a keyboard for two thirds, repeats itself, or has a
+// word of an example. Random keys are reported with a chance below one in a million.
+func predictable(key string) bool {
+	seen, steps := map[byte]bool{}, 0
+	for i := range len(key) {
+		seen[key[i]] = true
+		if i > 0 && (key[i]-key[i-1]+1 <= 2 || onKeyboard(key[i-1], key[i])) { // -1, 0 or 1
+			steps++
+		}
 	}
-	return len(seen)
+	if len(seen) <= weakKey || 3*steps >= 2*len(key) {
+		return true
+	}
+	for period := 1; period <= len(key)/2; period++ {
+		if key[period:] == key[:len(key)-period] {
+			return true
+		}
+	}
+	lower := strings.ToLower(key)
+	return slices.ContainsFunc(placeholders, func(word string) bool { return strings.Contains(lower, word) })
+}
+
+// onKeyboard reports whether two letters are neighbours in a row of a keyboard, as in
+// "qwertyuiop".
+func onKeyboard(a, b byte) bool {
+	const rows = "qwertyuiop asdfghjkl zxcvbnm QWERTYUIOP ASDFGHJKL ZXCVBNM"
+	return strings.Contains(rows, string([]byte{a, b}))
 }
 
 // secretsInFile warns of a file with secrets that other users can read.

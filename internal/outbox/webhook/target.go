@@ -30,15 +30,24 @@ const (
 // errPrivate reports an address that events are not sent to.
 var errPrivate = errors.New("the address is not public: SECKILL_WEBHOOK_NETWORKS allows private networks")
 
-// reserved are networks that are not public, beyond those that netip recognises:
-// shared address space, protocol assignments, documentation, benchmarks, former class
-// E, and IPv6 addresses that carry an IPv4 address (NAT64, 6to4, Teredo, site-local).
-var reserved = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
-	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"),
-	netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"),
-	netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("fec0::/10"),
+// reserved are networks that are not public, beyond those that netip recognises: the
+// special-purpose address registries of IANA (RFC 6890), without what is outside of
+// globalIPv6 anyway.
+var reserved = prefixes(
+	"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24",
+	"192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
+	"2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20",
+)
+
+// globalIPv6 is all that is assigned for public use.
+var globalIPv6 = netip.MustParsePrefix("2000::/3")
+
+func prefixes(texts ...string) []netip.Prefix {
+	out := make([]netip.Prefix, len(texts))
+	for i, text := range texts {
+		out[i] = netip.MustParsePrefix(text)
+	}
+	return out
 }
 
 // target sends requests to endpoints, and to no address inside of the installation.
@@ -78,7 +87,7 @@ func (t target) allows(address string) error {
 	if slices.ContainsFunc(t.networks, contains) {
 		return nil
 	}
-	if !ip.IsGlobalUnicast() || ip.IsPrivate() || slices.ContainsFunc(reserved, contains) {
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.Is6() && !globalIPv6.Contains(ip) || slices.ContainsFunc(reserved, contains) {
 		return errPrivate
 	}
 	return nil

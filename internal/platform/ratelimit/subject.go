@@ -19,6 +19,9 @@ func User(id id.User) Subject { return Subject("u:" + id.String()) }
 // Session counts one session.
 func Session(id id.Session) Subject { return Subject("s:" + id.String()) }
 
+// Device counts one device that signed in to an account before.
+func Device(id string) Subject { return Subject("d:" + id) }
+
 // In counts the subject separately in one sale.
 func (s Subject) In(sale id.Sale) Subject { return s + "@" + Subject(sale.String()) }
 

@@ -1,1 +1,1 @@
-export{d as OrderMoneyPage}from"./admin.js?v=88d077ef95cf";
+export{d as OrderMoneyPage}from"./admin.js?v=53dee44189b2";

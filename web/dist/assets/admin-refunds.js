@@ -1,1 +1,1 @@
-export{i as Refunds}from"./admin.js?v=88d077ef95cf";
+export{i as Refunds}from"./admin.js?v=53dee44189b2";

@@ -1,1 +1,1 @@
-export{n as ReportPage}from"./admin.js?v=88d077ef95cf";
+export{n as ReportPage}from"./admin.js?v=53dee44189b2";

@@ -1,1 +1,1 @@
-export{P as ot,F as textsOf}from"./admin.js?v=88d077ef95cf";
+export{P as ot,F as textsOf}from"./admin.js?v=53dee44189b2";

@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=88d077ef95cf";
+export{r as resumeWaitingRooms}from"./attempt.js?v=53dee44189b2";

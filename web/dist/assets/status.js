@@ -1,1 +1,1 @@
-import{Jt as e,dn as t}from"./core.js?v=88d077ef95cf";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return e(`span`,{class:`chip ${n[r]??`text-soft`}`,children:t(`status.${r}`)},r)}export{r as t};
+import{Jt as e,dn as t}from"./core.js?v=53dee44189b2";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return e(`span`,{class:`chip ${n[r]??`text-soft`}`,children:t(`status.${r}`)},r)}export{r as t};

@@ -9,7 +9,7 @@ import { t } from '../i18n/text';
 import { Ask } from '../ui/ask';
 import { FaultMessage, SuccessMessage, Loading, Title } from '../ui/bits';
 import { useTitle } from '../ui/title';
-import { Email, PersonalData } from './contact';
+import { codeField, Email, PersonalData } from './contact';
 import { Addresses } from './addresses';
 import { Notices } from './notices';
 import { Qr } from './qr';
@@ -53,8 +53,8 @@ export function Account() {
               {t('account.required')}
             </p>
           )}
-          {mail && account && <Email account={account} verified={contactVerified === true} />}
-          <Password />
+          {mail && account && <Email account={account} verified={contactVerified === true} codes={totp === true} />}
+          <Password codes={totp === true} />
           <Codes on={totp === true} changed={reload} />
           <Notices />
           <Addresses />
@@ -65,7 +65,7 @@ export function Account() {
   }
 }
 
-function Password() {
+function Password({ codes }: { codes: boolean }) {
   const done = useSignal(false);
   return (
     <section class="card grid gap-3 p-5">
@@ -75,10 +75,11 @@ function Password() {
         fields={[
           { name: 'currentPassword', label: 'account.current', kind: 'current-password' },
           { name: 'newPassword', label: 'account.next', kind: 'new-password' },
+          ...codeField(codes),
         ]}
-        send={async ({ currentPassword = '', newPassword = '' }) => {
+        send={async ({ currentPassword = '', newPassword = '', oneTimeCode }) => {
           done.value = false;
-          const { changePassword } = await request(ChangePassword, { input: { currentPassword, newPassword } });
+          const { changePassword } = await request(ChangePassword, { input: { currentPassword, newPassword, ...(oneTimeCode && { oneTimeCode }) } });
           const failure = changePassword?.userErrors[0];
           done.value = !failure;
           return failure;

@@ -8,12 +8,19 @@ import { t } from '../i18n/text';
 import { Ask } from '../ui/ask';
 import { SuccessMessage } from '../ui/bits';
 
+/** The field for a one-time code, if sign-in needs one. */
+export function codeField(codes: boolean) {
+  return codes ? [{ name: 'oneTimeCode', label: 'sign.code', kind: 'one-time-code' } as const] : [];
+}
+
 /** The e-mail address or phone number: its verification, and the change to another one. */
-export function Email({ account, verified }: { account: string; verified: boolean }) {
+export function Email({ account, verified, codes }: { account: string; verified: boolean; codes: boolean }) {
   const sentTo = useSignal('');
-  const ask = async (email: string, currentPassword?: string) => {
+  const ask = async (email: string, currentPassword?: string, oneTimeCode?: string) => {
     sentTo.value = '';
-    const { requestEmail } = await request(RequestEmail, { input: { email, ...(currentPassword && { currentPassword }) } });
+    const { requestEmail } = await request(RequestEmail, {
+      input: { email, ...(currentPassword && { currentPassword }), ...(oneTimeCode && { oneTimeCode }) },
+    });
     const failure = requestEmail?.userErrors[0];
     if (!failure) sentTo.value = email;
     return failure;
@@ -42,8 +49,9 @@ export function Email({ account, verified }: { account: string; verified: boolea
             fields={[
               { name: 'email', label: 'mail.next', kind: 'username' },
               { name: 'currentPassword', label: 'account.current', kind: 'current-password' },
+              ...codeField(codes),
             ]}
-            send={({ email = '', currentPassword = '' }) => ask(email, currentPassword)}
+            send={({ email = '', currentPassword = '', oneTimeCode }) => ask(email, currentPassword, oneTimeCode)}
           />
         </div>
       </details>
@@ -71,9 +79,9 @@ export function PersonalData({ codes, customer }: { codes: boolean; customer: bo
         <div class="mt-3">
           <Ask
             label="data.export"
-            fields={[{ name: 'currentPassword', label: 'account.current', kind: 'current-password' }]}
-            send={async ({ currentPassword = '' }) => {
-              const { exportPersonalData } = await request(ExportPersonalData, { input: { currentPassword } });
+            fields={[{ name: 'currentPassword', label: 'account.current', kind: 'current-password' }, ...codeField(codes)]}
+            send={async ({ currentPassword = '', oneTimeCode }) => {
+              const { exportPersonalData } = await request(ExportPersonalData, { input: { currentPassword, ...(oneTimeCode && { oneTimeCode }) } });
               if (exportPersonalData?.document) save('personal-data.json', exportPersonalData.document);
               return exportPersonalData?.userErrors[0];
             }}
@@ -89,7 +97,7 @@ export function PersonalData({ codes, customer }: { codes: boolean; customer: bo
               label="data.delete"
               fields={[
                 { name: 'currentPassword', label: 'account.current', kind: 'current-password' },
-                ...(codes ? [{ name: 'oneTimeCode', label: 'sign.code', kind: 'one-time-code' } as const] : []),
+                ...codeField(codes),
               ]}
               send={async ({ currentPassword = '', oneTimeCode }) => {
                 const { deleteAccount } = await request(DeleteAccount, { input: { currentPassword, ...(oneTimeCode && { oneTimeCode }) } });

@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  hash version, user; expires
 -- ARGV[1]  version
--- ARGV[2]  user, JSON
+-- ARGV[2]  user, sealed
 -- ARGV[3]  time to live, milliseconds
 --
 -- Replies 1, or 0 if a newer version is cached.
