@@ -72,7 +72,7 @@ var reasons = map[fault.Reason]text{
 	fault.OneTimeCodeInvalid:    {"This code is wrong or was used before.", "验证码错误或已被使用。"},
 	fault.OneTimeCodeRequired:   {"Please enter the code of your authenticator app.", "请输入身份验证器中的验证码。"},
 	fault.OrderExpired:          {"The payment window is over, and the order has expired.", "支付超时，订单已关闭。"},
-	fault.OwnSale:               {"You prepared or approved this sale, so you cannot buy in it.", "您参与了本场抢购的筹备或审批，不能参与购买。"},
+	fault.OwnSale:               {"You prepared, approved or changed this sale, so you cannot buy in it.", "您参与了本场抢购的筹备、审批或调整，不能参与购买。"},
 	fault.PathInvalid:           {"The path token is unknown, used or expired. Please solve a new captcha.", "抢购资格无效或已过期，请重新验证。"},
 	fault.PaymentDeclined:       {"The payment was declined.", "支付被拒绝。"},
 	fault.PurchaseLimitReached:  {"This exceeds the purchase limit.", "超出限购数量。"},

@@ -19,3 +19,8 @@ func ID(id uuid.UUID) predicate.GoodsLog {
 func GoodsID(v typedid.Goods) predicate.GoodsLog {
 	return predicate.GoodsLog(sql.FieldEQ(FieldGoodsID, v))
 }
+
+// GoodsIDIn applies the In predicate on the "goods_id" field.
+func GoodsIDIn(vs ...typedid.Goods) predicate.GoodsLog {
+	return predicate.GoodsLog(sql.FieldIn(FieldGoodsID, vs...))
+}

@@ -65,6 +65,11 @@ func StateEQ(v State) predicate.Intervention {
 	return predicate.Intervention(sql.FieldEQ(FieldState, v))
 }
 
+// StateNEQ applies the NEQ predicate on the "state" field.
+func StateNEQ(v State) predicate.Intervention {
+	return predicate.Intervention(sql.FieldNEQ(FieldState, v))
+}
+
 // StateIn applies the In predicate on the "state" field.
 func StateIn(vs ...State) predicate.Intervention {
 	return predicate.Intervention(sql.FieldIn(FieldState, vs...))

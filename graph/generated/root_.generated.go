@@ -915,7 +915,7 @@ enum ErrorCode {
   ONE_TIME_CODE_REQUIRED
   """The payment deadline has passed, and the units were released."""
   ORDER_EXPIRED
-  """The caller prepared or approved the sale and cannot buy in it."""
+  """The caller prepared, approved or changed the sale and cannot buy in it."""
   OWN_SALE
   """The path token is unknown, used, expired, or of another user or item."""
   PATH_INVALID

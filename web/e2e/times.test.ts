@@ -71,7 +71,7 @@ test('a sale is moved before its opening, extended by two people and reworded wh
   await operator.goto(`${it.demo.url}${place}`);
   await operator.getByRole('link', { name: 'View in shop' }).click();
   await button(operator, 'none').waitFor();
-  await operator.getByText('You prepared or approved this sale').first().waitFor();
+  await operator.getByText('You prepared, approved or changed this sale').first().waitFor();
   await checkScreen(operator, 'sale-own');
 
   await checkAndAct(admin, 'Extend', 'admin-extend', { Ends: () => fromNow(3_900), Reason: 'Many are still buying.' });

@@ -144,7 +144,7 @@ type Sale struct {
 	Items             []*Item // by position
 	WasPublic         bool    // of a cancelled sale: buyers saw it before
 	CreatedBy         *id.User
-	Preparers         []id.User // who prepared or approved it; only in the catalogue, for sales that may sell
+	Preparers         []id.User // see PreparedBy; only in the catalogue, for sales that may sell
 	CreatedAt         time.Time
 	ExternalReference string     // id in another system; "" = none
 	Notice            string     // why the sale is paused or over, for buyers

@@ -43,7 +43,7 @@ type Viewer struct {
 	Entry          *waitlist.Entry // the open waitlist entry, otherwise the newest
 	Ticket         *queue.Ticket   // the position in a waiting room, while it waits
 	Gone           bool            // sold out, and no unit can return
-	Prepared       bool            // the user prepared or approved the sale, and cannot buy in it
+	Prepared       bool            // see sale.PreparedBy: the user cannot buy in it
 	RemainingLimit int             // most units that the limits allow the next order, of whichever item
 	Items          []ItemViewer    // by position
 }
