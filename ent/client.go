@@ -38,9 +38,7 @@ import (
 	"seckill/ent/salelog"
 	"seckill/ent/salereminder"
 	"seckill/ent/saletemplate"
-	"seckill/ent/sandboxcall"
 	"seckill/ent/sandboxcharge"
-	"seckill/ent/sandboxrefund"
 	"seckill/ent/securityevent"
 	"seckill/ent/servicetoken"
 	"seckill/ent/session"
@@ -124,12 +122,8 @@ type Client struct {
 	SaleReminder *SaleReminderClient
 	// SaleTemplate is the client for interacting with the SaleTemplate builders.
 	SaleTemplate *SaleTemplateClient
-	// SandboxCall is the client for interacting with the SandboxCall builders.
-	SandboxCall *SandboxCallClient
 	// SandboxCharge is the client for interacting with the SandboxCharge builders.
 	SandboxCharge *SandboxChargeClient
-	// SandboxRefund is the client for interacting with the SandboxRefund builders.
-	SandboxRefund *SandboxRefundClient
 	// SecurityEvent is the client for interacting with the SecurityEvent builders.
 	SecurityEvent *SecurityEventClient
 	// ServiceToken is the client for interacting with the ServiceToken builders.
@@ -190,9 +184,7 @@ func (c *Client) init() {
 	c.SaleLog = NewSaleLogClient(c.config)
 	c.SaleReminder = NewSaleReminderClient(c.config)
 	c.SaleTemplate = NewSaleTemplateClient(c.config)
-	c.SandboxCall = NewSandboxCallClient(c.config)
 	c.SandboxCharge = NewSandboxChargeClient(c.config)
-	c.SandboxRefund = NewSandboxRefundClient(c.config)
 	c.SecurityEvent = NewSecurityEventClient(c.config)
 	c.ServiceToken = NewServiceTokenClient(c.config)
 	c.Session = NewSessionClient(c.config)
@@ -295,9 +287,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		SaleLog:          NewSaleLogClient(cfg),
 		SaleReminder:     NewSaleReminderClient(cfg),
 		SaleTemplate:     NewSaleTemplateClient(cfg),
-		SandboxCall:      NewSandboxCallClient(cfg),
 		SandboxCharge:    NewSandboxChargeClient(cfg),
-		SandboxRefund:    NewSandboxRefundClient(cfg),
 		SecurityEvent:    NewSecurityEventClient(cfg),
 		ServiceToken:     NewServiceTokenClient(cfg),
 		Session:          NewSessionClient(cfg),
@@ -357,9 +347,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		SaleLog:          NewSaleLogClient(cfg),
 		SaleReminder:     NewSaleReminderClient(cfg),
 		SaleTemplate:     NewSaleTemplateClient(cfg),
-		SandboxCall:      NewSandboxCallClient(cfg),
 		SandboxCharge:    NewSandboxChargeClient(cfg),
-		SandboxRefund:    NewSandboxRefundClient(cfg),
 		SecurityEvent:    NewSecurityEventClient(cfg),
 		ServiceToken:     NewServiceTokenClient(cfg),
 		Session:          NewSessionClient(cfg),
@@ -388,9 +376,9 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.OrderMetadata, c.OrderRecipient, c.Payment, c.PaymentEvent,
 		c.PushSubscription, c.RecordMark, c.Refund, c.RefusedAttempt, c.Sale,
 		c.SaleFigures, c.SaleItem, c.SaleLog, c.SaleReminder, c.SaleTemplate,
-		c.SandboxCall, c.SandboxCharge, c.SandboxRefund, c.SecurityEvent,
-		c.ServiceToken, c.Session, c.StockMovement, c.User, c.UserIdentity,
-		c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint, c.WebhookEvent,
+		c.SandboxCharge, c.SecurityEvent, c.ServiceToken, c.Session, c.StockMovement,
+		c.User, c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint,
+		c.WebhookEvent,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -459,12 +447,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.SaleReminder.mutate(ctx, m)
 	case *SaleTemplateMutation:
 		return c.SaleTemplate.mutate(ctx, m)
-	case *SandboxCallMutation:
-		return c.SandboxCall.mutate(ctx, m)
 	case *SandboxChargeMutation:
 		return c.SandboxCharge.mutate(ctx, m)
-	case *SandboxRefundMutation:
-		return c.SandboxRefund.mutate(ctx, m)
 	case *SecurityEventMutation:
 		return c.SecurityEvent.mutate(ctx, m)
 	case *ServiceTokenMutation:
@@ -3850,118 +3834,6 @@ func (c *SaleTemplateClient) mutate(ctx context.Context, m *SaleTemplateMutation
 	}
 }
 
-// SandboxCallClient is a client for the SandboxCall schema.
-type SandboxCallClient struct {
-	config
-}
-
-// NewSandboxCallClient returns a client for the SandboxCall from the given config.
-func NewSandboxCallClient(c config) *SandboxCallClient {
-	return &SandboxCallClient{config: c}
-}
-
-// Intercept adds a list of query interceptors to the interceptors stack.
-// A call to `Intercept(f, g, h)` equals to `sandboxcall.Intercept(f(g(h())))`.
-func (c *SandboxCallClient) Intercept(interceptors ...Interceptor) {
-	c.inters.SandboxCall = append(c.inters.SandboxCall, interceptors...)
-}
-
-// Create returns a builder for creating a SandboxCall entity.
-func (c *SandboxCallClient) Create() *SandboxCallCreate {
-	mutation := newSandboxCallMutation(c.config, OpCreate)
-	return &SandboxCallCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// CreateBulk returns a builder for creating a bulk of SandboxCall entities.
-func (c *SandboxCallClient) CreateBulk(builders ...*SandboxCallCreate) *SandboxCallCreateBulk {
-	return &SandboxCallCreateBulk{config: c.config, builders: builders}
-}
-
-// Update returns an update builder for SandboxCall.
-func (c *SandboxCallClient) Update() *SandboxCallUpdate {
-	mutation := newSandboxCallMutation(c.config, OpUpdate)
-	return &SandboxCallUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// UpdateOne returns an update builder for the given entity.
-func (c *SandboxCallClient) UpdateOne(_m *SandboxCall) *SandboxCallUpdateOne {
-	mutation := newSandboxCallMutation(c.config, OpUpdateOne, withSandboxCall(_m))
-	return &SandboxCallUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// UpdateOneID returns an update builder for the given id.
-func (c *SandboxCallClient) UpdateOneID(id uuid.UUID) *SandboxCallUpdateOne {
-	mutation := newSandboxCallMutation(c.config, OpUpdateOne, withSandboxCallID(id))
-	return &SandboxCallUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// Delete returns a delete builder for SandboxCall.
-func (c *SandboxCallClient) Delete() *SandboxCallDelete {
-	mutation := newSandboxCallMutation(c.config, OpDelete)
-	return &SandboxCallDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// DeleteOne returns a builder for deleting the given entity.
-func (c *SandboxCallClient) DeleteOne(_m *SandboxCall) *SandboxCallDeleteOne {
-	return c.DeleteOneID(_m.ID)
-}
-
-// DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *SandboxCallClient) DeleteOneID(id uuid.UUID) *SandboxCallDeleteOne {
-	builder := c.Delete().Where(sandboxcall.ID(id))
-	builder.mutation.id = &id
-	builder.mutation.op = OpDeleteOne
-	return &SandboxCallDeleteOne{builder}
-}
-
-// Query returns a query builder for SandboxCall.
-func (c *SandboxCallClient) Query() *SandboxCallQuery {
-	return &SandboxCallQuery{
-		config: c.config,
-		ctx:    &QueryContext{Type: TypeSandboxCall},
-		inters: c.Interceptors(),
-	}
-}
-
-// Get returns a SandboxCall entity by its id.
-func (c *SandboxCallClient) Get(ctx context.Context, id uuid.UUID) (*SandboxCall, error) {
-	return c.Query().Where(sandboxcall.ID(id)).Only(ctx)
-}
-
-// GetX is like Get, but panics if an error occurs.
-func (c *SandboxCallClient) GetX(ctx context.Context, id uuid.UUID) *SandboxCall {
-	obj, err := c.Get(ctx, id)
-	if err != nil {
-		panic(err)
-	}
-	return obj
-}
-
-// Hooks returns the client hooks.
-func (c *SandboxCallClient) Hooks() []Hook {
-	return c.hooks.SandboxCall
-}
-
-// Interceptors returns the client interceptors.
-func (c *SandboxCallClient) Interceptors() []Interceptor {
-	return c.inters.SandboxCall
-}
-
-func (c *SandboxCallClient) mutate(ctx context.Context, m *SandboxCallMutation) (Value, error) {
-	switch m.Op() {
-	case OpCreate:
-		return (&SandboxCallCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpUpdate:
-		return (&SandboxCallUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpUpdateOne:
-		return (&SandboxCallUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpDelete, OpDeleteOne:
-		return (&SandboxCallDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
-	default:
-		return nil, fmt.Errorf("ent: unknown SandboxCall mutation op: %q", m.Op())
-	}
-}
-
 // SandboxChargeClient is a client for the SandboxCharge schema.
 type SandboxChargeClient struct {
 	config
@@ -4071,118 +3943,6 @@ func (c *SandboxChargeClient) mutate(ctx context.Context, m *SandboxChargeMutati
 		return (&SandboxChargeDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown SandboxCharge mutation op: %q", m.Op())
-	}
-}
-
-// SandboxRefundClient is a client for the SandboxRefund schema.
-type SandboxRefundClient struct {
-	config
-}
-
-// NewSandboxRefundClient returns a client for the SandboxRefund from the given config.
-func NewSandboxRefundClient(c config) *SandboxRefundClient {
-	return &SandboxRefundClient{config: c}
-}
-
-// Intercept adds a list of query interceptors to the interceptors stack.
-// A call to `Intercept(f, g, h)` equals to `sandboxrefund.Intercept(f(g(h())))`.
-func (c *SandboxRefundClient) Intercept(interceptors ...Interceptor) {
-	c.inters.SandboxRefund = append(c.inters.SandboxRefund, interceptors...)
-}
-
-// Create returns a builder for creating a SandboxRefund entity.
-func (c *SandboxRefundClient) Create() *SandboxRefundCreate {
-	mutation := newSandboxRefundMutation(c.config, OpCreate)
-	return &SandboxRefundCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// CreateBulk returns a builder for creating a bulk of SandboxRefund entities.
-func (c *SandboxRefundClient) CreateBulk(builders ...*SandboxRefundCreate) *SandboxRefundCreateBulk {
-	return &SandboxRefundCreateBulk{config: c.config, builders: builders}
-}
-
-// Update returns an update builder for SandboxRefund.
-func (c *SandboxRefundClient) Update() *SandboxRefundUpdate {
-	mutation := newSandboxRefundMutation(c.config, OpUpdate)
-	return &SandboxRefundUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// UpdateOne returns an update builder for the given entity.
-func (c *SandboxRefundClient) UpdateOne(_m *SandboxRefund) *SandboxRefundUpdateOne {
-	mutation := newSandboxRefundMutation(c.config, OpUpdateOne, withSandboxRefund(_m))
-	return &SandboxRefundUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// UpdateOneID returns an update builder for the given id.
-func (c *SandboxRefundClient) UpdateOneID(id uuid.UUID) *SandboxRefundUpdateOne {
-	mutation := newSandboxRefundMutation(c.config, OpUpdateOne, withSandboxRefundID(id))
-	return &SandboxRefundUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// Delete returns a delete builder for SandboxRefund.
-func (c *SandboxRefundClient) Delete() *SandboxRefundDelete {
-	mutation := newSandboxRefundMutation(c.config, OpDelete)
-	return &SandboxRefundDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// DeleteOne returns a builder for deleting the given entity.
-func (c *SandboxRefundClient) DeleteOne(_m *SandboxRefund) *SandboxRefundDeleteOne {
-	return c.DeleteOneID(_m.ID)
-}
-
-// DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *SandboxRefundClient) DeleteOneID(id uuid.UUID) *SandboxRefundDeleteOne {
-	builder := c.Delete().Where(sandboxrefund.ID(id))
-	builder.mutation.id = &id
-	builder.mutation.op = OpDeleteOne
-	return &SandboxRefundDeleteOne{builder}
-}
-
-// Query returns a query builder for SandboxRefund.
-func (c *SandboxRefundClient) Query() *SandboxRefundQuery {
-	return &SandboxRefundQuery{
-		config: c.config,
-		ctx:    &QueryContext{Type: TypeSandboxRefund},
-		inters: c.Interceptors(),
-	}
-}
-
-// Get returns a SandboxRefund entity by its id.
-func (c *SandboxRefundClient) Get(ctx context.Context, id uuid.UUID) (*SandboxRefund, error) {
-	return c.Query().Where(sandboxrefund.ID(id)).Only(ctx)
-}
-
-// GetX is like Get, but panics if an error occurs.
-func (c *SandboxRefundClient) GetX(ctx context.Context, id uuid.UUID) *SandboxRefund {
-	obj, err := c.Get(ctx, id)
-	if err != nil {
-		panic(err)
-	}
-	return obj
-}
-
-// Hooks returns the client hooks.
-func (c *SandboxRefundClient) Hooks() []Hook {
-	return c.hooks.SandboxRefund
-}
-
-// Interceptors returns the client interceptors.
-func (c *SandboxRefundClient) Interceptors() []Interceptor {
-	return c.inters.SandboxRefund
-}
-
-func (c *SandboxRefundClient) mutate(ctx context.Context, m *SandboxRefundMutation) (Value, error) {
-	switch m.Op() {
-	case OpCreate:
-		return (&SandboxRefundCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpUpdate:
-		return (&SandboxRefundUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpUpdateOne:
-		return (&SandboxRefundUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpDelete, OpDeleteOne:
-		return (&SandboxRefundDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
-	default:
-		return nil, fmt.Errorf("ent: unknown SandboxRefund mutation op: %q", m.Op())
 	}
 }
 
@@ -5313,20 +5073,18 @@ type (
 		LetterAct, LogPosition, Mail, NoticeChoice, NoticeDelivery, NoticeFact, Order,
 		OrderEvent, OrderFailure, OrderMetadata, OrderRecipient, Payment, PaymentEvent,
 		PushSubscription, RecordMark, Refund, RefusedAttempt, Sale, SaleFigures,
-		SaleItem, SaleLog, SaleReminder, SaleTemplate, SandboxCall, SandboxCharge,
-		SandboxRefund, SecurityEvent, ServiceToken, Session, StockMovement, User,
-		UserIdentity, WaitlistEntry, WebhookDelivery, WebhookEndpoint,
-		WebhookEvent []ent.Hook
+		SaleItem, SaleLog, SaleReminder, SaleTemplate, SandboxCharge, SecurityEvent,
+		ServiceToken, Session, StockMovement, User, UserIdentity, WaitlistEntry,
+		WebhookDelivery, WebhookEndpoint, WebhookEvent []ent.Hook
 	}
 	inters struct {
 		AccountLink, Address, DeadLetter, Fulfilment, Goods, GoodsLog, Intervention,
 		LetterAct, LogPosition, Mail, NoticeChoice, NoticeDelivery, NoticeFact, Order,
 		OrderEvent, OrderFailure, OrderMetadata, OrderRecipient, Payment, PaymentEvent,
 		PushSubscription, RecordMark, Refund, RefusedAttempt, Sale, SaleFigures,
-		SaleItem, SaleLog, SaleReminder, SaleTemplate, SandboxCall, SandboxCharge,
-		SandboxRefund, SecurityEvent, ServiceToken, Session, StockMovement, User,
-		UserIdentity, WaitlistEntry, WebhookDelivery, WebhookEndpoint,
-		WebhookEvent []ent.Interceptor
+		SaleItem, SaleLog, SaleReminder, SaleTemplate, SandboxCharge, SecurityEvent,
+		ServiceToken, Session, StockMovement, User, UserIdentity, WaitlistEntry,
+		WebhookDelivery, WebhookEndpoint, WebhookEvent []ent.Interceptor
 	}
 )
 

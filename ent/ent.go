@@ -37,9 +37,7 @@ import (
 	"seckill/ent/salelog"
 	"seckill/ent/salereminder"
 	"seckill/ent/saletemplate"
-	"seckill/ent/sandboxcall"
 	"seckill/ent/sandboxcharge"
-	"seckill/ent/sandboxrefund"
 	"seckill/ent/securityevent"
 	"seckill/ent/servicetoken"
 	"seckill/ent/session"
@@ -115,9 +113,7 @@ func checkColumn(t, c string) error {
 			salelog.Table:          salelog.ValidColumn,
 			salereminder.Table:     salereminder.ValidColumn,
 			saletemplate.Table:     saletemplate.ValidColumn,
-			sandboxcall.Table:      sandboxcall.ValidColumn,
 			sandboxcharge.Table:    sandboxcharge.ValidColumn,
-			sandboxrefund.Table:    sandboxrefund.ValidColumn,
 			securityevent.Table:    securityevent.ValidColumn,
 			servicetoken.Table:     servicetoken.ValidColumn,
 			session.Table:          session.ValidColumn,

@@ -37,9 +37,7 @@ import (
 	"seckill/ent/salelog"
 	"seckill/ent/salereminder"
 	"seckill/ent/saletemplate"
-	"seckill/ent/sandboxcall"
 	"seckill/ent/sandboxcharge"
-	"seckill/ent/sandboxrefund"
 	"seckill/ent/securityevent"
 	"seckill/ent/servicetoken"
 	"seckill/ent/session"
@@ -97,9 +95,7 @@ const (
 	TypeSaleLog          = "SaleLog"
 	TypeSaleReminder     = "SaleReminder"
 	TypeSaleTemplate     = "SaleTemplate"
-	TypeSandboxCall      = "SandboxCall"
 	TypeSandboxCharge    = "SandboxCharge"
-	TypeSandboxRefund    = "SandboxRefund"
 	TypeSecurityEvent    = "SecurityEvent"
 	TypeServiceToken     = "ServiceToken"
 	TypeSession          = "Session"
@@ -27523,702 +27519,6 @@ func (m *SaleTemplateMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown SaleTemplate edge %s", name)
 }
 
-// SandboxCallMutation represents an operation that mutates the SandboxCall nodes in the graph.
-type SandboxCallMutation struct {
-	config
-	op            Op
-	typ           string
-	id            *uuid.UUID
-	charge_id     *uuid.UUID
-	body          *[]byte
-	times         *int
-	addtimes      *int
-	tries         *int
-	addtries      *int
-	due_at        *time.Time
-	created_at    *time.Time
-	_done         *bool
-	clearedFields map[string]struct{}
-	done          bool
-	oldValue      func(context.Context) (*SandboxCall, error)
-	predicates    []predicate.SandboxCall
-}
-
-var _ ent.Mutation = (*SandboxCallMutation)(nil)
-
-// sandboxcallOption allows management of the mutation configuration using functional options.
-type sandboxcallOption func(*SandboxCallMutation)
-
-// newSandboxCallMutation creates new mutation for the SandboxCall entity.
-func newSandboxCallMutation(c config, op Op, opts ...sandboxcallOption) *SandboxCallMutation {
-	m := &SandboxCallMutation{
-		config:        c,
-		op:            op,
-		typ:           TypeSandboxCall,
-		clearedFields: make(map[string]struct{}),
-	}
-	for _, opt := range opts {
-		opt(m)
-	}
-	return m
-}
-
-// withSandboxCallID sets the ID field of the mutation.
-func withSandboxCallID(id uuid.UUID) sandboxcallOption {
-	return func(m *SandboxCallMutation) {
-		var (
-			err   error
-			once  sync.Once
-			value *SandboxCall
-		)
-		m.oldValue = func(ctx context.Context) (*SandboxCall, error) {
-			once.Do(func() {
-				if m.done {
-					err = errors.New("querying old values post mutation is not allowed")
-				} else {
-					value, err = m.Client().SandboxCall.Get(ctx, id)
-				}
-			})
-			return value, err
-		}
-		m.id = &id
-	}
-}
-
-// withSandboxCall sets the old SandboxCall of the mutation.
-func withSandboxCall(node *SandboxCall) sandboxcallOption {
-	return func(m *SandboxCallMutation) {
-		m.oldValue = func(context.Context) (*SandboxCall, error) {
-			return node, nil
-		}
-		m.id = &node.ID
-	}
-}
-
-// Client returns a new `ent.Client` from the mutation. If the mutation was
-// executed in a transaction (ent.Tx), a transactional client is returned.
-func (m SandboxCallMutation) Client() *Client {
-	client := &Client{config: m.config}
-	client.init()
-	return client
-}
-
-// Tx returns an `ent.Tx` for mutations that were executed in transactions;
-// it returns an error otherwise.
-func (m SandboxCallMutation) Tx() (*Tx, error) {
-	if _, ok := m.driver.(*txDriver); !ok {
-		return nil, errors.New("ent: mutation is not running in a transaction")
-	}
-	tx := &Tx{config: m.config}
-	tx.init()
-	return tx, nil
-}
-
-// SetID sets the value of the id field. Note that this
-// operation is only accepted on creation of SandboxCall entities.
-func (m *SandboxCallMutation) SetID(id uuid.UUID) {
-	m.id = &id
-}
-
-// ID returns the ID value in the mutation. Note that the ID is only available
-// if it was provided to the builder or after it was returned from the database.
-func (m *SandboxCallMutation) ID() (id uuid.UUID, exists bool) {
-	if m.id == nil {
-		return
-	}
-	return *m.id, true
-}
-
-// SetChargeID sets the "charge_id" field.
-func (m *SandboxCallMutation) SetChargeID(u uuid.UUID) {
-	m.charge_id = &u
-}
-
-// ChargeID returns the value of the "charge_id" field in the mutation.
-func (m *SandboxCallMutation) ChargeID() (r uuid.UUID, exists bool) {
-	v := m.charge_id
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldChargeID returns the old "charge_id" field's value of the SandboxCall entity.
-// If the SandboxCall object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SandboxCallMutation) OldChargeID(ctx context.Context) (v uuid.UUID, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldChargeID is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldChargeID requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldChargeID: %w", err)
-	}
-	return oldValue.ChargeID, nil
-}
-
-// ResetChargeID resets all changes to the "charge_id" field.
-func (m *SandboxCallMutation) ResetChargeID() {
-	m.charge_id = nil
-}
-
-// SetBody sets the "body" field.
-func (m *SandboxCallMutation) SetBody(b []byte) {
-	m.body = &b
-}
-
-// Body returns the value of the "body" field in the mutation.
-func (m *SandboxCallMutation) Body() (r []byte, exists bool) {
-	v := m.body
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldBody returns the old "body" field's value of the SandboxCall entity.
-// If the SandboxCall object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SandboxCallMutation) OldBody(ctx context.Context) (v []byte, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldBody is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldBody requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldBody: %w", err)
-	}
-	return oldValue.Body, nil
-}
-
-// ResetBody resets all changes to the "body" field.
-func (m *SandboxCallMutation) ResetBody() {
-	m.body = nil
-}
-
-// SetTimes sets the "times" field.
-func (m *SandboxCallMutation) SetTimes(i int) {
-	m.times = &i
-	m.addtimes = nil
-}
-
-// Times returns the value of the "times" field in the mutation.
-func (m *SandboxCallMutation) Times() (r int, exists bool) {
-	v := m.times
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldTimes returns the old "times" field's value of the SandboxCall entity.
-// If the SandboxCall object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SandboxCallMutation) OldTimes(ctx context.Context) (v int, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldTimes is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldTimes requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldTimes: %w", err)
-	}
-	return oldValue.Times, nil
-}
-
-// AddTimes adds i to the "times" field.
-func (m *SandboxCallMutation) AddTimes(i int) {
-	if m.addtimes != nil {
-		*m.addtimes += i
-	} else {
-		m.addtimes = &i
-	}
-}
-
-// AddedTimes returns the value that was added to the "times" field in this mutation.
-func (m *SandboxCallMutation) AddedTimes() (r int, exists bool) {
-	v := m.addtimes
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// ResetTimes resets all changes to the "times" field.
-func (m *SandboxCallMutation) ResetTimes() {
-	m.times = nil
-	m.addtimes = nil
-}
-
-// SetTries sets the "tries" field.
-func (m *SandboxCallMutation) SetTries(i int) {
-	m.tries = &i
-	m.addtries = nil
-}
-
-// Tries returns the value of the "tries" field in the mutation.
-func (m *SandboxCallMutation) Tries() (r int, exists bool) {
-	v := m.tries
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldTries returns the old "tries" field's value of the SandboxCall entity.
-// If the SandboxCall object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SandboxCallMutation) OldTries(ctx context.Context) (v int, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldTries is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldTries requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldTries: %w", err)
-	}
-	return oldValue.Tries, nil
-}
-
-// AddTries adds i to the "tries" field.
-func (m *SandboxCallMutation) AddTries(i int) {
-	if m.addtries != nil {
-		*m.addtries += i
-	} else {
-		m.addtries = &i
-	}
-}
-
-// AddedTries returns the value that was added to the "tries" field in this mutation.
-func (m *SandboxCallMutation) AddedTries() (r int, exists bool) {
-	v := m.addtries
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// ResetTries resets all changes to the "tries" field.
-func (m *SandboxCallMutation) ResetTries() {
-	m.tries = nil
-	m.addtries = nil
-}
-
-// SetDueAt sets the "due_at" field.
-func (m *SandboxCallMutation) SetDueAt(t time.Time) {
-	m.due_at = &t
-}
-
-// DueAt returns the value of the "due_at" field in the mutation.
-func (m *SandboxCallMutation) DueAt() (r time.Time, exists bool) {
-	v := m.due_at
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldDueAt returns the old "due_at" field's value of the SandboxCall entity.
-// If the SandboxCall object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SandboxCallMutation) OldDueAt(ctx context.Context) (v time.Time, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldDueAt is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldDueAt requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldDueAt: %w", err)
-	}
-	return oldValue.DueAt, nil
-}
-
-// ResetDueAt resets all changes to the "due_at" field.
-func (m *SandboxCallMutation) ResetDueAt() {
-	m.due_at = nil
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (m *SandboxCallMutation) SetCreatedAt(t time.Time) {
-	m.created_at = &t
-}
-
-// CreatedAt returns the value of the "created_at" field in the mutation.
-func (m *SandboxCallMutation) CreatedAt() (r time.Time, exists bool) {
-	v := m.created_at
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldCreatedAt returns the old "created_at" field's value of the SandboxCall entity.
-// If the SandboxCall object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SandboxCallMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
-	}
-	return oldValue.CreatedAt, nil
-}
-
-// ResetCreatedAt resets all changes to the "created_at" field.
-func (m *SandboxCallMutation) ResetCreatedAt() {
-	m.created_at = nil
-}
-
-// SetDone sets the "done" field.
-func (m *SandboxCallMutation) SetDone(b bool) {
-	m._done = &b
-}
-
-// Done returns the value of the "done" field in the mutation.
-func (m *SandboxCallMutation) Done() (r bool, exists bool) {
-	v := m._done
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldDone returns the old "done" field's value of the SandboxCall entity.
-// If the SandboxCall object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SandboxCallMutation) OldDone(ctx context.Context) (v bool, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldDone is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldDone requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldDone: %w", err)
-	}
-	return oldValue.Done, nil
-}
-
-// ResetDone resets all changes to the "done" field.
-func (m *SandboxCallMutation) ResetDone() {
-	m._done = nil
-}
-
-// Where appends a list predicates to the SandboxCallMutation builder.
-func (m *SandboxCallMutation) Where(ps ...predicate.SandboxCall) {
-	m.predicates = append(m.predicates, ps...)
-}
-
-// Op returns the operation name.
-func (m *SandboxCallMutation) Op() Op {
-	return m.op
-}
-
-// SetOp allows setting the mutation operation.
-func (m *SandboxCallMutation) SetOp(op Op) {
-	m.op = op
-}
-
-// Type returns the node type of this mutation (SandboxCall).
-func (m *SandboxCallMutation) Type() string {
-	return m.typ
-}
-
-// Fields returns all fields that were changed during this mutation. Note that in
-// order to get all numeric fields that were incremented/decremented, call
-// AddedFields().
-func (m *SandboxCallMutation) Fields() []string {
-	fields := make([]string, 0, 7)
-	if m.charge_id != nil {
-		fields = append(fields, sandboxcall.FieldChargeID)
-	}
-	if m.body != nil {
-		fields = append(fields, sandboxcall.FieldBody)
-	}
-	if m.times != nil {
-		fields = append(fields, sandboxcall.FieldTimes)
-	}
-	if m.tries != nil {
-		fields = append(fields, sandboxcall.FieldTries)
-	}
-	if m.due_at != nil {
-		fields = append(fields, sandboxcall.FieldDueAt)
-	}
-	if m.created_at != nil {
-		fields = append(fields, sandboxcall.FieldCreatedAt)
-	}
-	if m._done != nil {
-		fields = append(fields, sandboxcall.FieldDone)
-	}
-	return fields
-}
-
-// Field returns the value of a field with the given name. The second boolean
-// return value indicates that this field was not set, or was not defined in the
-// schema.
-func (m *SandboxCallMutation) Field(name string) (ent.Value, bool) {
-	switch name {
-	case sandboxcall.FieldChargeID:
-		return m.ChargeID()
-	case sandboxcall.FieldBody:
-		return m.Body()
-	case sandboxcall.FieldTimes:
-		return m.Times()
-	case sandboxcall.FieldTries:
-		return m.Tries()
-	case sandboxcall.FieldDueAt:
-		return m.DueAt()
-	case sandboxcall.FieldCreatedAt:
-		return m.CreatedAt()
-	case sandboxcall.FieldDone:
-		return m.Done()
-	}
-	return nil, false
-}
-
-// OldField returns the old value of the field from the database. An error is
-// returned if the mutation operation is not UpdateOne, or the query to the
-// database failed.
-func (m *SandboxCallMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
-	switch name {
-	case sandboxcall.FieldChargeID:
-		return m.OldChargeID(ctx)
-	case sandboxcall.FieldBody:
-		return m.OldBody(ctx)
-	case sandboxcall.FieldTimes:
-		return m.OldTimes(ctx)
-	case sandboxcall.FieldTries:
-		return m.OldTries(ctx)
-	case sandboxcall.FieldDueAt:
-		return m.OldDueAt(ctx)
-	case sandboxcall.FieldCreatedAt:
-		return m.OldCreatedAt(ctx)
-	case sandboxcall.FieldDone:
-		return m.OldDone(ctx)
-	}
-	return nil, fmt.Errorf("unknown SandboxCall field %s", name)
-}
-
-// SetField sets the value of a field with the given name. It returns an error if
-// the field is not defined in the schema, or if the type mismatched the field
-// type.
-func (m *SandboxCallMutation) SetField(name string, value ent.Value) error {
-	switch name {
-	case sandboxcall.FieldChargeID:
-		v, ok := value.(uuid.UUID)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetChargeID(v)
-		return nil
-	case sandboxcall.FieldBody:
-		v, ok := value.([]byte)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetBody(v)
-		return nil
-	case sandboxcall.FieldTimes:
-		v, ok := value.(int)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetTimes(v)
-		return nil
-	case sandboxcall.FieldTries:
-		v, ok := value.(int)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetTries(v)
-		return nil
-	case sandboxcall.FieldDueAt:
-		v, ok := value.(time.Time)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetDueAt(v)
-		return nil
-	case sandboxcall.FieldCreatedAt:
-		v, ok := value.(time.Time)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetCreatedAt(v)
-		return nil
-	case sandboxcall.FieldDone:
-		v, ok := value.(bool)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetDone(v)
-		return nil
-	}
-	return fmt.Errorf("unknown SandboxCall field %s", name)
-}
-
-// AddedFields returns all numeric fields that were incremented/decremented during
-// this mutation.
-func (m *SandboxCallMutation) AddedFields() []string {
-	var fields []string
-	if m.addtimes != nil {
-		fields = append(fields, sandboxcall.FieldTimes)
-	}
-	if m.addtries != nil {
-		fields = append(fields, sandboxcall.FieldTries)
-	}
-	return fields
-}
-
-// AddedField returns the numeric value that was incremented/decremented on a field
-// with the given name. The second boolean return value indicates that this field
-// was not set, or was not defined in the schema.
-func (m *SandboxCallMutation) AddedField(name string) (ent.Value, bool) {
-	switch name {
-	case sandboxcall.FieldTimes:
-		return m.AddedTimes()
-	case sandboxcall.FieldTries:
-		return m.AddedTries()
-	}
-	return nil, false
-}
-
-// AddField adds the value to the field with the given name. It returns an error if
-// the field is not defined in the schema, or if the type mismatched the field
-// type.
-func (m *SandboxCallMutation) AddField(name string, value ent.Value) error {
-	switch name {
-	case sandboxcall.FieldTimes:
-		v, ok := value.(int)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.AddTimes(v)
-		return nil
-	case sandboxcall.FieldTries:
-		v, ok := value.(int)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.AddTries(v)
-		return nil
-	}
-	return fmt.Errorf("unknown SandboxCall numeric field %s", name)
-}
-
-// ClearedFields returns all nullable fields that were cleared during this
-// mutation.
-func (m *SandboxCallMutation) ClearedFields() []string {
-	return nil
-}
-
-// FieldCleared returns a boolean indicating if a field with the given name was
-// cleared in this mutation.
-func (m *SandboxCallMutation) FieldCleared(name string) bool {
-	_, ok := m.clearedFields[name]
-	return ok
-}
-
-// ClearField clears the value of the field with the given name. It returns an
-// error if the field is not defined in the schema.
-func (m *SandboxCallMutation) ClearField(name string) error {
-	return fmt.Errorf("unknown SandboxCall nullable field %s", name)
-}
-
-// ResetField resets all changes in the mutation for the field with the given name.
-// It returns an error if the field is not defined in the schema.
-func (m *SandboxCallMutation) ResetField(name string) error {
-	switch name {
-	case sandboxcall.FieldChargeID:
-		m.ResetChargeID()
-		return nil
-	case sandboxcall.FieldBody:
-		m.ResetBody()
-		return nil
-	case sandboxcall.FieldTimes:
-		m.ResetTimes()
-		return nil
-	case sandboxcall.FieldTries:
-		m.ResetTries()
-		return nil
-	case sandboxcall.FieldDueAt:
-		m.ResetDueAt()
-		return nil
-	case sandboxcall.FieldCreatedAt:
-		m.ResetCreatedAt()
-		return nil
-	case sandboxcall.FieldDone:
-		m.ResetDone()
-		return nil
-	}
-	return fmt.Errorf("unknown SandboxCall field %s", name)
-}
-
-// AddedEdges returns all edge names that were set/added in this mutation.
-func (m *SandboxCallMutation) AddedEdges() []string {
-	edges := make([]string, 0, 0)
-	return edges
-}
-
-// AddedIDs returns all IDs (to other nodes) that were added for the given edge
-// name in this mutation.
-func (m *SandboxCallMutation) AddedIDs(name string) []ent.Value {
-	return nil
-}
-
-// RemovedEdges returns all edge names that were removed in this mutation.
-func (m *SandboxCallMutation) RemovedEdges() []string {
-	edges := make([]string, 0, 0)
-	return edges
-}
-
-// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
-// the given name in this mutation.
-func (m *SandboxCallMutation) RemovedIDs(name string) []ent.Value {
-	return nil
-}
-
-// ClearedEdges returns all edge names that were cleared in this mutation.
-func (m *SandboxCallMutation) ClearedEdges() []string {
-	edges := make([]string, 0, 0)
-	return edges
-}
-
-// EdgeCleared returns a boolean which indicates if the edge with the given name
-// was cleared in this mutation.
-func (m *SandboxCallMutation) EdgeCleared(name string) bool {
-	return false
-}
-
-// ClearEdge clears the value of the edge with the given name. It returns an error
-// if that edge is not defined in the schema.
-func (m *SandboxCallMutation) ClearEdge(name string) error {
-	return fmt.Errorf("unknown SandboxCall unique edge %s", name)
-}
-
-// ResetEdge resets all changes to the edge with the given name in this mutation.
-// It returns an error if the edge is not defined in the schema.
-func (m *SandboxCallMutation) ResetEdge(name string) error {
-	return fmt.Errorf("unknown SandboxCall edge %s", name)
-}
-
 // SandboxChargeMutation represents an operation that mutates the SandboxCharge nodes in the graph.
 type SandboxChargeMutation struct {
 	config
@@ -28241,6 +27541,13 @@ type SandboxChargeMutation struct {
 	created_at        *time.Time
 	settles_at        *time.Time
 	paid_at           *time.Time
+	refunds           *map[string]int64
+	call              *[]byte
+	call_times        *int
+	addcall_times     *int
+	call_tries        *int
+	addcall_tries     *int
+	call_due          *time.Time
 	clearedFields     map[string]struct{}
 	done              bool
 	oldValue          func(context.Context) (*SandboxCharge, error)
@@ -28886,6 +28193,265 @@ func (m *SandboxChargeMutation) ResetPaidAt() {
 	delete(m.clearedFields, sandboxcharge.FieldPaidAt)
 }
 
+// SetRefunds sets the "refunds" field.
+func (m *SandboxChargeMutation) SetRefunds(value map[string]int64) {
+	m.refunds = &value
+}
+
+// Refunds returns the value of the "refunds" field in the mutation.
+func (m *SandboxChargeMutation) Refunds() (r map[string]int64, exists bool) {
+	v := m.refunds
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRefunds returns the old "refunds" field's value of the SandboxCharge entity.
+// If the SandboxCharge object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SandboxChargeMutation) OldRefunds(ctx context.Context) (v map[string]int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRefunds is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRefunds requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRefunds: %w", err)
+	}
+	return oldValue.Refunds, nil
+}
+
+// ClearRefunds clears the value of the "refunds" field.
+func (m *SandboxChargeMutation) ClearRefunds() {
+	m.refunds = nil
+	m.clearedFields[sandboxcharge.FieldRefunds] = struct{}{}
+}
+
+// RefundsCleared returns if the "refunds" field was cleared in this mutation.
+func (m *SandboxChargeMutation) RefundsCleared() bool {
+	_, ok := m.clearedFields[sandboxcharge.FieldRefunds]
+	return ok
+}
+
+// ResetRefunds resets all changes to the "refunds" field.
+func (m *SandboxChargeMutation) ResetRefunds() {
+	m.refunds = nil
+	delete(m.clearedFields, sandboxcharge.FieldRefunds)
+}
+
+// SetCall sets the "call" field.
+func (m *SandboxChargeMutation) SetCall(b []byte) {
+	m.call = &b
+}
+
+// Call returns the value of the "call" field in the mutation.
+func (m *SandboxChargeMutation) Call() (r []byte, exists bool) {
+	v := m.call
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCall returns the old "call" field's value of the SandboxCharge entity.
+// If the SandboxCharge object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SandboxChargeMutation) OldCall(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCall is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCall requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCall: %w", err)
+	}
+	return oldValue.Call, nil
+}
+
+// ClearCall clears the value of the "call" field.
+func (m *SandboxChargeMutation) ClearCall() {
+	m.call = nil
+	m.clearedFields[sandboxcharge.FieldCall] = struct{}{}
+}
+
+// CallCleared returns if the "call" field was cleared in this mutation.
+func (m *SandboxChargeMutation) CallCleared() bool {
+	_, ok := m.clearedFields[sandboxcharge.FieldCall]
+	return ok
+}
+
+// ResetCall resets all changes to the "call" field.
+func (m *SandboxChargeMutation) ResetCall() {
+	m.call = nil
+	delete(m.clearedFields, sandboxcharge.FieldCall)
+}
+
+// SetCallTimes sets the "call_times" field.
+func (m *SandboxChargeMutation) SetCallTimes(i int) {
+	m.call_times = &i
+	m.addcall_times = nil
+}
+
+// CallTimes returns the value of the "call_times" field in the mutation.
+func (m *SandboxChargeMutation) CallTimes() (r int, exists bool) {
+	v := m.call_times
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCallTimes returns the old "call_times" field's value of the SandboxCharge entity.
+// If the SandboxCharge object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SandboxChargeMutation) OldCallTimes(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCallTimes is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCallTimes requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCallTimes: %w", err)
+	}
+	return oldValue.CallTimes, nil
+}
+
+// AddCallTimes adds i to the "call_times" field.
+func (m *SandboxChargeMutation) AddCallTimes(i int) {
+	if m.addcall_times != nil {
+		*m.addcall_times += i
+	} else {
+		m.addcall_times = &i
+	}
+}
+
+// AddedCallTimes returns the value that was added to the "call_times" field in this mutation.
+func (m *SandboxChargeMutation) AddedCallTimes() (r int, exists bool) {
+	v := m.addcall_times
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCallTimes resets all changes to the "call_times" field.
+func (m *SandboxChargeMutation) ResetCallTimes() {
+	m.call_times = nil
+	m.addcall_times = nil
+}
+
+// SetCallTries sets the "call_tries" field.
+func (m *SandboxChargeMutation) SetCallTries(i int) {
+	m.call_tries = &i
+	m.addcall_tries = nil
+}
+
+// CallTries returns the value of the "call_tries" field in the mutation.
+func (m *SandboxChargeMutation) CallTries() (r int, exists bool) {
+	v := m.call_tries
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCallTries returns the old "call_tries" field's value of the SandboxCharge entity.
+// If the SandboxCharge object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SandboxChargeMutation) OldCallTries(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCallTries is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCallTries requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCallTries: %w", err)
+	}
+	return oldValue.CallTries, nil
+}
+
+// AddCallTries adds i to the "call_tries" field.
+func (m *SandboxChargeMutation) AddCallTries(i int) {
+	if m.addcall_tries != nil {
+		*m.addcall_tries += i
+	} else {
+		m.addcall_tries = &i
+	}
+}
+
+// AddedCallTries returns the value that was added to the "call_tries" field in this mutation.
+func (m *SandboxChargeMutation) AddedCallTries() (r int, exists bool) {
+	v := m.addcall_tries
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCallTries resets all changes to the "call_tries" field.
+func (m *SandboxChargeMutation) ResetCallTries() {
+	m.call_tries = nil
+	m.addcall_tries = nil
+}
+
+// SetCallDue sets the "call_due" field.
+func (m *SandboxChargeMutation) SetCallDue(t time.Time) {
+	m.call_due = &t
+}
+
+// CallDue returns the value of the "call_due" field in the mutation.
+func (m *SandboxChargeMutation) CallDue() (r time.Time, exists bool) {
+	v := m.call_due
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCallDue returns the old "call_due" field's value of the SandboxCharge entity.
+// If the SandboxCharge object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SandboxChargeMutation) OldCallDue(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCallDue is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCallDue requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCallDue: %w", err)
+	}
+	return oldValue.CallDue, nil
+}
+
+// ClearCallDue clears the value of the "call_due" field.
+func (m *SandboxChargeMutation) ClearCallDue() {
+	m.call_due = nil
+	m.clearedFields[sandboxcharge.FieldCallDue] = struct{}{}
+}
+
+// CallDueCleared returns if the "call_due" field was cleared in this mutation.
+func (m *SandboxChargeMutation) CallDueCleared() bool {
+	_, ok := m.clearedFields[sandboxcharge.FieldCallDue]
+	return ok
+}
+
+// ResetCallDue resets all changes to the "call_due" field.
+func (m *SandboxChargeMutation) ResetCallDue() {
+	m.call_due = nil
+	delete(m.clearedFields, sandboxcharge.FieldCallDue)
+}
+
 // Where appends a list predicates to the SandboxChargeMutation builder.
 func (m *SandboxChargeMutation) Where(ps ...predicate.SandboxCharge) {
 	m.predicates = append(m.predicates, ps...)
@@ -28910,7 +28476,7 @@ func (m *SandboxChargeMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SandboxChargeMutation) Fields() []string {
-	fields := make([]string, 0, 13)
+	fields := make([]string, 0, 18)
 	if m.merchant_payment != nil {
 		fields = append(fields, sandboxcharge.FieldMerchantPayment)
 	}
@@ -28950,6 +28516,21 @@ func (m *SandboxChargeMutation) Fields() []string {
 	if m.paid_at != nil {
 		fields = append(fields, sandboxcharge.FieldPaidAt)
 	}
+	if m.refunds != nil {
+		fields = append(fields, sandboxcharge.FieldRefunds)
+	}
+	if m.call != nil {
+		fields = append(fields, sandboxcharge.FieldCall)
+	}
+	if m.call_times != nil {
+		fields = append(fields, sandboxcharge.FieldCallTimes)
+	}
+	if m.call_tries != nil {
+		fields = append(fields, sandboxcharge.FieldCallTries)
+	}
+	if m.call_due != nil {
+		fields = append(fields, sandboxcharge.FieldCallDue)
+	}
 	return fields
 }
 
@@ -28984,6 +28565,16 @@ func (m *SandboxChargeMutation) Field(name string) (ent.Value, bool) {
 		return m.SettlesAt()
 	case sandboxcharge.FieldPaidAt:
 		return m.PaidAt()
+	case sandboxcharge.FieldRefunds:
+		return m.Refunds()
+	case sandboxcharge.FieldCall:
+		return m.Call()
+	case sandboxcharge.FieldCallTimes:
+		return m.CallTimes()
+	case sandboxcharge.FieldCallTries:
+		return m.CallTries()
+	case sandboxcharge.FieldCallDue:
+		return m.CallDue()
 	}
 	return nil, false
 }
@@ -29019,6 +28610,16 @@ func (m *SandboxChargeMutation) OldField(ctx context.Context, name string) (ent.
 		return m.OldSettlesAt(ctx)
 	case sandboxcharge.FieldPaidAt:
 		return m.OldPaidAt(ctx)
+	case sandboxcharge.FieldRefunds:
+		return m.OldRefunds(ctx)
+	case sandboxcharge.FieldCall:
+		return m.OldCall(ctx)
+	case sandboxcharge.FieldCallTimes:
+		return m.OldCallTimes(ctx)
+	case sandboxcharge.FieldCallTries:
+		return m.OldCallTries(ctx)
+	case sandboxcharge.FieldCallDue:
+		return m.OldCallDue(ctx)
 	}
 	return nil, fmt.Errorf("unknown SandboxCharge field %s", name)
 }
@@ -29119,6 +28720,41 @@ func (m *SandboxChargeMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetPaidAt(v)
 		return nil
+	case sandboxcharge.FieldRefunds:
+		v, ok := value.(map[string]int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRefunds(v)
+		return nil
+	case sandboxcharge.FieldCall:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCall(v)
+		return nil
+	case sandboxcharge.FieldCallTimes:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCallTimes(v)
+		return nil
+	case sandboxcharge.FieldCallTries:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCallTries(v)
+		return nil
+	case sandboxcharge.FieldCallDue:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCallDue(v)
+		return nil
 	}
 	return fmt.Errorf("unknown SandboxCharge field %s", name)
 }
@@ -29136,6 +28772,12 @@ func (m *SandboxChargeMutation) AddedFields() []string {
 	if m.addversion != nil {
 		fields = append(fields, sandboxcharge.FieldVersion)
 	}
+	if m.addcall_times != nil {
+		fields = append(fields, sandboxcharge.FieldCallTimes)
+	}
+	if m.addcall_tries != nil {
+		fields = append(fields, sandboxcharge.FieldCallTries)
+	}
 	return fields
 }
 
@@ -29150,6 +28792,10 @@ func (m *SandboxChargeMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedRefundedMinor()
 	case sandboxcharge.FieldVersion:
 		return m.AddedVersion()
+	case sandboxcharge.FieldCallTimes:
+		return m.AddedCallTimes()
+	case sandboxcharge.FieldCallTries:
+		return m.AddedCallTries()
 	}
 	return nil, false
 }
@@ -29180,6 +28826,20 @@ func (m *SandboxChargeMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddVersion(v)
 		return nil
+	case sandboxcharge.FieldCallTimes:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCallTimes(v)
+		return nil
+	case sandboxcharge.FieldCallTries:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCallTries(v)
+		return nil
 	}
 	return fmt.Errorf("unknown SandboxCharge numeric field %s", name)
 }
@@ -29193,6 +28853,15 @@ func (m *SandboxChargeMutation) ClearedFields() []string {
 	}
 	if m.FieldCleared(sandboxcharge.FieldPaidAt) {
 		fields = append(fields, sandboxcharge.FieldPaidAt)
+	}
+	if m.FieldCleared(sandboxcharge.FieldRefunds) {
+		fields = append(fields, sandboxcharge.FieldRefunds)
+	}
+	if m.FieldCleared(sandboxcharge.FieldCall) {
+		fields = append(fields, sandboxcharge.FieldCall)
+	}
+	if m.FieldCleared(sandboxcharge.FieldCallDue) {
+		fields = append(fields, sandboxcharge.FieldCallDue)
 	}
 	return fields
 }
@@ -29213,6 +28882,15 @@ func (m *SandboxChargeMutation) ClearField(name string) error {
 		return nil
 	case sandboxcharge.FieldPaidAt:
 		m.ClearPaidAt()
+		return nil
+	case sandboxcharge.FieldRefunds:
+		m.ClearRefunds()
+		return nil
+	case sandboxcharge.FieldCall:
+		m.ClearCall()
+		return nil
+	case sandboxcharge.FieldCallDue:
+		m.ClearCallDue()
 		return nil
 	}
 	return fmt.Errorf("unknown SandboxCharge nullable field %s", name)
@@ -29260,6 +28938,21 @@ func (m *SandboxChargeMutation) ResetField(name string) error {
 		return nil
 	case sandboxcharge.FieldPaidAt:
 		m.ResetPaidAt()
+		return nil
+	case sandboxcharge.FieldRefunds:
+		m.ResetRefunds()
+		return nil
+	case sandboxcharge.FieldCall:
+		m.ResetCall()
+		return nil
+	case sandboxcharge.FieldCallTimes:
+		m.ResetCallTimes()
+		return nil
+	case sandboxcharge.FieldCallTries:
+		m.ResetCallTries()
+		return nil
+	case sandboxcharge.FieldCallDue:
+		m.ResetCallDue()
 		return nil
 	}
 	return fmt.Errorf("unknown SandboxCharge field %s", name)
@@ -29311,507 +29004,6 @@ func (m *SandboxChargeMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *SandboxChargeMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown SandboxCharge edge %s", name)
-}
-
-// SandboxRefundMutation represents an operation that mutates the SandboxRefund nodes in the graph.
-type SandboxRefundMutation struct {
-	config
-	op              Op
-	typ             string
-	id              *uuid.UUID
-	merchant_refund *typedid.Refund
-	charge_id       *uuid.UUID
-	amount_minor    *int64
-	addamount_minor *int64
-	created_at      *time.Time
-	clearedFields   map[string]struct{}
-	done            bool
-	oldValue        func(context.Context) (*SandboxRefund, error)
-	predicates      []predicate.SandboxRefund
-}
-
-var _ ent.Mutation = (*SandboxRefundMutation)(nil)
-
-// sandboxrefundOption allows management of the mutation configuration using functional options.
-type sandboxrefundOption func(*SandboxRefundMutation)
-
-// newSandboxRefundMutation creates new mutation for the SandboxRefund entity.
-func newSandboxRefundMutation(c config, op Op, opts ...sandboxrefundOption) *SandboxRefundMutation {
-	m := &SandboxRefundMutation{
-		config:        c,
-		op:            op,
-		typ:           TypeSandboxRefund,
-		clearedFields: make(map[string]struct{}),
-	}
-	for _, opt := range opts {
-		opt(m)
-	}
-	return m
-}
-
-// withSandboxRefundID sets the ID field of the mutation.
-func withSandboxRefundID(id uuid.UUID) sandboxrefundOption {
-	return func(m *SandboxRefundMutation) {
-		var (
-			err   error
-			once  sync.Once
-			value *SandboxRefund
-		)
-		m.oldValue = func(ctx context.Context) (*SandboxRefund, error) {
-			once.Do(func() {
-				if m.done {
-					err = errors.New("querying old values post mutation is not allowed")
-				} else {
-					value, err = m.Client().SandboxRefund.Get(ctx, id)
-				}
-			})
-			return value, err
-		}
-		m.id = &id
-	}
-}
-
-// withSandboxRefund sets the old SandboxRefund of the mutation.
-func withSandboxRefund(node *SandboxRefund) sandboxrefundOption {
-	return func(m *SandboxRefundMutation) {
-		m.oldValue = func(context.Context) (*SandboxRefund, error) {
-			return node, nil
-		}
-		m.id = &node.ID
-	}
-}
-
-// Client returns a new `ent.Client` from the mutation. If the mutation was
-// executed in a transaction (ent.Tx), a transactional client is returned.
-func (m SandboxRefundMutation) Client() *Client {
-	client := &Client{config: m.config}
-	client.init()
-	return client
-}
-
-// Tx returns an `ent.Tx` for mutations that were executed in transactions;
-// it returns an error otherwise.
-func (m SandboxRefundMutation) Tx() (*Tx, error) {
-	if _, ok := m.driver.(*txDriver); !ok {
-		return nil, errors.New("ent: mutation is not running in a transaction")
-	}
-	tx := &Tx{config: m.config}
-	tx.init()
-	return tx, nil
-}
-
-// SetID sets the value of the id field. Note that this
-// operation is only accepted on creation of SandboxRefund entities.
-func (m *SandboxRefundMutation) SetID(id uuid.UUID) {
-	m.id = &id
-}
-
-// ID returns the ID value in the mutation. Note that the ID is only available
-// if it was provided to the builder or after it was returned from the database.
-func (m *SandboxRefundMutation) ID() (id uuid.UUID, exists bool) {
-	if m.id == nil {
-		return
-	}
-	return *m.id, true
-}
-
-// SetMerchantRefund sets the "merchant_refund" field.
-func (m *SandboxRefundMutation) SetMerchantRefund(t typedid.Refund) {
-	m.merchant_refund = &t
-}
-
-// MerchantRefund returns the value of the "merchant_refund" field in the mutation.
-func (m *SandboxRefundMutation) MerchantRefund() (r typedid.Refund, exists bool) {
-	v := m.merchant_refund
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldMerchantRefund returns the old "merchant_refund" field's value of the SandboxRefund entity.
-// If the SandboxRefund object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SandboxRefundMutation) OldMerchantRefund(ctx context.Context) (v typedid.Refund, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldMerchantRefund is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldMerchantRefund requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldMerchantRefund: %w", err)
-	}
-	return oldValue.MerchantRefund, nil
-}
-
-// ResetMerchantRefund resets all changes to the "merchant_refund" field.
-func (m *SandboxRefundMutation) ResetMerchantRefund() {
-	m.merchant_refund = nil
-}
-
-// SetChargeID sets the "charge_id" field.
-func (m *SandboxRefundMutation) SetChargeID(u uuid.UUID) {
-	m.charge_id = &u
-}
-
-// ChargeID returns the value of the "charge_id" field in the mutation.
-func (m *SandboxRefundMutation) ChargeID() (r uuid.UUID, exists bool) {
-	v := m.charge_id
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldChargeID returns the old "charge_id" field's value of the SandboxRefund entity.
-// If the SandboxRefund object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SandboxRefundMutation) OldChargeID(ctx context.Context) (v uuid.UUID, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldChargeID is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldChargeID requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldChargeID: %w", err)
-	}
-	return oldValue.ChargeID, nil
-}
-
-// ResetChargeID resets all changes to the "charge_id" field.
-func (m *SandboxRefundMutation) ResetChargeID() {
-	m.charge_id = nil
-}
-
-// SetAmountMinor sets the "amount_minor" field.
-func (m *SandboxRefundMutation) SetAmountMinor(i int64) {
-	m.amount_minor = &i
-	m.addamount_minor = nil
-}
-
-// AmountMinor returns the value of the "amount_minor" field in the mutation.
-func (m *SandboxRefundMutation) AmountMinor() (r int64, exists bool) {
-	v := m.amount_minor
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldAmountMinor returns the old "amount_minor" field's value of the SandboxRefund entity.
-// If the SandboxRefund object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SandboxRefundMutation) OldAmountMinor(ctx context.Context) (v int64, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldAmountMinor is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldAmountMinor requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldAmountMinor: %w", err)
-	}
-	return oldValue.AmountMinor, nil
-}
-
-// AddAmountMinor adds i to the "amount_minor" field.
-func (m *SandboxRefundMutation) AddAmountMinor(i int64) {
-	if m.addamount_minor != nil {
-		*m.addamount_minor += i
-	} else {
-		m.addamount_minor = &i
-	}
-}
-
-// AddedAmountMinor returns the value that was added to the "amount_minor" field in this mutation.
-func (m *SandboxRefundMutation) AddedAmountMinor() (r int64, exists bool) {
-	v := m.addamount_minor
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// ResetAmountMinor resets all changes to the "amount_minor" field.
-func (m *SandboxRefundMutation) ResetAmountMinor() {
-	m.amount_minor = nil
-	m.addamount_minor = nil
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (m *SandboxRefundMutation) SetCreatedAt(t time.Time) {
-	m.created_at = &t
-}
-
-// CreatedAt returns the value of the "created_at" field in the mutation.
-func (m *SandboxRefundMutation) CreatedAt() (r time.Time, exists bool) {
-	v := m.created_at
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldCreatedAt returns the old "created_at" field's value of the SandboxRefund entity.
-// If the SandboxRefund object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SandboxRefundMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
-	}
-	return oldValue.CreatedAt, nil
-}
-
-// ResetCreatedAt resets all changes to the "created_at" field.
-func (m *SandboxRefundMutation) ResetCreatedAt() {
-	m.created_at = nil
-}
-
-// Where appends a list predicates to the SandboxRefundMutation builder.
-func (m *SandboxRefundMutation) Where(ps ...predicate.SandboxRefund) {
-	m.predicates = append(m.predicates, ps...)
-}
-
-// Op returns the operation name.
-func (m *SandboxRefundMutation) Op() Op {
-	return m.op
-}
-
-// SetOp allows setting the mutation operation.
-func (m *SandboxRefundMutation) SetOp(op Op) {
-	m.op = op
-}
-
-// Type returns the node type of this mutation (SandboxRefund).
-func (m *SandboxRefundMutation) Type() string {
-	return m.typ
-}
-
-// Fields returns all fields that were changed during this mutation. Note that in
-// order to get all numeric fields that were incremented/decremented, call
-// AddedFields().
-func (m *SandboxRefundMutation) Fields() []string {
-	fields := make([]string, 0, 4)
-	if m.merchant_refund != nil {
-		fields = append(fields, sandboxrefund.FieldMerchantRefund)
-	}
-	if m.charge_id != nil {
-		fields = append(fields, sandboxrefund.FieldChargeID)
-	}
-	if m.amount_minor != nil {
-		fields = append(fields, sandboxrefund.FieldAmountMinor)
-	}
-	if m.created_at != nil {
-		fields = append(fields, sandboxrefund.FieldCreatedAt)
-	}
-	return fields
-}
-
-// Field returns the value of a field with the given name. The second boolean
-// return value indicates that this field was not set, or was not defined in the
-// schema.
-func (m *SandboxRefundMutation) Field(name string) (ent.Value, bool) {
-	switch name {
-	case sandboxrefund.FieldMerchantRefund:
-		return m.MerchantRefund()
-	case sandboxrefund.FieldChargeID:
-		return m.ChargeID()
-	case sandboxrefund.FieldAmountMinor:
-		return m.AmountMinor()
-	case sandboxrefund.FieldCreatedAt:
-		return m.CreatedAt()
-	}
-	return nil, false
-}
-
-// OldField returns the old value of the field from the database. An error is
-// returned if the mutation operation is not UpdateOne, or the query to the
-// database failed.
-func (m *SandboxRefundMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
-	switch name {
-	case sandboxrefund.FieldMerchantRefund:
-		return m.OldMerchantRefund(ctx)
-	case sandboxrefund.FieldChargeID:
-		return m.OldChargeID(ctx)
-	case sandboxrefund.FieldAmountMinor:
-		return m.OldAmountMinor(ctx)
-	case sandboxrefund.FieldCreatedAt:
-		return m.OldCreatedAt(ctx)
-	}
-	return nil, fmt.Errorf("unknown SandboxRefund field %s", name)
-}
-
-// SetField sets the value of a field with the given name. It returns an error if
-// the field is not defined in the schema, or if the type mismatched the field
-// type.
-func (m *SandboxRefundMutation) SetField(name string, value ent.Value) error {
-	switch name {
-	case sandboxrefund.FieldMerchantRefund:
-		v, ok := value.(typedid.Refund)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetMerchantRefund(v)
-		return nil
-	case sandboxrefund.FieldChargeID:
-		v, ok := value.(uuid.UUID)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetChargeID(v)
-		return nil
-	case sandboxrefund.FieldAmountMinor:
-		v, ok := value.(int64)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetAmountMinor(v)
-		return nil
-	case sandboxrefund.FieldCreatedAt:
-		v, ok := value.(time.Time)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetCreatedAt(v)
-		return nil
-	}
-	return fmt.Errorf("unknown SandboxRefund field %s", name)
-}
-
-// AddedFields returns all numeric fields that were incremented/decremented during
-// this mutation.
-func (m *SandboxRefundMutation) AddedFields() []string {
-	var fields []string
-	if m.addamount_minor != nil {
-		fields = append(fields, sandboxrefund.FieldAmountMinor)
-	}
-	return fields
-}
-
-// AddedField returns the numeric value that was incremented/decremented on a field
-// with the given name. The second boolean return value indicates that this field
-// was not set, or was not defined in the schema.
-func (m *SandboxRefundMutation) AddedField(name string) (ent.Value, bool) {
-	switch name {
-	case sandboxrefund.FieldAmountMinor:
-		return m.AddedAmountMinor()
-	}
-	return nil, false
-}
-
-// AddField adds the value to the field with the given name. It returns an error if
-// the field is not defined in the schema, or if the type mismatched the field
-// type.
-func (m *SandboxRefundMutation) AddField(name string, value ent.Value) error {
-	switch name {
-	case sandboxrefund.FieldAmountMinor:
-		v, ok := value.(int64)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.AddAmountMinor(v)
-		return nil
-	}
-	return fmt.Errorf("unknown SandboxRefund numeric field %s", name)
-}
-
-// ClearedFields returns all nullable fields that were cleared during this
-// mutation.
-func (m *SandboxRefundMutation) ClearedFields() []string {
-	return nil
-}
-
-// FieldCleared returns a boolean indicating if a field with the given name was
-// cleared in this mutation.
-func (m *SandboxRefundMutation) FieldCleared(name string) bool {
-	_, ok := m.clearedFields[name]
-	return ok
-}
-
-// ClearField clears the value of the field with the given name. It returns an
-// error if the field is not defined in the schema.
-func (m *SandboxRefundMutation) ClearField(name string) error {
-	return fmt.Errorf("unknown SandboxRefund nullable field %s", name)
-}
-
-// ResetField resets all changes in the mutation for the field with the given name.
-// It returns an error if the field is not defined in the schema.
-func (m *SandboxRefundMutation) ResetField(name string) error {
-	switch name {
-	case sandboxrefund.FieldMerchantRefund:
-		m.ResetMerchantRefund()
-		return nil
-	case sandboxrefund.FieldChargeID:
-		m.ResetChargeID()
-		return nil
-	case sandboxrefund.FieldAmountMinor:
-		m.ResetAmountMinor()
-		return nil
-	case sandboxrefund.FieldCreatedAt:
-		m.ResetCreatedAt()
-		return nil
-	}
-	return fmt.Errorf("unknown SandboxRefund field %s", name)
-}
-
-// AddedEdges returns all edge names that were set/added in this mutation.
-func (m *SandboxRefundMutation) AddedEdges() []string {
-	edges := make([]string, 0, 0)
-	return edges
-}
-
-// AddedIDs returns all IDs (to other nodes) that were added for the given edge
-// name in this mutation.
-func (m *SandboxRefundMutation) AddedIDs(name string) []ent.Value {
-	return nil
-}
-
-// RemovedEdges returns all edge names that were removed in this mutation.
-func (m *SandboxRefundMutation) RemovedEdges() []string {
-	edges := make([]string, 0, 0)
-	return edges
-}
-
-// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
-// the given name in this mutation.
-func (m *SandboxRefundMutation) RemovedIDs(name string) []ent.Value {
-	return nil
-}
-
-// ClearedEdges returns all edge names that were cleared in this mutation.
-func (m *SandboxRefundMutation) ClearedEdges() []string {
-	edges := make([]string, 0, 0)
-	return edges
-}
-
-// EdgeCleared returns a boolean which indicates if the edge with the given name
-// was cleared in this mutation.
-func (m *SandboxRefundMutation) EdgeCleared(name string) bool {
-	return false
-}
-
-// ClearEdge clears the value of the edge with the given name. It returns an error
-// if that edge is not defined in the schema.
-func (m *SandboxRefundMutation) ClearEdge(name string) error {
-	return fmt.Errorf("unknown SandboxRefund unique edge %s", name)
-}
-
-// ResetEdge resets all changes to the edge with the given name in this mutation.
-// It returns an error if the edge is not defined in the schema.
-func (m *SandboxRefundMutation) ResetEdge(name string) error {
-	return fmt.Errorf("unknown SandboxRefund edge %s", name)
 }
 
 // SecurityEventMutation represents an operation that mutates the SecurityEvent nodes in the graph.

@@ -349,3 +349,6 @@ func (_m *Refund) String() string {
 	builder.WriteByte(')')
 	return builder.String()
 }
+
+// Refunds is a parsable slice of Refund.
+type Refunds []*Refund

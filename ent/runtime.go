@@ -30,9 +30,7 @@ import (
 	"seckill/ent/saleitem"
 	"seckill/ent/salelog"
 	"seckill/ent/saletemplate"
-	"seckill/ent/sandboxcall"
 	"seckill/ent/sandboxcharge"
-	"seckill/ent/sandboxrefund"
 	"seckill/ent/schema"
 	"seckill/ent/securityevent"
 	"seckill/ent/servicetoken"
@@ -927,20 +925,6 @@ func init() {
 	saletemplateDescName := saletemplateFields[1].Descriptor()
 	// saletemplate.NameValidator is a validator for the "name" field. It is called by the builders before save.
 	saletemplate.NameValidator = saletemplateDescName.Validators[0].(func(string) error)
-	sandboxcallFields := schema.SandboxCall{}.Fields()
-	_ = sandboxcallFields
-	// sandboxcallDescTimes is the schema descriptor for times field.
-	sandboxcallDescTimes := sandboxcallFields[3].Descriptor()
-	// sandboxcall.TimesValidator is a validator for the "times" field. It is called by the builders before save.
-	sandboxcall.TimesValidator = sandboxcallDescTimes.Validators[0].(func(int) error)
-	// sandboxcallDescTries is the schema descriptor for tries field.
-	sandboxcallDescTries := sandboxcallFields[4].Descriptor()
-	// sandboxcall.DefaultTries holds the default value on creation for the tries field.
-	sandboxcall.DefaultTries = sandboxcallDescTries.Default.(int)
-	// sandboxcallDescDone is the schema descriptor for done field.
-	sandboxcallDescDone := sandboxcallFields[7].Descriptor()
-	// sandboxcall.DefaultDone holds the default value on creation for the done field.
-	sandboxcall.DefaultDone = sandboxcallDescDone.Default.(bool)
 	sandboxchargeFields := schema.SandboxCharge{}.Fields()
 	_ = sandboxchargeFields
 	// sandboxchargeDescDescription is the schema descriptor for description field.
@@ -991,12 +975,16 @@ func init() {
 	sandboxchargeDescVersion := sandboxchargeFields[9].Descriptor()
 	// sandboxcharge.DefaultVersion holds the default value on creation for the version field.
 	sandboxcharge.DefaultVersion = sandboxchargeDescVersion.Default.(int64)
-	sandboxrefundFields := schema.SandboxRefund{}.Fields()
-	_ = sandboxrefundFields
-	// sandboxrefundDescAmountMinor is the schema descriptor for amount_minor field.
-	sandboxrefundDescAmountMinor := sandboxrefundFields[3].Descriptor()
-	// sandboxrefund.AmountMinorValidator is a validator for the "amount_minor" field. It is called by the builders before save.
-	sandboxrefund.AmountMinorValidator = sandboxrefundDescAmountMinor.Validators[0].(func(int64) error)
+	// sandboxchargeDescCallTimes is the schema descriptor for call_times field.
+	sandboxchargeDescCallTimes := sandboxchargeFields[16].Descriptor()
+	// sandboxcharge.DefaultCallTimes holds the default value on creation for the call_times field.
+	sandboxcharge.DefaultCallTimes = sandboxchargeDescCallTimes.Default.(int)
+	// sandboxcharge.CallTimesValidator is a validator for the "call_times" field. It is called by the builders before save.
+	sandboxcharge.CallTimesValidator = sandboxchargeDescCallTimes.Validators[0].(func(int) error)
+	// sandboxchargeDescCallTries is the schema descriptor for call_tries field.
+	sandboxchargeDescCallTries := sandboxchargeFields[17].Descriptor()
+	// sandboxcharge.DefaultCallTries holds the default value on creation for the call_tries field.
+	sandboxcharge.DefaultCallTries = sandboxchargeDescCallTries.Default.(int)
 	securityeventFields := schema.SecurityEvent{}.Fields()
 	_ = securityeventFields
 	// securityeventDescKind is the schema descriptor for kind field.

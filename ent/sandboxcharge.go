@@ -3,6 +3,7 @@
 package ent
 
 import (
+	"encoding/json"
 	"fmt"
 	"seckill/ent/sandboxcharge"
 	typedid "seckill/internal/platform/id"
@@ -44,7 +45,17 @@ type SandboxCharge struct {
 	// when an approval takes effect that the payer wanted late; nothing stops it then
 	SettlesAt *time.Time `json:"settles_at,omitempty"`
 	// PaidAt holds the value of the "paid_at" field.
-	PaidAt       *time.Time `json:"paid_at,omitempty"`
+	PaidAt *time.Time `json:"paid_at,omitempty"`
+	// amounts by the merchant's idempotency keys
+	Refunds map[string]int64 `json:"refunds,omitempty"`
+	// body of the call-back that reports the result
+	Call []byte `json:"call,omitempty"`
+	// how often it is still to be delivered; above 1 to try the merchant
+	CallTimes int `json:"call_times,omitempty"`
+	// also guards the result of a try
+	CallTries int `json:"call_tries,omitempty"`
+	// CallDue holds the value of the "call_due" field.
+	CallDue      *time.Time `json:"call_due,omitempty"`
 	selectValues sql.SelectValues
 }
 
@@ -53,11 +64,13 @@ func (*SandboxCharge) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case sandboxcharge.FieldAmountMinor, sandboxcharge.FieldRefundedMinor, sandboxcharge.FieldVersion:
+		case sandboxcharge.FieldRefunds, sandboxcharge.FieldCall:
+			values[i] = new([]byte)
+		case sandboxcharge.FieldAmountMinor, sandboxcharge.FieldRefundedMinor, sandboxcharge.FieldVersion, sandboxcharge.FieldCallTimes, sandboxcharge.FieldCallTries:
 			values[i] = new(sql.NullInt64)
 		case sandboxcharge.FieldDescription, sandboxcharge.FieldCurrency, sandboxcharge.FieldStatus, sandboxcharge.FieldTransaction, sandboxcharge.FieldDeclineCode:
 			values[i] = new(sql.NullString)
-		case sandboxcharge.FieldExpiresAt, sandboxcharge.FieldCreatedAt, sandboxcharge.FieldSettlesAt, sandboxcharge.FieldPaidAt:
+		case sandboxcharge.FieldExpiresAt, sandboxcharge.FieldCreatedAt, sandboxcharge.FieldSettlesAt, sandboxcharge.FieldPaidAt, sandboxcharge.FieldCallDue:
 			values[i] = new(sql.NullTime)
 		case sandboxcharge.FieldMerchantPayment:
 			values[i] = new(typedid.Payment)
@@ -164,6 +177,39 @@ func (_m *SandboxCharge) assignValues(columns []string, values []any) error {
 				_m.PaidAt = new(time.Time)
 				*_m.PaidAt = value.Time
 			}
+		case sandboxcharge.FieldRefunds:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field refunds", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Refunds); err != nil {
+					return fmt.Errorf("unmarshal field refunds: %w", err)
+				}
+			}
+		case sandboxcharge.FieldCall:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field call", values[i])
+			} else if value != nil {
+				_m.Call = *value
+			}
+		case sandboxcharge.FieldCallTimes:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field call_times", values[i])
+			} else if value.Valid {
+				_m.CallTimes = int(value.Int64)
+			}
+		case sandboxcharge.FieldCallTries:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field call_tries", values[i])
+			} else if value.Valid {
+				_m.CallTries = int(value.Int64)
+			}
+		case sandboxcharge.FieldCallDue:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field call_due", values[i])
+			} else if value.Valid {
+				_m.CallDue = new(time.Time)
+				*_m.CallDue = value.Time
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -240,6 +286,23 @@ func (_m *SandboxCharge) String() string {
 	builder.WriteString(", ")
 	if v := _m.PaidAt; v != nil {
 		builder.WriteString("paid_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("refunds=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Refunds))
+	builder.WriteString(", ")
+	builder.WriteString("call=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Call))
+	builder.WriteString(", ")
+	builder.WriteString("call_times=")
+	builder.WriteString(fmt.Sprintf("%v", _m.CallTimes))
+	builder.WriteString(", ")
+	builder.WriteString("call_tries=")
+	builder.WriteString(fmt.Sprintf("%v", _m.CallTries))
+	builder.WriteString(", ")
+	if v := _m.CallDue; v != nil {
+		builder.WriteString("call_due=")
 		builder.WriteString(v.Format(time.ANSIC))
 	}
 	builder.WriteByte(')')

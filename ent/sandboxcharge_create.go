@@ -103,6 +103,14 @@ func (_c *SandboxChargeCreate) defaults() {
 		v := sandboxcharge.DefaultVersion
 		_c.mutation.SetVersion(v)
 	}
+	if _, ok := _c.mutation.CallTimes(); !ok {
+		v := sandboxcharge.DefaultCallTimes
+		_c.mutation.SetCallTimes(v)
+	}
+	if _, ok := _c.mutation.CallTries(); !ok {
+		v := sandboxcharge.DefaultCallTries
+		_c.mutation.SetCallTries(v)
+	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -174,6 +182,17 @@ func (_c *SandboxChargeCreate) check() error {
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`ent: missing required field "SandboxCharge.created_at"`)}
+	}
+	if _, ok := _c.mutation.CallTimes(); !ok {
+		return &ValidationError{Name: "call_times", err: errors.New(`ent: missing required field "SandboxCharge.call_times"`)}
+	}
+	if v, ok := _c.mutation.CallTimes(); ok {
+		if err := sandboxcharge.CallTimesValidator(v); err != nil {
+			return &ValidationError{Name: "call_times", err: fmt.Errorf(`ent: validator failed for field "SandboxCharge.call_times": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.CallTries(); !ok {
+		return &ValidationError{Name: "call_tries", err: errors.New(`ent: missing required field "SandboxCharge.call_tries"`)}
 	}
 	return nil
 }
@@ -261,6 +280,26 @@ func (_c *SandboxChargeCreate) createSpec() (*SandboxCharge, *sqlgraph.CreateSpe
 	if value, ok := _c.mutation.PaidAt(); ok {
 		_spec.SetField(sandboxcharge.FieldPaidAt, field.TypeTime, value)
 		_node.PaidAt = &value
+	}
+	if value, ok := _c.mutation.Refunds(); ok {
+		_spec.SetField(sandboxcharge.FieldRefunds, field.TypeJSON, value)
+		_node.Refunds = value
+	}
+	if value, ok := _c.mutation.Call(); ok {
+		_spec.SetField(sandboxcharge.FieldCall, field.TypeBytes, value)
+		_node.Call = value
+	}
+	if value, ok := _c.mutation.CallTimes(); ok {
+		_spec.SetField(sandboxcharge.FieldCallTimes, field.TypeInt, value)
+		_node.CallTimes = value
+	}
+	if value, ok := _c.mutation.CallTries(); ok {
+		_spec.SetField(sandboxcharge.FieldCallTries, field.TypeInt, value)
+		_node.CallTries = value
+	}
+	if value, ok := _c.mutation.CallDue(); ok {
+		_spec.SetField(sandboxcharge.FieldCallDue, field.TypeTime, value)
+		_node.CallDue = &value
 	}
 	return _node, _spec
 }

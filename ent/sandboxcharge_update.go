@@ -71,6 +71,51 @@ func (_u *SandboxChargeUpdate) SetPaidAt(v time.Time) *SandboxChargeUpdate {
 	return _u
 }
 
+// SetNillablePaidAt sets the "paid_at" field if the given value is not nil.
+func (_u *SandboxChargeUpdate) SetNillablePaidAt(v *time.Time) *SandboxChargeUpdate {
+	if v != nil {
+		_u.SetPaidAt(*v)
+	}
+	return _u
+}
+
+// SetRefunds sets the "refunds" field.
+func (_u *SandboxChargeUpdate) SetRefunds(v map[string]int64) *SandboxChargeUpdate {
+	_u.mutation.SetRefunds(v)
+	return _u
+}
+
+// SetCall sets the "call" field.
+func (_u *SandboxChargeUpdate) SetCall(v []byte) *SandboxChargeUpdate {
+	_u.mutation.SetCall(v)
+	return _u
+}
+
+// SetCallTimes sets the "call_times" field.
+func (_u *SandboxChargeUpdate) SetCallTimes(v int) *SandboxChargeUpdate {
+	_u.mutation.ResetCallTimes()
+	_u.mutation.SetCallTimes(v)
+	return _u
+}
+
+// AddCallTimes adds value to the "call_times" field.
+func (_u *SandboxChargeUpdate) AddCallTimes(v int) *SandboxChargeUpdate {
+	_u.mutation.AddCallTimes(v)
+	return _u
+}
+
+// AddCallTries adds value to the "call_tries" field.
+func (_u *SandboxChargeUpdate) AddCallTries(v int) *SandboxChargeUpdate {
+	_u.mutation.AddCallTries(v)
+	return _u
+}
+
+// SetCallDue sets the "call_due" field.
+func (_u *SandboxChargeUpdate) SetCallDue(v time.Time) *SandboxChargeUpdate {
+	_u.mutation.SetCallDue(v)
+	return _u
+}
+
 // Mutation returns the SandboxChargeMutation object of the builder.
 func (_u *SandboxChargeUpdate) Mutation() *SandboxChargeMutation {
 	return _u.mutation
@@ -107,6 +152,11 @@ func (_u *SandboxChargeUpdate) check() error {
 	if v, ok := _u.mutation.RefundedMinor(); ok {
 		if err := sandboxcharge.RefundedMinorValidator(v); err != nil {
 			return &ValidationError{Name: "refunded_minor", err: fmt.Errorf(`ent: validator failed for field "SandboxCharge.refunded_minor": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.CallTimes(); ok {
+		if err := sandboxcharge.CallTimesValidator(v); err != nil {
+			return &ValidationError{Name: "call_times", err: fmt.Errorf(`ent: validator failed for field "SandboxCharge.call_times": %w`, err)}
 		}
 	}
 	return nil
@@ -162,6 +212,36 @@ func (_u *SandboxChargeUpdate) sqlSave(ctx context.Context) (_node int, err erro
 	}
 	if _u.mutation.PaidAtCleared() {
 		_spec.ClearField(sandboxcharge.FieldPaidAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.Refunds(); ok {
+		_spec.SetField(sandboxcharge.FieldRefunds, field.TypeJSON, value)
+	}
+	if _u.mutation.RefundsCleared() {
+		_spec.ClearField(sandboxcharge.FieldRefunds, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Call(); ok {
+		_spec.SetField(sandboxcharge.FieldCall, field.TypeBytes, value)
+	}
+	if _u.mutation.CallCleared() {
+		_spec.ClearField(sandboxcharge.FieldCall, field.TypeBytes)
+	}
+	if value, ok := _u.mutation.CallTimes(); ok {
+		_spec.SetField(sandboxcharge.FieldCallTimes, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedCallTimes(); ok {
+		_spec.AddField(sandboxcharge.FieldCallTimes, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.CallTries(); ok {
+		_spec.SetField(sandboxcharge.FieldCallTries, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedCallTries(); ok {
+		_spec.AddField(sandboxcharge.FieldCallTries, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.CallDue(); ok {
+		_spec.SetField(sandboxcharge.FieldCallDue, field.TypeTime, value)
+	}
+	if _u.mutation.CallDueCleared() {
+		_spec.ClearField(sandboxcharge.FieldCallDue, field.TypeTime)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
@@ -235,6 +315,11 @@ func (_u *SandboxChargeUpdateOne) check() error {
 			return &ValidationError{Name: "refunded_minor", err: fmt.Errorf(`ent: validator failed for field "SandboxCharge.refunded_minor": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.CallTimes(); ok {
+		if err := sandboxcharge.CallTimesValidator(v); err != nil {
+			return &ValidationError{Name: "call_times", err: fmt.Errorf(`ent: validator failed for field "SandboxCharge.call_times": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -305,6 +390,36 @@ func (_u *SandboxChargeUpdateOne) sqlSave(ctx context.Context) (_node *SandboxCh
 	}
 	if _u.mutation.PaidAtCleared() {
 		_spec.ClearField(sandboxcharge.FieldPaidAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.Refunds(); ok {
+		_spec.SetField(sandboxcharge.FieldRefunds, field.TypeJSON, value)
+	}
+	if _u.mutation.RefundsCleared() {
+		_spec.ClearField(sandboxcharge.FieldRefunds, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Call(); ok {
+		_spec.SetField(sandboxcharge.FieldCall, field.TypeBytes, value)
+	}
+	if _u.mutation.CallCleared() {
+		_spec.ClearField(sandboxcharge.FieldCall, field.TypeBytes)
+	}
+	if value, ok := _u.mutation.CallTimes(); ok {
+		_spec.SetField(sandboxcharge.FieldCallTimes, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedCallTimes(); ok {
+		_spec.AddField(sandboxcharge.FieldCallTimes, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.CallTries(); ok {
+		_spec.SetField(sandboxcharge.FieldCallTries, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedCallTries(); ok {
+		_spec.AddField(sandboxcharge.FieldCallTries, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.CallDue(); ok {
+		_spec.SetField(sandboxcharge.FieldCallDue, field.TypeTime, value)
+	}
+	if _u.mutation.CallDueCleared() {
+		_spec.ClearField(sandboxcharge.FieldCallDue, field.TypeTime)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &SandboxCharge{config: _u.config}

@@ -74,12 +74,8 @@ type Tx struct {
 	SaleReminder *SaleReminderClient
 	// SaleTemplate is the client for interacting with the SaleTemplate builders.
 	SaleTemplate *SaleTemplateClient
-	// SandboxCall is the client for interacting with the SandboxCall builders.
-	SandboxCall *SandboxCallClient
 	// SandboxCharge is the client for interacting with the SandboxCharge builders.
 	SandboxCharge *SandboxChargeClient
-	// SandboxRefund is the client for interacting with the SandboxRefund builders.
-	SandboxRefund *SandboxRefundClient
 	// SecurityEvent is the client for interacting with the SecurityEvent builders.
 	SecurityEvent *SecurityEventClient
 	// ServiceToken is the client for interacting with the ServiceToken builders.
@@ -245,9 +241,7 @@ func (tx *Tx) init() {
 	tx.SaleLog = NewSaleLogClient(tx.config)
 	tx.SaleReminder = NewSaleReminderClient(tx.config)
 	tx.SaleTemplate = NewSaleTemplateClient(tx.config)
-	tx.SandboxCall = NewSandboxCallClient(tx.config)
 	tx.SandboxCharge = NewSandboxChargeClient(tx.config)
-	tx.SandboxRefund = NewSandboxRefundClient(tx.config)
 	tx.SecurityEvent = NewSecurityEventClient(tx.config)
 	tx.ServiceToken = NewServiceTokenClient(tx.config)
 	tx.Session = NewSessionClient(tx.config)

@@ -96,14 +96,8 @@ type SaleReminder func(*sql.Selector)
 // SaleTemplate is the predicate function for saletemplate builders.
 type SaleTemplate func(*sql.Selector)
 
-// SandboxCall is the predicate function for sandboxcall builders.
-type SandboxCall func(*sql.Selector)
-
 // SandboxCharge is the predicate function for sandboxcharge builders.
 type SandboxCharge func(*sql.Selector)
-
-// SandboxRefund is the predicate function for sandboxrefund builders.
-type SandboxRefund func(*sql.Selector)
 
 // SecurityEvent is the predicate function for securityevent builders.
 type SecurityEvent func(*sql.Selector)

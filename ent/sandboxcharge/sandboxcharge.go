@@ -39,6 +39,16 @@ const (
 	FieldSettlesAt = "settles_at"
 	// FieldPaidAt holds the string denoting the paid_at field in the database.
 	FieldPaidAt = "paid_at"
+	// FieldRefunds holds the string denoting the refunds field in the database.
+	FieldRefunds = "refunds"
+	// FieldCall holds the string denoting the call field in the database.
+	FieldCall = "call"
+	// FieldCallTimes holds the string denoting the call_times field in the database.
+	FieldCallTimes = "call_times"
+	// FieldCallTries holds the string denoting the call_tries field in the database.
+	FieldCallTries = "call_tries"
+	// FieldCallDue holds the string denoting the call_due field in the database.
+	FieldCallDue = "call_due"
 	// Table holds the table name of the sandboxcharge in the database.
 	Table = "sandbox_charges"
 )
@@ -59,6 +69,11 @@ var Columns = []string{
 	FieldCreatedAt,
 	FieldSettlesAt,
 	FieldPaidAt,
+	FieldRefunds,
+	FieldCall,
+	FieldCallTimes,
+	FieldCallTries,
+	FieldCallDue,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -92,6 +107,12 @@ var (
 	RefundedMinorValidator func(int64) error
 	// DefaultVersion holds the default value on creation for the "version" field.
 	DefaultVersion int64
+	// DefaultCallTimes holds the default value on creation for the "call_times" field.
+	DefaultCallTimes int
+	// CallTimesValidator is a validator for the "call_times" field. It is called by the builders before save.
+	CallTimesValidator func(int) error
+	// DefaultCallTries holds the default value on creation for the "call_tries" field.
+	DefaultCallTries int
 )
 
 // Status defines the type for the "status" enum field.

@@ -26,6 +26,11 @@ func RefundedMinor(v int64) predicate.SandboxCharge {
 	return predicate.SandboxCharge(sql.FieldEQ(FieldRefundedMinor, v))
 }
 
+// CallTries applies equality check predicate on the "call_tries" field. It's identical to CallTriesEQ.
+func CallTries(v int) predicate.SandboxCharge {
+	return predicate.SandboxCharge(sql.FieldEQ(FieldCallTries, v))
+}
+
 // StatusEQ applies the EQ predicate on the "status" field.
 func StatusEQ(v Status) predicate.SandboxCharge {
 	return predicate.SandboxCharge(sql.FieldEQ(FieldStatus, v))
@@ -39,4 +44,14 @@ func StatusNEQ(v Status) predicate.SandboxCharge {
 // SettlesAtLTE applies the LTE predicate on the "settles_at" field.
 func SettlesAtLTE(v time.Time) predicate.SandboxCharge {
 	return predicate.SandboxCharge(sql.FieldLTE(FieldSettlesAt, v))
+}
+
+// CallTimesGT applies the GT predicate on the "call_times" field.
+func CallTimesGT(v int) predicate.SandboxCharge {
+	return predicate.SandboxCharge(sql.FieldGT(FieldCallTimes, v))
+}
+
+// CallDueLTE applies the LTE predicate on the "call_due" field.
+func CallDueLTE(v time.Time) predicate.SandboxCharge {
+	return predicate.SandboxCharge(sql.FieldLTE(FieldCallDue, v))
 }

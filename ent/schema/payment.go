@@ -152,8 +152,9 @@ func (Refund) Indexes() []ent.Index {
 	}
 }
 
-// SandboxCharge is a payment in the ledger of the built-in provider, which knows
-// nothing of our orders. No code of ours but the sandbox reads it.
+// SandboxCharge is a payment in the ledger of the built-in provider, which knows nothing of
+// our orders, with its refunds and the call-back that is owed to the merchant. No code of
+// ours but the sandbox reads it.
 type SandboxCharge struct{ ent.Schema }
 
 // Fields of SandboxCharge.
@@ -174,12 +175,20 @@ func (SandboxCharge) Fields() []ent.Field {
 		field.Time("settles_at").Optional().Nillable().SchemaType(timestamptz).
 			Comment("when an approval takes effect that the payer wanted late; nothing stops it then"),
 		field.Time("paid_at").Optional().Nillable().SchemaType(timestamptz),
+		field.JSON("refunds", map[string]int64{}).Optional().Comment("amounts by the merchant's idempotency keys"),
+		field.Bytes("call").Optional().Comment("body of the call-back that reports the result"),
+		field.Int("call_times").NonNegative().Default(0).Comment("how often it is still to be delivered; above 1 to try the merchant"),
+		field.Int("call_tries").Default(0).Comment("also guards the result of a try"),
+		field.Time("call_due").Optional().Nillable().SchemaType(timestamptz),
 	}
 }
 
 // Indexes of SandboxCharge.
 func (SandboxCharge) Indexes() []ent.Index {
-	return []ent.Index{index.Fields("settles_at").Annotations(entsql.IndexWhere("settles_at IS NOT NULL"))}
+	return []ent.Index{
+		index.Fields("settles_at").Annotations(entsql.IndexWhere("settles_at IS NOT NULL")),
+		index.Fields("call_due").StorageKey("sandboxcharge_call_due").Annotations(entsql.IndexWhere("call_times > 0")),
+	}
 }
 
 // Annotations of SandboxCharge.
@@ -187,43 +196,4 @@ func (SandboxCharge) Annotations() []schema.Annotation {
 	return []schema.Annotation{entsql.Annotation{Checks: map[string]string{
 		"sandbox_not_over_refunded": "refunded_minor <= amount_minor",
 	}}}
-}
-
-// SandboxRefund is money that the built-in provider gave back.
-type SandboxRefund struct{ ent.Schema }
-
-// Fields of SandboxRefund.
-func (SandboxRefund) Fields() []ent.Field {
-	return []ent.Field{
-		key(uuid.UUID{}),
-		field.UUID("merchant_refund", id.Refund{}).Unique().Immutable().Comment("the merchant's idempotency key"),
-		field.UUID("charge_id", uuid.UUID{}).Immutable(),
-		field.Int64("amount_minor").NonNegative().Immutable(),
-		instant("created_at"),
-	}
-}
-
-// Indexes of SandboxRefund.
-func (SandboxRefund) Indexes() []ent.Index { return []ent.Index{index.Fields("charge_id")} }
-
-// SandboxCall is a call-back that the built-in provider owes its merchant.
-type SandboxCall struct{ ent.Schema }
-
-// Fields of SandboxCall.
-func (SandboxCall) Fields() []ent.Field {
-	return []ent.Field{
-		key(uuid.UUID{}),
-		field.UUID("charge_id", uuid.UUID{}).Immutable(),
-		field.Bytes("body").Immutable(),
-		field.Int("times").Positive().Comment("how often it is still to be delivered; above 1 to try the merchant"),
-		field.Int("tries").Default(0),
-		instant("due_at"),
-		instant("created_at"),
-		field.Bool("done").Default(false),
-	}
-}
-
-// Indexes of SandboxCall.
-func (SandboxCall) Indexes() []ent.Index {
-	return []ent.Index{index.Fields("due_at").StorageKey("sandboxcall_due").Annotations(entsql.IndexWhere("NOT done"))}
 }

@@ -31,7 +31,7 @@ func killedPayments() []killedPayment {
 		{"before the provider has the payment", `INSERT INTO "sandbox_charges"`, "begin"},
 		{"after the provider has the payment, before it is noted", `UPDATE "payments"`, "begin"},
 		{"after the charge, before it is recorded", `INSERT INTO "payment_events"`, "charge"},
-		{"before the provider has the refund", `INSERT INTO "sandbox_refunds"`, "refund"},
+		{"before the provider has the refund", `UPDATE "sandbox_charges"`, "refund"},
 	}
 }
 
@@ -161,7 +161,7 @@ func (p *payingBuyer) wantBooks() {
 	p.t.Helper()
 	var charges, paid, back, refunds, payments, orders int
 	err := p.books.SQL.QueryRowContext(p.t.Context(), `SELECT (SELECT count(*) FROM sandbox_charges WHERE status = 'PAID'),
-		(SELECT COALESCE(sum(amount_minor), 0) FROM sandbox_charges WHERE status = 'PAID'), (SELECT COALESCE(sum(amount_minor), 0) FROM sandbox_refunds),
+		(SELECT COALESCE(sum(amount_minor), 0) FROM sandbox_charges WHERE status = 'PAID'), (SELECT COALESCE(sum(refunded_minor), 0) FROM sandbox_charges),
 		(SELECT count(*) FROM refunds WHERE status = 'SUCCEEDED'), (SELECT count(*) FROM payments WHERE status = 'REFUNDED'),
 		(SELECT count(*) FROM orders)`).Scan(&charges, &paid, &back, &refunds, &payments, &orders)
 	if err != nil || charges != 1 || paid != back || refunds != 1 || payments != 1 {

@@ -23,7 +23,7 @@ func killedUnits(first ...killedUnit) []killedUnit {
 		killedUnit{"after the provider has refunded a unit, before it is noted", `UPDATE "payments"`},
 		killedUnit{"before the refunded unit moves", `INSERT INTO "stock_movements"`},
 		killedUnit{"before the refund of a unit is written", `INSERT INTO "refunds"`},
-		killedUnit{"before the provider has the refund of a unit", `INSERT INTO "sandbox_refunds"`},
+		killedUnit{"before the provider has the refund of a unit", `UPDATE "sandbox_charges"`},
 		killedUnit{"after the gate has the refunded unit, before it is noted", `UPDATE "orders" SET "return_due"`},
 	)
 }
@@ -165,7 +165,7 @@ func (p *payingBuyer) wantUnits(fault string, refunded, total int) {
 	}, "the units are on sale again")
 	var paid, back, sums, refunds int
 	err := p.books.SQL.QueryRowContext(p.t.Context(), `SELECT (SELECT sum(amount_minor) FROM sandbox_charges WHERE status = 'PAID'),
-		(SELECT sum(amount_minor) FROM sandbox_refunds), (SELECT sum(amount_minor) FROM refunds WHERE status = 'SUCCEEDED'),
+		(SELECT sum(refunded_minor) FROM sandbox_charges), (SELECT sum(amount_minor) FROM refunds WHERE status = 'SUCCEEDED'),
 		(SELECT count(*) FROM refunds WHERE quantity = 1)`).Scan(&paid, &back, &sums, &refunds)
 	if err != nil || back*total != paid*refunded || sums != back || refunds != refunded {
 		p.t.Errorf("%s: of %d for %d units the bank gave %d back, and %d are recorded in %d refunds; want %d units (%v)", fault, paid, total, back, sums, refunds, refunded, err)

@@ -97,14 +97,10 @@ CREATE INDEX IF NOT EXISTS `sale_settled_at_ends_at` ON `sales` (`settled_at`, `
 CREATE UNIQUE INDEX IF NOT EXISTS `sale_slug` ON `sales` (`slug`);
 CREATE INDEX IF NOT EXISTS `sale_starts_at_id` ON `sales` (`starts_at`, `id`);
 CREATE INDEX IF NOT EXISTS `sale_status` ON `sales` (`status`);
-CREATE TABLE IF NOT EXISTS `sandbox_calls` (`id` uuid NOT NULL, `charge_id` uuid NOT NULL, `body` blob NOT NULL, `times` integer NOT NULL, `tries` integer NOT NULL DEFAULT (0), `due_at` datetime NOT NULL, `created_at` datetime NOT NULL, `done` bool NOT NULL DEFAULT (false), PRIMARY KEY (`id`));
-CREATE INDEX IF NOT EXISTS `sandboxcall_due` ON `sandbox_calls` (`due_at`) WHERE NOT done;
-CREATE TABLE IF NOT EXISTS `sandbox_charges` (`id` uuid NOT NULL, `merchant_payment` uuid NOT NULL, `description` text NOT NULL, `amount_minor` integer NOT NULL, `currency` text NOT NULL, `status` text NOT NULL DEFAULT ('OPEN'), `transaction` text NOT NULL DEFAULT (''), `decline_code` text NOT NULL DEFAULT (''), `refunded_minor` integer NOT NULL DEFAULT (0), `version` integer NOT NULL DEFAULT (1), `expires_at` datetime NOT NULL, `created_at` datetime NOT NULL, `settles_at` datetime NULL, `paid_at` datetime NULL, PRIMARY KEY (`id`), CONSTRAINT `sandbox_not_over_refunded` CHECK (refunded_minor <= amount_minor));
+CREATE TABLE IF NOT EXISTS `sandbox_charges` (`id` uuid NOT NULL, `merchant_payment` uuid NOT NULL, `description` text NOT NULL, `amount_minor` integer NOT NULL, `currency` text NOT NULL, `status` text NOT NULL DEFAULT ('OPEN'), `transaction` text NOT NULL DEFAULT (''), `decline_code` text NOT NULL DEFAULT (''), `refunded_minor` integer NOT NULL DEFAULT (0), `version` integer NOT NULL DEFAULT (1), `expires_at` datetime NOT NULL, `created_at` datetime NOT NULL, `settles_at` datetime NULL, `paid_at` datetime NULL, `refunds` json NULL, `call` blob NULL, `call_times` integer NOT NULL DEFAULT (0), `call_tries` integer NOT NULL DEFAULT (0), `call_due` datetime NULL, PRIMARY KEY (`id`), CONSTRAINT `sandbox_not_over_refunded` CHECK (refunded_minor <= amount_minor));
 CREATE UNIQUE INDEX IF NOT EXISTS `sandbox_charges_merchant_payment_key` ON `sandbox_charges` (`merchant_payment`);
+CREATE INDEX IF NOT EXISTS `sandboxcharge_call_due` ON `sandbox_charges` (`call_due`) WHERE call_times > 0;
 CREATE INDEX IF NOT EXISTS `sandboxcharge_settles_at` ON `sandbox_charges` (`settles_at`) WHERE settles_at IS NOT NULL;
-CREATE TABLE IF NOT EXISTS `sandbox_refunds` (`id` uuid NOT NULL, `merchant_refund` uuid NOT NULL, `charge_id` uuid NOT NULL, `amount_minor` integer NOT NULL, `created_at` datetime NOT NULL, PRIMARY KEY (`id`));
-CREATE UNIQUE INDEX IF NOT EXISTS `sandbox_refunds_merchant_refund_key` ON `sandbox_refunds` (`merchant_refund`);
-CREATE INDEX IF NOT EXISTS `sandboxrefund_charge_id` ON `sandbox_refunds` (`charge_id`);
 CREATE TABLE IF NOT EXISTS `security_events` (`id` uuid NOT NULL, `kind` text NOT NULL, `actor_id` uuid NULL, `subject_id` uuid NULL, `address` text NOT NULL DEFAULT (''), `detail` text NOT NULL DEFAULT (''), `created_at` datetime NOT NULL, PRIMARY KEY (`id`));
 CREATE INDEX IF NOT EXISTS `securityevent_created_at` ON `security_events` (`created_at`);
 CREATE INDEX IF NOT EXISTS `securityevent_subject_id_created_at` ON `security_events` (`subject_id`, `created_at`);

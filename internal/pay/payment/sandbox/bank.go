@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -19,7 +20,6 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/sandboxcharge"
-	"seckill/ent/sandboxrefund"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
@@ -65,6 +65,7 @@ type Charge struct {
 	Transaction string
 	Decline     string // why it was DECLINED
 	Refunded    int64  // in minor units
+	refunds     map[string]int64
 	ExpiresAt   time.Time
 	PaidAt      *time.Time
 	SettlesAt   *time.Time // when late money arrives
@@ -73,7 +74,7 @@ type Charge struct {
 func fromRow(row *ent.SandboxCharge) *Charge {
 	return &Charge{
 		ID: row.ID, Merchant: row.MerchantPayment, Description: row.Description, AmountMinor: row.AmountMinor,
-		Currency: row.Currency, Status: string(row.Status), Transaction: row.Transaction, Decline: row.DeclineCode, Refunded: row.RefundedMinor,
+		Currency: row.Currency, Status: string(row.Status), Transaction: row.Transaction, Decline: row.DeclineCode, Refunded: row.RefundedMinor, refunds: row.Refunds,
 		ExpiresAt: row.ExpiresAt.UTC(), PaidAt: row.PaidAt, SettlesAt: row.SettlesAt,
 	}
 }
@@ -157,15 +158,12 @@ func (b *Bank) Approve(ctx context.Context, charge uuid.UUID, habit Habit) error
 // Decline declines a charge for a reason, one of package payment.
 func (b *Bank) Decline(ctx context.Context, charge uuid.UUID, reason string) error {
 	return b.change(ctx, charge, func(ctx context.Context, tx *ent.Tx, c *Charge) error {
-		if c.Status != "OPEN" {
+		if c.Status != "OPEN" || c.SettlesAt != nil {
 			return ErrNotOpen
 		}
-		err := b.update(ctx, tx, c, func(u *ent.SandboxChargeUpdate) { u.SetStatus(sandboxcharge.StatusDECLINED).SetDeclineCode(reason) })
-		if err != nil {
-			return err
-		}
-		c.Status, c.Decline = "DECLINED", reason
-		return b.owe(ctx, tx, c, report{times: 1, due: b.now()})
+		declined := *c
+		declined.Status, declined.Decline = "DECLINED", reason
+		return b.end(ctx, tx, c, report{declined, 1, b.now()})
 	})
 }
 
@@ -216,28 +214,20 @@ func (b *Bank) Refund(ctx context.Context, payment id.Payment, refund id.Refund,
 	if err != nil {
 		return err
 	}
-	err = b.change(ctx, c.ID, func(ctx context.Context, tx *ent.Tx, c *Charge) error {
-		known, err := tx.SandboxRefund.Query().Where(sandboxrefund.MerchantRefund(refund)).Only(ctx)
+	return b.change(ctx, c.ID, func(ctx context.Context, tx *ent.Tx, c *Charge) error {
+		known, repeated := c.refunds[refund.String()]
 		switch {
-		case err == nil && (known.AmountMinor != amount || known.ChargeID != c.ID):
+		case repeated && known != amount:
 			return ErrMismatch
-		case err == nil:
+		case repeated:
 			return nil
-		case !ent.IsNotFound(err):
-			return err
 		case c.Status != "PAID" || c.Refunded+amount > c.AmountMinor:
 			return ErrTooMuch
 		}
-		if err := b.update(ctx, tx, c, func(u *ent.SandboxChargeUpdate) { u.AddRefundedMinor(amount) }); err != nil {
-			return err
-		}
-		return tx.SandboxRefund.Create().SetID(id.New[uuid.UUID]()).SetMerchantRefund(refund).SetChargeID(c.ID).
-			SetAmountMinor(amount).SetCreatedAt(b.now()).Exec(ctx)
+		refunds := map[string]int64{refund.String(): amount}
+		maps.Copy(refunds, c.refunds)
+		return b.update(ctx, tx, c, func(u *ent.SandboxChargeUpdate) { u.AddRefundedMinor(amount).SetRefunds(refunds) })
 	})
-	if postgres.IsUnique(err) {
-		return b.Refund(ctx, payment, refund, amount) // another process did it concurrently
-	}
-	return err
 }
 
 // maxRaces bounds the retries of a change after a conflict.
@@ -280,23 +270,18 @@ func (b *Bank) update(ctx context.Context, tx *ent.Tx, c *Charge, set func(*ent.
 	return nil
 }
 
-// report is how an event is reported to the merchant.
+// report is the result of a charge, and how it is reported to the merchant.
 type report struct {
+	Charge
 	times int
 	due   time.Time
 }
 
 func (b *Bank) pay(ctx context.Context, tx *ent.Tx, c *Charge, r report) error {
 	now := b.now()
-	transaction := "SBX" + strings.ToUpper(strings.ReplaceAll(c.ID.String(), "-", ""))
-	err := b.update(ctx, tx, c, func(u *ent.SandboxChargeUpdate) {
-		u.SetStatus(sandboxcharge.StatusPAID).SetTransaction(transaction).SetPaidAt(now)
-	})
-	if err != nil {
-		return err
-	}
-	c.Status, c.Transaction, c.PaidAt = "PAID", transaction, &now
-	return b.owe(ctx, tx, c, r)
+	r.Charge = *c
+	r.Status, r.Transaction, r.PaidAt = "PAID", "SBX"+strings.ToUpper(strings.ReplaceAll(c.ID.String(), "-", "")), &now
+	return b.end(ctx, tx, c, r)
 }
 
 // notice is the body of a call-back.
@@ -312,16 +297,17 @@ type notice struct {
 	At          time.Time  `json:"at"`
 }
 
-// owe writes a call-back in the same transaction as its cause.
-func (b *Bank) owe(ctx context.Context, tx *ent.Tx, c *Charge, r report) error {
-	call := id.New[uuid.UUID]()
+// end writes the result of a charge, with the call-back that reports it.
+func (b *Bank) end(ctx context.Context, tx *ent.Tx, c *Charge, r report) error {
 	body, err := json.Marshal(notice{
-		ID: "evt_" + call.String(), Type: "charge." + strings.ToLower(c.Status), Payment: c.Merchant, Charge: c.ID,
-		Transaction: c.Transaction, AmountMinor: c.AmountMinor, Currency: c.Currency, Reason: c.Decline, At: b.now(),
+		ID: "evt_" + id.New[uuid.UUID]().String(), Type: "charge." + strings.ToLower(r.Status), Payment: r.Merchant, Charge: r.ID,
+		Transaction: r.Transaction, AmountMinor: r.AmountMinor, Currency: r.Currency, Reason: r.Decline, At: b.now(),
 	})
 	if err != nil {
 		return err
 	}
-	return tx.SandboxCall.Create().SetID(call).SetChargeID(c.ID).SetBody(body).SetTimes(r.times).
-		SetDueAt(r.due).SetCreatedAt(b.now()).Exec(ctx)
+	return b.update(ctx, tx, c, func(u *ent.SandboxChargeUpdate) {
+		u.SetStatus(sandboxcharge.Status(r.Status)).SetTransaction(r.Transaction).SetDeclineCode(r.Decline).SetNillablePaidAt(r.PaidAt).
+			SetCall(body).SetCallTimes(r.times).SetCallDue(r.due)
+	})
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"seckill/ent"
-	"seckill/ent/sandboxcall"
+	"seckill/ent/sandboxcharge"
 	"seckill/internal/platform/periodic"
 )
 
@@ -59,9 +59,9 @@ func (c *Courier) Step(ctx context.Context) (map[string]int, error) {
 	if _, err := c.bank.SettleLate(ctx); err != nil {
 		return nil, err
 	}
-	due, err := c.bank.db.Ent.SandboxCall.Query().
-		Where(sandboxcall.Done(false), sandboxcall.DueAtLTE(c.bank.now())).
-		Order(ent.Asc(sandboxcall.FieldDueAt)).Limit(batch).All(ctx)
+	due, err := c.bank.db.Ent.SandboxCharge.Query().
+		Where(sandboxcharge.CallTimesGT(0), sandboxcharge.CallDueLTE(c.bank.now())).
+		Order(ent.Asc(sandboxcharge.FieldCallDue)).Limit(batch).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find call-backs: %w", err)
 	}
@@ -70,11 +70,11 @@ func (c *Courier) Step(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, parallel)
-	for _, call := range due {
+	for _, of := range due {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			what, err := c.deliver(ctx, call)
+			what, err := c.deliver(ctx, of)
 			mu.Lock()
 			defer mu.Unlock()
 			counts[what]++
@@ -87,41 +87,35 @@ func (c *Courier) Step(ctx context.Context) (map[string]int, error) {
 	return counts, errors.Join(failed...)
 }
 
-// deliver sends one call-back and records whether it was accepted.
-func (c *Courier) deliver(ctx context.Context, call *ent.SandboxCall) (string, error) {
-	mine, err := c.update(ctx, call, func(u *ent.SandboxCallUpdate) { u.SetDueAt(c.bank.now().Add(lease)).AddTries(1) })
+// deliver sends the call-back of a charge and records whether it was accepted.
+func (c *Courier) deliver(ctx context.Context, of *ent.SandboxCharge) (string, error) {
+	mine, err := c.update(ctx, of, func(u *ent.SandboxChargeUpdate) { u.SetCallDue(c.bank.now().Add(lease)).AddCallTries(1) })
 	if err != nil || !mine {
 		return "passed", err
 	}
-	call.Tries++
-	if err := c.post(ctx, call.Body); err != nil {
-		c.log.InfoContext(ctx, "call-back not taken", slog.String("call", call.ID.String()), slog.Any("error", err))
-		pause := min(firstPause<<min(call.Tries-1, 10), maxPause)
-		_, err := c.update(ctx, call, func(u *ent.SandboxCallUpdate) { u.SetDueAt(c.bank.now().Add(pause)) })
+	of.CallTries++
+	if err := c.post(ctx, of.Call); err != nil {
+		c.log.InfoContext(ctx, "call-back not taken", slog.String("charge", of.ID.String()), slog.Any("error", err))
+		pause := min(firstPause<<min(of.CallTries-1, 10), maxPause)
+		_, err := c.update(ctx, of, func(u *ent.SandboxChargeUpdate) { u.SetCallDue(c.bank.now().Add(pause)) })
 		return "refused", err
 	}
-	_, err = c.update(ctx, call, func(u *ent.SandboxCallUpdate) {
-		if call.Times == 1 {
-			u.SetDone(true)
-		} else {
-			u.AddTimes(-1).SetDueAt(c.bank.now())
-		}
-	})
+	_, err = c.update(ctx, of, func(u *ent.SandboxChargeUpdate) { u.AddCallTimes(-1).SetCallDue(c.bank.now()) })
 	return "delivered", err
 }
 
-// update changes a call-back unless another process has changed it since it was read.
-func (c *Courier) update(ctx context.Context, call *ent.SandboxCall, set func(*ent.SandboxCallUpdate)) (bool, error) {
+// update changes the call-back of a charge unless another process has changed it since it was read.
+func (c *Courier) update(ctx context.Context, of *ent.SandboxCharge, set func(*ent.SandboxChargeUpdate)) (bool, error) {
 	changed := 0
 	err := c.bank.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		u := tx.SandboxCall.Update().Where(sandboxcall.ID(call.ID), sandboxcall.Tries(call.Tries), sandboxcall.Done(false))
+		u := tx.SandboxCharge.Update().Where(sandboxcharge.ID(of.ID), sandboxcharge.CallTries(of.CallTries), sandboxcharge.CallTimesGT(0))
 		set(u)
 		var err error
 		changed, err = u.Save(ctx)
 		return err
 	})
 	if err != nil {
-		return false, fmt.Errorf("write down call-back %s: %w", call.ID, err)
+		return false, fmt.Errorf("write down call-back of charge %s: %w", of.ID, err)
 	}
 	return changed == 1, nil
 }

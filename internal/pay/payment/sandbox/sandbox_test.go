@@ -267,6 +267,33 @@ func TestMoneyGoesBackOncePerRefundAndNeverMoreThanCame(t *testing.T) {
 	}
 }
 
+// A process of the former release writes refunds and call-backs to tables of their own.
+func TestBankKeepsRefundsAndCallbacksOfTheFormerRelease(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	c, refunds := b.charge(), []id.Refund{id.New[id.Refund](), id.New[id.Refund]()}
+	b.must(b.bank.Approve(t.Context(), c.ID, sandbox.Prompt))
+	b.deliver(1)
+	for i, refund := range refunds {
+		_, err := b.db.SQL.ExecContext(t.Context(), `WITH charge AS (UPDATE sandbox_charges SET refunded_minor = refunded_minor + 500 WHERE id = $1)
+			INSERT INTO sandbox_refunds (id, merchant_refund, charge_id, amount_minor, created_at) VALUES ($2, $3, $1, 500, $4)`,
+			c.ID, id.New[uuid.UUID](), refund, noon.Add(time.Duration(i)))
+		b.must(err)
+	}
+	for _, refund := range append(refunds, id.New[id.Refund]()) {
+		b.must(b.bank.Refund(t.Context(), c.Merchant, refund, 500))
+	}
+	if now, err := b.bank.Charge(t.Context(), c.ID); err != nil || now.Refunded != 1500 {
+		t.Errorf("after two repeated refunds and another one: %+v, %v, want 1500", now, err)
+	}
+	_, err := b.db.SQL.ExecContext(t.Context(), `INSERT INTO sandbox_calls (id, charge_id, body, times, due_at, created_at)
+		SELECT $1, id, call, 2, $2, $2 FROM sandbox_charges WHERE id = $3`, id.New[uuid.UUID](), noon, c.ID)
+	b.must(err)
+	b.deliver(1)
+	b.deliver(1)
+	b.deliver(0)
+}
+
 func TestThePageLetsThePayerDecide(t *testing.T) {
 	t.Parallel()
 	b := open(t)
