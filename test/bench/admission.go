@@ -147,16 +147,21 @@ func (w *suite) startOrdersFor(ctx context.Context, lasts time.Duration) (*backg
 // onSale waits until the server has loaded a sale, and sends one request with each
 // buyer's token.
 func (w *suite) onSale(ctx context.Context, offer *seed.Result) error {
-	request := httpRequest(w.shop.public, "", fmt.Sprintf(`{"query":"{sale(by:{id:\"%s\"}){id}}"}`, offer.SaleID))
+	if err := loaded(ctx, w.shop, offer.SaleID); err != nil {
+		return err
+	}
+	return warmTokens(ctx, w.shop, offer.Users)
+}
+
+// loaded waits until a server has loaded a sale.
+func loaded(ctx context.Context, s *server, saleID string) error {
+	request := httpRequest(s.public, "", fmt.Sprintf(`{"query":"{sale(by:{id:\"%s\"}){id}}"}`, saleID))
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(startTimeout); time.Now().Before(deadline); <-tick.C {
-		res, err := load{addr: w.shop.public, count: 1, request: cycle([][]byte{request}), want: []byte(offer.SaleID)}.run(ctx)
-		if err != nil {
+		res, err := load{addr: s.public, count: 1, request: cycle([][]byte{request}), want: []byte(saleID)}.run(ctx)
+		if err != nil || res.good == 1 {
 			return err
-		}
-		if res.good == 1 {
-			return warmTokens(ctx, w.shop, offer.Users)
 		}
 	}
 	return errors.New("the server does not hear of a new sale")
@@ -258,11 +263,14 @@ func (w *suite) solved(ctx context.Context, offer *seed.Result) ([][]byte, error
 		if err != nil {
 			return nil, err
 		}
-		requests[i] = httpRequest(w.shop.public, u.AccessToken, fmt.Sprintf(
-			`{"query":"mutation I($i:IssueSeckillPathInput!){issueSeckillPath(input:$i){path{token} userErrors{code}}}",`+
-				`"variables":{"i":{"itemId":%q,"captcha":{"challengeId":%q,"answer":"%d"}}}}`, offer.ItemID, challenge, number))
+		requests[i] = httpRequest(w.shop.public, u.AccessToken, pathBody(offer.ItemID, challenge, number))
 	}
 	return requests, nil
+}
+
+func pathBody(itemID, challenge string, number int) string {
+	return fmt.Sprintf(`{"query":"mutation I($i:IssueSeckillPathInput!){issueSeckillPath(input:$i){path{token} userErrors{code}}}",`+
+		`"variables":{"i":{"itemId":%q,"captcha":{"challengeId":%q,"answer":"%d"}}}}`, itemID, challenge, number)
 }
 
 func captchaBody(saleID, kind string) string {
@@ -290,9 +298,12 @@ func solve(answer []byte) (challenge string, number int, err error) {
 	if err := json.Unmarshal([]byte(got.Parameters), &p); err != nil {
 		return "", 0, err
 	}
+	want, err := hex.DecodeString(p.Challenge)
+	if err != nil {
+		return "", 0, err
+	}
 	for n := range p.MaxNumber + 1 {
-		sum := sha256.Sum256([]byte(p.Salt + strconv.Itoa(n)))
-		if hex.EncodeToString(sum[:]) == p.Challenge {
+		if sum := sha256.Sum256(strconv.AppendInt([]byte(p.Salt), int64(n), 10)); bytes.Equal(sum[:], want) {
 			return got.ID, n, nil
 		}
 	}

@@ -31,7 +31,7 @@ type suite struct {
 	services                    services
 	floor, noop, authed, shop   *server
 	naive, bare                 *server
-	former                      *former // nil = not compared
+	former                      *product // nil = not compared
 	offer, soldOut              *seed.Result
 	naiveOffer, bareOffer       *seed.Result
 	done                        map[string][]sample
@@ -64,6 +64,14 @@ func (w *suite) open(ctx context.Context) (err error) {
 // startBaselines starts the baselines.
 func (w *suite) startBaselines(ctx context.Context) (err error) {
 	orders := w.opts.rounds * w.opts.orders
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if w.opts.ways {
+		w.floor, err = startServer(ctx, w.site.environ(), self, "child", childFloor)
+		return err
+	}
 	if w.offer, err = w.site.seed(ctx, orders, orders+1000); err != nil {
 		return fmt.Errorf("seed: %w", err)
 	}
@@ -72,10 +80,6 @@ func (w *suite) startBaselines(ctx context.Context) (err error) {
 	}
 	if w.bareOffer, err = w.baselineSite.seed(ctx, 1, orders+1000); err != nil {
 		return fmt.Errorf("seed: %w", err)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
 	}
 	sells := func(o *seed.Result, stock int) []string {
 		return []string{envSale + "=" + o.SaleID, envItem + "=" + o.ItemID, envStock + "=" + strconv.Itoa(stock)}
@@ -189,7 +193,7 @@ func (w *suite) profileRefusals(ctx context.Context, s *server) <-chan error {
 
 // measure runs one load and measures the CPU time of its server.
 func (w *suite) measure(ctx context.Context, s *server, l load) (sample, error) {
-	before, err := w.used(s)
+	before, err := w.used(ctx, s)
 	if err != nil {
 		return sample{}, err
 	}
@@ -197,7 +201,7 @@ func (w *suite) measure(ctx context.Context, s *server, l load) (sample, error) 
 	if err != nil {
 		return sample{}, err
 	}
-	after, err := w.used(s)
+	after, err := w.used(ctx, s)
 	if err != nil {
 		return sample{}, err
 	}
@@ -245,7 +249,7 @@ type orderTarget struct {
 // measureOrders places one order per user and waits until all orders of the sale are written.
 func (w *suite) measureOrders(ctx context.Context, name string, t orderTarget, users []seed.LoadUser) error {
 	requests := orderRequests(t.server.public, t.item, users)
-	before, err := w.used(t.server)
+	before, err := w.used(ctx, t.server)
 	if err != nil {
 		return err
 	}
@@ -263,7 +267,7 @@ func (w *suite) measureOrders(ctx context.Context, name string, t orderTarget, u
 		return err
 	}
 	took := time.Since(began)
-	after, err := w.used(t.server)
+	after, err := w.used(ctx, t.server)
 	used := after.since(before)
 	w.done[name] = append(w.done[name], sample{n: res.good, took: took, cpu: used.server, used: used})
 	return err

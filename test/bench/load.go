@@ -29,6 +29,8 @@ type load struct {
 	lasts   time.Duration      // when count is 0
 	conns   int                // connections; 0 = the usual number
 	latency *latencies         // of good responses; nil = not measured
+	// answered gets the good responses, at once from many connections; nil = not wanted.
+	answered func(i int, answer []byte)
 }
 
 // loadResult is the outcome of a load.
@@ -73,6 +75,9 @@ func (l load) run(ctx context.Context) (loadResult, error) {
 				if ok {
 					l.latency.add(time.Since(asked))
 					good.Add(1)
+					if l.answered != nil {
+						l.answered(i, body)
+					}
 					continue
 				}
 				bad.Add(1)

@@ -36,6 +36,7 @@ type options struct {
 	admission   bool   // only captchas and path tokens
 	path        bool   // only the order path and its baselines
 	pushes      bool   // only sockets
+	ways        bool   // only the ways of buyers from the captcha to the stored order
 	idle        bool   // only what idle processes cost
 	growth      bool   // only the curves of growth
 	page        string // that gets the results; "" = none
@@ -70,6 +71,7 @@ func parse() options {
 	flag.StringVar(&o.profile, "profile", "", "directory for CPU profiles of the servers")
 	flag.BoolVar(&o.path, "path", false, "only the no-op, the sold-out refusal and the whole path")
 	flag.BoolVar(&o.pushes, "pushes", false, "only pushes and the memory of sockets")
+	flag.BoolVar(&o.ways, "crowd", false, "only what a winner and a loser cost, from the captcha to the stored order")
 	flag.BoolVar(&o.idle, "idle", false, "only the processor time and memory of idle processes, two minutes and a half")
 	flag.BoolVar(&o.growth, "growth", false, "only the curves of growth, about an hour; with --quick a quarter")
 	flag.StringVar(&o.page, "page", "", "page that gets the results, for example docs/performance.md")
@@ -139,8 +141,12 @@ func measure(ctx context.Context, o options) (err error) {
 		}
 		defer func() { err = errors.Join(err, w.former.close(ctx)) }()
 	}
-	r := &report{Rates: map[string]float64{}, Micros: map[string]float64{}, Shares: map[string]shares{}, Rounds: o.rounds}
+	r := &report{Rates: map[string]float64{}, Micros: map[string]float64{}, Shares: map[string]shares{}, Rounds: o.rounds, Store: w.services.store}
 	switch {
+	case o.ways:
+		if err := w.measureWays(ctx, r); err != nil {
+			return fmt.Errorf("ways: %w", err)
+		}
 	case o.pushes:
 		if err := sockets(ctx, w, r); err != nil {
 			return fmt.Errorf("sockets: %w", err)
@@ -153,12 +159,12 @@ func measure(ctx context.Context, o options) (err error) {
 			return err
 		}
 	}
-	if !o.path && !o.pushes {
+	if !o.path && !o.pushes && !o.ways {
 		if err := measureAdmission(ctx, w, r); err != nil {
 			return fmt.Errorf("admission: %w", err)
 		}
 	}
-	if !o.path && !o.pushes && !o.admission && !o.quick {
+	if !o.path && !o.pushes && !o.ways && !o.admission && !o.quick {
 		figures, err := idleCost(ctx, o)
 		if err != nil {
 			return fmt.Errorf("idle processes: %w", err)
@@ -218,6 +224,9 @@ func (w *suite) everything(ctx context.Context) (*report, error) {
 	if w.opts.path {
 		return r, nil
 	}
+	if err = w.measureWays(ctx, r); err != nil {
+		return r, fmt.Errorf("ways: %w", err)
+	}
 	if err = w.further(ctx, r); err != nil {
 		return r, err
 	}
@@ -232,7 +241,7 @@ func (w *suite) everything(ctx context.Context) (*report, error) {
 
 func (w *suite) report() *report {
 	d := w.done
-	r := &report{Rates: map[string]float64{}, Micros: map[string]float64{}, Shares: map[string]shares{}, Rounds: w.opts.rounds,
+	r := &report{Rates: map[string]float64{}, Micros: map[string]float64{}, Shares: map[string]shares{}, Rounds: w.opts.rounds, Store: w.services.store,
 		Body: len(orderBody(w.soldOut.ItemID, w.soldOut.Users[0].Path))}
 	for name, samples := range d {
 		if len(samples) == 0 {

@@ -21,6 +21,16 @@ type sample struct {
 func (s sample) rate() float64   { return float64(s.n) / s.took.Seconds() }
 func (s sample) micros() float64 { return float64(s.cpu.Microseconds()) / float64(s.n) }
 
+// allMicros returns the CPU time per operation of server, Redis and Postgres.
+func (s sample) allMicros() float64 {
+	return float64((s.used.server + s.used.redis + s.used.postgres).Microseconds()) / float64(s.n)
+}
+
+// add adds the time and the usage of a further part of the same operations.
+func (s *sample) add(part sample) {
+	s.took, s.cpu, s.used = s.took+part.took, s.cpu+part.cpu, s.used.plus(part.used)
+}
+
 // figure is one line of the table: the median over the rounds of the ratio between two
 // samples of one round.
 type figure struct {
@@ -69,6 +79,7 @@ type report struct {
 	Micros  map[string]float64 `json:"serverMicros"`   // medians of CPU time per operation
 	Shares  map[string]shares  `json:"sharesMicros"`   // per process, where it was measured
 	Rounds  int                `json:"rounds"`
+	Store   string             `json:"store"` // name and version
 	Body    int                `json:"requestBodyBytes"`
 }
 
@@ -101,15 +112,24 @@ type shares struct {
 	Postgres  float64 `json:"postgres"`
 	Generator float64 `json:"generator"`
 	Idle      float64 `json:"idle"`
+	// Of Redis per operation: microseconds in scripts, their calls, and all commands,
+	// those of the scripts too.
+	Scripting float64 `json:"scriptMicros"`
+	Scripts   float64 `json:"scripts"`
+	Commands  float64 `json:"commands"`
+	Objects   float64 `json:"allocations,omitempty"` // of the server, where it was measured
 }
 
 func sharesOf(samples []sample) shares {
-	of := func(part func(usage) time.Duration) float64 {
+	number := func(part func(usage) float64) float64 {
 		var v []float64
 		for _, s := range samples {
-			v = append(v, float64(part(s.used).Microseconds())/float64(s.n))
+			v = append(v, part(s.used)/float64(s.n))
 		}
 		return median(v)
+	}
+	of := func(part func(usage) time.Duration) float64 {
+		return number(func(u usage) float64 { return float64(part(u).Microseconds()) })
 	}
 	return shares{
 		Server:    of(func(u usage) time.Duration { return u.server }),
@@ -117,6 +137,10 @@ func sharesOf(samples []sample) shares {
 		Postgres:  of(func(u usage) time.Duration { return u.postgres }),
 		Generator: of(func(u usage) time.Duration { return u.generator }),
 		Idle:      of(func(u usage) time.Duration { return u.idle }),
+		Scripting: of(func(u usage) time.Duration { return u.scripting }),
+		Scripts:   number(func(u usage) float64 { return u.scripts }),
+		Commands:  number(func(u usage) float64 { return u.commands }),
+		Objects:   number(func(u usage) float64 { return u.objects }),
 	}
 }
 
@@ -138,11 +162,12 @@ func (r *report) print(out io.Writer) {
 	if len(r.Rates) == 0 {
 		return
 	}
-	fmt.Fprintf(out, "\n  %-34s %11s %10s %8s %9s %10s %6s\n", "on this machine, now", "per second", "server us", "Redis", "Postgres", "generator", "idle")
+	fmt.Fprintf(out, "\n  %-34s %11s %10s %8s %9s %10s %6s %10s %8s %9s %12s\n", "on this machine, now", "per second", "server us", "Redis", "Postgres", "generator", "idle",
+		"script us", "scripts", "commands", "allocations")
 	for _, name := range slices.Sorted(keysOf(r.Rates)) {
 		fmt.Fprintf(out, "  %-34s %11.0f %10.1f", name, r.Rates[name], r.Micros[name])
 		if s, ok := r.Shares[name]; ok {
-			fmt.Fprintf(out, " %8.1f %9.1f %10.1f %6.1f", s.Redis, s.Postgres, s.Generator, s.Idle)
+			fmt.Fprintf(out, " %8.1f %9.1f %10.1f %6.1f %10.1f %8.2f %9.1f %12.0f", s.Redis, s.Postgres, s.Generator, s.Idle, s.Scripting, s.Scripts, s.Commands, s.Objects)
 		}
 		fmt.Fprintln(out)
 	}

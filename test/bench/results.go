@@ -31,7 +31,7 @@ func (r *report) writeResults(page string, at time.Time) error {
 // markdown returns the tables of a run.
 func (r *report) markdown(at time.Time) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "Medians of %d rounds, %s.\n\n| | ratio (rounds) | CPU | target |\n|---|---|---|---|\n", r.Rounds, at.UTC().Format(time.DateOnly))
+	fmt.Fprintf(&b, "Medians of %d rounds, %s, %s.\n\n| | ratio (rounds) | CPU | target |\n|---|---|---|---|\n", r.Rounds, at.UTC().Format(time.DateOnly), r.Store)
 	for _, f := range r.Figures {
 		value, cpu := fmt.Sprintf("%.2f (%.2f–%.2f)", f.Ratio, f.Least, f.Most), ""
 		if f.Unit != "" {
@@ -42,11 +42,11 @@ func (r *report) markdown(at time.Time) []byte {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", f.Name, value, cpu, f.ToReach)
 	}
-	b.WriteString("\n| µs of CPU time | server | Redis | Postgres | generator | per second |\n|---|---|---|---|---|---|\n")
+	b.WriteString("\n| µs of CPU time | server | Redis | in scripts | commands | Postgres | generator | allocations | per second |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, name := range slices.Sorted(keysOf(r.Rates)) {
 		s := r.Shares[name]
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", name,
-			micros(r.Micros[name]), micros(s.Redis), micros(s.Postgres), micros(s.Generator), thousands(int(r.Rates[name])))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", name,
+			micros(r.Micros[name]), micros(s.Redis), micros(s.Scripting), micros(s.Commands), micros(s.Postgres), micros(s.Generator), micros(s.Objects), thousands(int(r.Rates[name])))
 	}
 	b.WriteString("\n")
 	for _, c := range r.Checks {

@@ -17,7 +17,8 @@ import (
 
 // services holds the processes whose share of an order's CPU time is reported.
 type services struct {
-	redis, postmaster int // process ids
+	redis, postmaster int    // process ids
+	store             string // name and version of the store
 }
 
 // findServices queries the process ids of both servers, which run on this machine.
@@ -26,10 +27,11 @@ func findServices(ctx context.Context, db *postgres.DB, redis *redisconn.Conn) (
 	if err != nil {
 		return services{}, fmt.Errorf("ask Redis for its process: %w", err)
 	}
-	_, rest, _ := strings.Cut(info, "process_id:")
-	pid, _, _ := strings.Cut(rest, "\r\n")
-	var s services
-	if s.redis, err = strconv.Atoi(pid); err != nil {
+	s := services{store: "Redis " + infoField(info, "redis_version:")}
+	if version := infoField(info, "valkey_version:"); version != "" {
+		s.store = "Valkey " + version
+	}
+	if s.redis, err = strconv.Atoi(infoField(info, "process_id:")); err != nil {
 		return services{}, fmt.Errorf("process of Redis: %w", err)
 	}
 	var backend int
@@ -41,14 +43,50 @@ func findServices(ctx context.Context, db *postgres.DB, redis *redisconn.Conn) (
 	return s, err
 }
 
-// usage is CPU time since the start.
+// infoField returns a field of INFO, "" when there is none.
+func infoField(info, name string) string {
+	_, rest, _ := strings.Cut(info, "\n"+name)
+	value, _, _ := strings.Cut(rest, "\r\n")
+	return value
+}
+
+// usage is CPU time since the start, and what Redis and the server have counted.
 type usage struct {
 	server, redis, postgres, generator time.Duration
 	idle                               time.Duration // of all cores
+	scripting                          time.Duration // of Redis in scripts
+	scripts, commands                  float64       // those that scripts call are commands too
+	objects                            float64       // allocated by the server, where it was measured
+}
+
+// counted reads what Redis has counted.
+func (u *usage) counted(ctx context.Context, redis *redisconn.Conn) error {
+	info, err := redis.Cmd.Info(ctx, "commandstats").Result()
+	if err != nil {
+		return fmt.Errorf("commands of Redis: %w", err)
+	}
+	for line := range strings.Lines(info) {
+		var name string
+		var calls, micros float64
+		line, ok := strings.CutPrefix(line, "cmdstat_")
+		if !ok {
+			continue
+		}
+		name, line, _ = strings.Cut(line, ":")
+		if _, err := fmt.Sscanf(line, "calls=%f,usec=%f", &calls, &micros); err != nil {
+			return fmt.Errorf("commands of Redis: %w", err)
+		}
+		u.commands += calls
+		if strings.HasPrefix(name, "eval") || strings.HasPrefix(name, "fcall") {
+			u.scripts += calls
+			u.scripting += time.Duration(micros * float64(time.Microsecond))
+		}
+	}
+	return nil
 }
 
 // used reads the CPU time of all processes.
-func (w *suite) used(s *server) (u usage, err error) {
+func (w *suite) used(ctx context.Context, s *server) (u usage, err error) {
 	if u.server, err = s.cpu(); err != nil {
 		return u, err
 	}
@@ -64,8 +102,10 @@ func (w *suite) used(s *server) (u usage, err error) {
 	if u.postgres, err = family(w.services.postmaster); err != nil {
 		return u, err
 	}
-	u.idle, err = idle()
-	return u, err
+	if u.idle, err = idle(); err != nil {
+		return u, err
+	}
+	return u, u.counted(ctx, w.redis)
 }
 
 // since returns the usage between two readings.
@@ -73,8 +113,13 @@ func (u usage) since(before usage) usage {
 	return usage{
 		server: u.server - before.server, redis: u.redis - before.redis, postgres: u.postgres - before.postgres,
 		generator: u.generator - before.generator, idle: u.idle - before.idle,
+		scripting: u.scripting - before.scripting, scripts: u.scripts - before.scripts, commands: u.commands - before.commands,
+		objects: u.objects - before.objects,
 	}
 }
+
+// plus returns the sum of two differences.
+func (u usage) plus(o usage) usage { return u.since(usage{}.since(o)) }
 
 // processStat holds the fields read from /proc/<pid>/stat.
 type processStat struct {

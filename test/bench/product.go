@@ -13,9 +13,11 @@ import (
 	"seckill/internal/platform/postgres"
 )
 
-// former is the product as an earlier commit built it, on an installation of its own: one
-// more line of the same rounds.
-type former struct {
+// product is a build of the product on an installation of its own: the present one, or that
+// of an earlier commit as one more line of the same rounds.
+type product struct {
+	prefix string // of its lines
+
 	program  string
 	site     *site
 	db       *postgres.DB
@@ -26,8 +28,8 @@ type former struct {
 
 // openFormer migrates, seeds and starts the installation with the program itself: its
 // schema and its path tokens may differ from the present ones.
-func openFormer(ctx context.Context, o options) (f *former, err error) {
-	f = &former{program: o.old}
+func openFormer(ctx context.Context, o options) (f *product, err error) {
+	f = &product{prefix: "former ", program: o.old}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, f.close(ctx))
@@ -42,14 +44,10 @@ func openFormer(ctx context.Context, o options) (f *former, err error) {
 	if f.db, err = f.site.database(ctx); err != nil {
 		return nil, err
 	}
-	orders := o.rounds * o.orders
-	out, err := f.run(ctx, "seed", "--users", strconv.Itoa(orders), "--stock", strconv.Itoa(orders+1000), "--lasts", "2h",
-		"--paths", "--path-ttl", "1h", "--json")
-	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(out, &f.offer); err != nil {
-		return nil, fmt.Errorf("seed of %s: %w", f.program, err)
+	if orders := o.rounds * o.orders; !o.ways {
+		if f.offer, err = f.seed(ctx, orders, orders+1000, "--paths", "--path-ttl", "1h"); err != nil {
+			return nil, err
+		}
 	}
 	if f.shop, err = startShop(ctx, f.program, f.site); err != nil {
 		return nil, fmt.Errorf("%s: %w", f.program, err)
@@ -57,8 +55,20 @@ func openFormer(ctx context.Context, o options) (f *former, err error) {
 	return f, nil
 }
 
+// seed creates an open sale by the program.
+func (f *product) seed(ctx context.Context, users, stock int, more ...string) (offer *seed.Result, err error) {
+	out, err := f.run(ctx, append([]string{"seed", "--users", strconv.Itoa(users), "--stock", strconv.Itoa(stock), "--lasts", "2h", "--json"}, more...)...)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(out, &offer); err != nil {
+		return nil, fmt.Errorf("seed of %s: %w", f.program, err)
+	}
+	return offer, nil
+}
+
 // run runs a command of the program to its end and returns its output.
-func (f *former) run(ctx context.Context, args ...string) ([]byte, error) {
+func (f *product) run(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, f.program, args...)
 	cmd.Env, cmd.Stderr = f.site.environ("SECKILL_LOG_LEVEL=warn"), os.Stderr
 	out, err := cmd.Output()
@@ -68,7 +78,7 @@ func (f *former) run(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-func (f *former) close(ctx context.Context) error {
+func (f *product) close(ctx context.Context) error {
 	if f.shop != nil {
 		f.shop.stop()
 	}
@@ -82,7 +92,7 @@ func (f *former) close(ctx context.Context) error {
 }
 
 // measureWhole measures orders of one round from the request to the row.
-func (f *former) measureWhole(ctx context.Context, w *suite, n int) error {
+func (f *product) measureWhole(ctx context.Context, w *suite, n int) error {
 	users := f.offer.Users[n*w.opts.orders : (n+1)*w.opts.orders]
 	if err := warmTokens(ctx, f.shop, users); err != nil {
 		return err

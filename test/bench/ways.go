@@ -1,0 +1,273 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// wayUnits is the stock that losers compete for.
+	wayUnits = 50
+	// waySettle is how long after the last answer a server may still write about refusals.
+	waySettle = 2500 * time.Millisecond
+)
+
+// way is what a buyer does, from the captcha to the stored order.
+type way struct {
+	name   string
+	losers bool
+	waves  int // of buyers at once: the later ones of the losers find nothing left
+	goal   string
+	former string // goal of the processor time relative to the former product
+}
+
+var buyerWays = []way{
+	{name: "winner's way", waves: 1, goal: "9", former: "0.40"},
+	{name: "loser's way", losers: true, waves: 3, goal: "5", former: "0.35"},
+}
+
+// measureWays measures the whole way of a buyer by proof of work in all processes: of winners,
+// who all get a unit, and of losers. The proofs are solved between the requests, outside of
+// the count.
+func (w *suite) measureWays(ctx context.Context, r *report) error {
+	products := []*product{{program: w.opts.seckill, site: w.site, db: w.db, shop: w.shop}}
+	if w.former != nil {
+		products = append(products, w.former)
+	}
+	floor := "floor beside the ways"
+	for n := range w.opts.rounds {
+		say("ways of buyers, round %d of %d", n+1, w.opts.rounds)
+		s, err := w.measure(ctx, w.floor, load{addr: w.floor.public, request: cycle(w.anonymous), want: []byte(`"SUBMITTED"`), lasts: w.opts.lasts})
+		if err != nil {
+			return err
+		}
+		w.done[floor] = append(w.done[floor], s)
+		for _, way := range buyerWays {
+			for _, p := range products {
+				if err := p.measureWay(ctx, w, way); err != nil {
+					return fmt.Errorf("%s%s: %w", p.prefix, way.name, err)
+				}
+			}
+		}
+	}
+	for name, samples := range w.done {
+		if name == floor || strings.Contains(name, " way") {
+			r.note(name, samples)
+		}
+	}
+	for _, way := range buyerWays {
+		for _, p := range products {
+			f := costs(fmt.Sprintf("%s%s, in floor requests", p.prefix, way.name), w.done[p.prefix+way.name], w.done[floor])
+			if p.prefix == "" {
+				f.ToReach = way.goal
+			}
+			r.Figures = append(r.Figures, f)
+		}
+		if w.former != nil {
+			f := costs(way.name+", processor time / former", w.done[way.name], w.done[w.former.prefix+way.name])
+			f.ToReach = way.former
+			r.Figures = append(r.Figures, f)
+		}
+	}
+	return nil
+}
+
+// costs returns the ratio of the processor time of server, Redis and Postgres per operation.
+func costs(name string, ours, theirs []sample) figure {
+	var ratios []float64
+	for i := range min(len(ours), len(theirs)) {
+		ratios = append(ratios, ours[i].allMicros()/theirs[i].allMicros())
+	}
+	return figure{Name: name, Ratio: median(ratios), Least: slices.Min(ratios), Most: slices.Max(ratios)}
+}
+
+// walk is one way of many buyers.
+type walk struct {
+	*product
+	suite *suite
+	name  string
+	whole sample
+	steps map[string]*sample
+}
+
+// measureWay sends buyers to a new sale.
+func (f *product) measureWay(ctx context.Context, w *suite, way way) error {
+	buyers := w.opts.orders / 10
+	stock := buyers + 100
+	if way.losers {
+		stock = wayUnits
+	}
+	offer, err := f.seed(ctx, buyers, stock)
+	if err != nil {
+		return err
+	}
+	if err := loaded(ctx, f.shop, offer.SaleID); err != nil {
+		return err
+	}
+	k := &walk{product: f, suite: w, name: f.prefix + way.name, steps: map[string]*sample{}, whole: sample{n: buyers}}
+	sold := 0
+	for users := range slices.Chunk(offer.Users, (buyers+way.waves-1)/way.waves) {
+		tokens := make([]string, len(users))
+		requests := make([][]byte, len(users))
+		for i, u := range users {
+			tokens[i] = u.AccessToken
+			requests[i] = httpRequest(f.shop.public, u.AccessToken, captchaBody(offer.SaleID, "PROOF_OF_WORK"))
+		}
+		answers, err := k.step(ctx, "createCaptcha", requests, `"createCaptcha"`)
+		if err != nil {
+			return err
+		}
+		if tokens, requests, err = k.solve(tokens, answers, offer.ItemID); err != nil {
+			return err
+		}
+		if answers, err = k.step(ctx, "issueSeckillPath", requests, `"issueSeckillPath"`); err != nil {
+			return err
+		}
+		var orders [][]byte
+		for i, answer := range answers {
+			if _, rest, ok := bytes.Cut(answer, []byte(`"path":{"token":"`)); ok {
+				path, _, _ := bytes.Cut(rest, []byte(`"`))
+				orders = append(orders, httpRequest(f.shop.public, tokens[i], orderBody(offer.ItemID, string(path))))
+			}
+		}
+		if answers, err = k.step(ctx, "placeOrder", orders, `"placeOrder"`); err != nil {
+			return err
+		}
+		for _, answer := range answers {
+			if bytes.Contains(answer, []byte(`"SUBMITTED"`)) {
+				sold++
+			}
+		}
+	}
+	if want := min(buyers, stock); sold != want {
+		return fmt.Errorf("%d units are sold, not %d", sold, want)
+	}
+	if err := k.settle(ctx, way.losers, func() error { return written(ctx, f.db, offer.SaleID, sold) }); err != nil {
+		return err
+	}
+	w.done[k.name] = append(w.done[k.name], k.whole)
+	for name, s := range k.steps {
+		w.done[k.name+": "+name] = append(w.done[k.name+": "+name], *s)
+	}
+	return nil
+}
+
+// step sends one request of each buyer and adds its cost.
+func (k *walk) step(ctx context.Context, name string, requests [][]byte, want string) ([][]byte, error) {
+	if len(requests) == 0 {
+		return nil, nil
+	}
+	answers := make([][]byte, len(requests))
+	objects, err := k.shop.objects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := k.suite.measure(ctx, k.shop, load{
+		addr: k.shop.public, count: len(requests), request: cycle(requests), want: []byte(want),
+		answered: func(i int, answer []byte) { answers[i] = bytes.Clone(answer) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	after, err := k.shop.objects(ctx)
+	s.used.objects = after - objects
+	if k.steps[name] == nil {
+		k.steps[name] = &sample{}
+	}
+	k.steps[name].add(s)
+	k.steps[name].n += s.n
+	k.whole.add(s)
+	return answers, err
+}
+
+// settle adds what is done after the last answer. Of losers it is not known when that ends,
+// so that as long a time without requests is subtracted.
+func (k *walk) settle(ctx context.Context, losers bool, written func() error) error {
+	before, err := k.suite.used(ctx, k.shop)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := written(); err != nil {
+		return err
+	}
+	if losers {
+		if err := pause(ctx, time.Until(began.Add(waySettle))); err != nil {
+			return err
+		}
+	}
+	took := time.Since(began)
+	after, err := k.suite.used(ctx, k.shop)
+	if err != nil {
+		return err
+	}
+	used := after.since(before)
+	if losers {
+		if err := pause(ctx, took); err != nil {
+			return err
+		}
+		quiet, err := k.suite.used(ctx, k.shop)
+		if err != nil {
+			return err
+		}
+		used = used.since(quiet.since(after))
+	}
+	k.whole.add(sample{took: took, cpu: used.server, used: used})
+	return nil
+}
+
+// solve prepares the requests for a path token of those buyers who got a challenge.
+func (k *walk) solve(tokens []string, answers [][]byte, item string) (solvers []string, requests [][]byte, err error) {
+	all := make([][]byte, len(answers))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, answer := range answers {
+		if !bytes.Contains(answer, []byte(`"cap_`)) {
+			continue
+		}
+		group.Go(func() error {
+			challenge, number, err := solve(answer[bytes.Index(answer, headEnd)+len(headEnd):])
+			all[i] = httpRequest(k.shop.public, tokens[i], pathBody(item, challenge, number))
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, nil, err
+	}
+	for i, request := range all {
+		if request != nil {
+			solvers, requests = append(solvers, tokens[i]), append(requests, request)
+		}
+	}
+	return solvers, requests, nil
+}
+
+// objects returns how many objects the server has allocated since its start.
+func (s *server) objects(ctx context.Context) (float64, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.admin+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	res, err := (&http.Client{Timeout: startTimeout}).Do(req)
+	if err != nil {
+		return 0, err
+	}
+	text, err := io.ReadAll(res.Body)
+	if err = errors.Join(err, res.Body.Close()); err != nil {
+		return 0, err
+	}
+	_, rest, _ := bytes.Cut(text, []byte("\ngo_memstats_mallocs_total "))
+	value, _, _ := bytes.Cut(rest, []byte("\n"))
+	return strconv.ParseFloat(string(value), 64)
+}
