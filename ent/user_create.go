@@ -57,6 +57,12 @@ func (_c *UserCreate) SetCreatedAt(v time.Time) *UserCreate {
 	return _c
 }
 
+// SetTotpSince sets the "totp_since" field.
+func (_c *UserCreate) SetTotpSince(v time.Time) *UserCreate {
+	_c.mutation.SetTotpSince(v)
+	return _c
+}
+
 // SetVerifiedAt sets the "verified_at" field.
 func (_c *UserCreate) SetVerifiedAt(v time.Time) *UserCreate {
 	_c.mutation.SetVerifiedAt(v)

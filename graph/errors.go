@@ -51,6 +51,8 @@ func (r *Resolver) userError(ctx context.Context, refusal fault.Refusal) model.U
 		}
 	case operator.SelfApproval, payment.OwnOrder:
 		return model.BasicError{Code: code, Message: needsAnother.in(ctx), Path: path}
+	case operator.SamePerson:
+		return model.BasicError{Code: code, Message: notSecondPerson[v.Because].in(ctx), Path: path}
 	case account.NoTexts:
 		return model.BasicError{Code: code, Message: noTexts.in(ctx), Path: path}
 	case waitlist.ForSale:

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/text/language"
 
 	"seckill/internal/buy/order"
+	"seckill/internal/identity/account"
 	"seckill/internal/pay/payment"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/locale"
@@ -121,9 +122,23 @@ func message(ctx context.Context, why fault.Reason) string {
 
 // Messages of refused operator actions where the reason alone is ambiguous.
 var (
-	needsAnother = text{"Another operator or administrator must decide this.", "需由其他人员审批。"}
-	buyInstead   = text{"Units are on sale now: buy instead of waiting.", "目前有货，请直接购买，无需候补。"}
-	noTexts      = text{
+	needsAnother    = text{"Another operator or administrator must decide this.", "需由其他人员审批。"}
+	notSecondPerson = map[account.Dependence]text{
+		account.Promoted: {
+			"You and the requester do not count as two persons: one of you gave the other the role. Another operator or administrator must decide this.",
+			"您与提交人之间存在授权关系，不能互相审批，请由其他人员审批。",
+		},
+		account.NewAccount: {
+			"Your account is younger than a day and got its role from a colleague. Another operator or administrator must decide this.",
+			"您的账号注册未满一天，且角色由同事授予，暂不能审批，请由其他人员审批。",
+		},
+		account.NoSecondFactor: {
+			"Set up one-time codes on your account page first: you got your role from a colleague.",
+			"您的角色由同事授予，请先在账号页启用动态验证码，再进行审批。",
+		},
+	}
+	buyInstead = text{"Units are on sale now: buy instead of waiting.", "目前有货，请直接购买，无需候补。"}
+	noTexts    = text{
 		"This shop cannot send messages to phone numbers. Ask the shop for help, or use an e-mail address.",
 		"本店暂不支持向手机号发送消息，请联系店家，或改用邮箱。",
 	}

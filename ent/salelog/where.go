@@ -41,11 +41,6 @@ func SaleIDIn(vs ...typedid.Sale) predicate.SaleLog {
 	return predicate.SaleLog(sql.FieldIn(FieldSaleID, vs...))
 }
 
-// ActorIDIn applies the In predicate on the "actor_id" field.
-func ActorIDIn(vs ...typedid.User) predicate.SaleLog {
-	return predicate.SaleLog(sql.FieldIn(FieldActorID, vs...))
-}
-
 // ActorIDIsNil applies the IsNil predicate on the "actor_id" field.
 func ActorIDIsNil() predicate.SaleLog {
 	return predicate.SaleLog(sql.FieldIsNull(FieldActorID))

@@ -21,6 +21,11 @@ func IDIn(ids ...uuid.UUID) predicate.SecurityEvent {
 	return predicate.SecurityEvent(sql.FieldIn(FieldID, ids...))
 }
 
+// Kind applies equality check predicate on the "kind" field. It's identical to KindEQ.
+func Kind(v string) predicate.SecurityEvent {
+	return predicate.SecurityEvent(sql.FieldEQ(FieldKind, v))
+}
+
 // SubjectID applies equality check predicate on the "subject_id" field. It's identical to SubjectIDEQ.
 func SubjectID(v typedid.User) predicate.SecurityEvent {
 	return predicate.SecurityEvent(sql.FieldEQ(FieldSubjectID, v))

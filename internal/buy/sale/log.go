@@ -1,6 +1,7 @@
 package sale
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -48,16 +49,31 @@ func (s *Store) Log(ctx context.Context, saleID id.Sale, limit int) ([]LogLine, 
 	return lines, nil
 }
 
-// WroteIt reports whether a user created or edited a sale: such a user must not approve
-// it.
-func (s *Store) WroteIt(ctx context.Context, saleID id.Sale, authors ...id.User) (bool, error) {
-	wrote, err := s.db.SaleLog.Query().Where(
-		salelog.SaleID(saleID), salelog.ActorIDIn(authors...), salelog.ActIn(string(ActCreate), string(ActUpdate)),
-	).Exist(ctx)
+// Authors returns the users who created or edited a sale: they must not approve it. What a
+// service token did counts as done by the user who created it.
+func (s *Store) Authors(ctx context.Context, v *Sale) ([]id.User, error) {
+	lines, err := s.db.SaleLog.Query().
+		Where(salelog.SaleID(v.ID), salelog.ActorIDNotNil(), salelog.ActIn(string(ActCreate), string(ActUpdate))).
+		Select(salelog.FieldSaleID, salelog.FieldActorID).All(ctx)
 	if err != nil {
-		return false, fmt.Errorf("read who wrote sale %s: %w", saleID, err)
+		return nil, fmt.Errorf("read who wrote sale %s: %w", v.ID, err)
 	}
-	return wrote, nil
+	var acts []prepared
+	if v.CreatedBy != nil {
+		acts = append(acts, prepared{v.ID, *v.CreatedBy})
+	}
+	for _, line := range lines {
+		acts = append(acts, prepared{line.SaleID, *line.ActorID})
+	}
+	owners, err := s.owners(ctx, acts)
+	if err != nil {
+		return nil, err
+	}
+	authors := make([]id.User, len(acts))
+	for i, act := range acts {
+		authors[i] = cmp.Or(owners[act.actor], act.actor)
+	}
+	return authors, nil
 }
 
 // GoodsLine is one change of a product.

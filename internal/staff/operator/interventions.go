@@ -175,8 +175,9 @@ type DecideInput struct {
 	Note         string
 }
 
-// Decide confirms or declines a request. The requester cannot confirm it, nor can the
-// buyer of an order confirm its void; a requester who declines cancels the request.
+// Decide confirms or declines a request. The requester, and users who are not independent
+// of the requester, cannot confirm it, nor can the buyer of an order confirm its void; a
+// requester who declines cancels the request.
 func (s *Service) Decide(ctx context.Context, in DecideInput) (*Intervention, error) {
 	if err := requireStaff(in.By); err != nil {
 		return nil, err
@@ -192,8 +193,11 @@ func (s *Service) Decide(ctx context.Context, in DecideInput) (*Intervention, er
 		return nil, unknown("interventionId")
 	case request.State != Requested:
 		return request, conflict("interventionId")
-	case in.Confirm && request.RequestedBy == in.By.ID:
-		return request, selfApproval("interventionId")
+	}
+	if in.Confirm {
+		if err := s.secondPerson(ctx, "interventionId", in.By.ID, request.RequestedBy); err != nil {
+			return request, err
+		}
 	}
 	if in.Confirm && request.Order != nil {
 		o, err := s.cfg.Orders.Reload(ctx, *request.Order)

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -68,6 +69,8 @@ type Config struct {
 	Feed     Feed                  // nil = log entries are not published
 	Inbox    Inbox                 // nil = changes are not reported
 	Security *account.SecurityLog  // records what operators view; nil = not recorded
+	// Persons decides who is a second person; nil = every other user is.
+	Persons  *account.Persons
 	Tokens   *servicetoken.Service // what service accounts wrote counts as written by their creators; nil = there are none
 	// TwoPersonUnits is how many units of an item can be added within 24 h without
 	// confirmation by a second operator; 0 = DefaultTwoPersonUnits.
@@ -279,6 +282,34 @@ type SelfApproval struct{ fault.Refused }
 
 func selfApproval(field string) error {
 	return SelfApproval{fault.Refused{Why: fault.Conflict, At: []string{field}}}
+}
+
+// SamePerson refuses a decision by an account that may belong to the person who wrote or
+// requested the change.
+type SamePerson struct {
+	fault.Refused
+	Because account.Dependence
+}
+
+// secondPerson refuses a user who is not independent of those who wrote or requested a
+// change.
+func (s *Service) secondPerson(ctx context.Context, field string, user id.User, first ...id.User) error {
+	own, err := s.Agents(ctx, user)
+	if err != nil {
+		return err
+	}
+	own = append(own, user)
+	if slices.ContainsFunc(first, func(other id.User) bool { return slices.Contains(own, other) }) {
+		return selfApproval(field)
+	}
+	if s.cfg.Persons == nil {
+		return nil
+	}
+	because, err := s.cfg.Persons.Dependence(ctx, user, first...)
+	if err != nil || because == "" {
+		return err
+	}
+	return SamePerson{fault.Refused{Why: fault.Conflict, At: []string{field}}, because}
 }
 
 // TooFew refuses to remove units that are not available.

@@ -3,7 +3,6 @@ package operator
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"seckill/ent"
@@ -37,8 +36,8 @@ func (s *Service) Submit(ctx context.Context, in ActInput) (*sale.Sale, error) {
 	})
 }
 
-// Approve approves a sale, unless its start has passed. Users who created or edited it
-// cannot approve it. Its stock enters the ledger.
+// Approve approves a sale, unless its start has passed. Users who created or edited it,
+// and users who are not independent of them, cannot approve it. Its stock enters the ledger.
 func (s *Service) Approve(ctx context.Context, in ActInput) (*sale.Sale, error) {
 	if err := optional(&in.Note, maxNote, "note"); err != nil {
 		return nil, err
@@ -46,12 +45,12 @@ func (s *Service) Approve(ctx context.Context, in ActInput) (*sale.Sale, error) 
 	return s.do(ctx, act{
 		by: in.By, sale: in.Sale, what: sale.ActApprove, note: in.Note,
 		decide: func(v *sale.Sale) (sale.Status, error) {
-			wrote, err := s.wrote(ctx, v, in.By.ID)
+			authors, err := s.cfg.Sales.Authors(ctx, v)
 			if err != nil {
 				return "", err
 			}
-			if wrote {
-				return "", selfApproval("saleId")
+			if err := s.secondPerson(ctx, "saleId", in.By.ID, authors...); err != nil {
+				return "", err
 			}
 			if !v.StartsAt.After(s.cfg.Clock.Now()) {
 				return "", invalid(fault.StartInTheFuture, "saleId")
@@ -60,19 +59,6 @@ func (s *Service) Approve(ctx context.Context, in ActInput) (*sale.Sale, error) 
 		},
 		within: func(ctx context.Context, tx *ent.Tx, v *sale.Sale) error { return s.openLedger(ctx, tx, v) },
 	})
-}
-
-// wrote reports whether a user, or a service account of the user, wrote a sale.
-func (s *Service) wrote(ctx context.Context, v *sale.Sale, user id.User) (bool, error) {
-	agents, err := s.Agents(ctx, user)
-	if err != nil {
-		return false, err
-	}
-	authors := append(agents, user)
-	if v.CreatedBy != nil && slices.Contains(authors, *v.CreatedBy) {
-		return true, nil
-	}
-	return s.cfg.Sales.WroteIt(ctx, v.ID, authors...)
 }
 
 func (s *Service) openLedger(ctx context.Context, tx *ent.Tx, v *sale.Sale) error {
