@@ -13,8 +13,10 @@ import (
 
 	"github.com/google/uuid"
 
+	"seckill/internal/buy/reservation"
 	"seckill/internal/ops/seed"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/redisconn"
 	"seckill/internal/testenv"
 )
 
@@ -197,6 +199,7 @@ func TestCaptchaAndPathGuardTheWay(t *testing.T) {
 		t.Errorf("another user's path: %+v %v", p, err)
 	}
 	s.captcha(alice, made.SaleID)
+	s.awaitNoPermit(made)
 	if p, err := s.place(alice, order(made.ItemID, path)); err != nil || p.why() != "PATH_INVALID" {
 		t.Errorf("a path voided by a new captcha: %+v %v", p, err)
 	}
@@ -273,4 +276,18 @@ func TestErrorsOfAResponseAreInTheLanguageOfTheReader(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, out, err)
 		}
 	}
+}
+
+// awaitNoPermit waits until no buyer has an unused path token of an item: a new captcha voids
+// them without being waited for.
+func (s *site) awaitNoPermit(made *seed.Result) {
+	s.t.Helper()
+	conn, err := redisconn.Open(s.t.Context(), s.cfg.RedisURL.Reveal())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	keys, shard := reservation.Keys{Prefix: s.cfg.RedisPrefix}, id.ShardOf(parsed[id.Sale](s.t, id.KindSale, made.SaleID))
+	permits := keys.Permits(shard, parsed[id.Item](s.t, id.KindItem, made.ItemID))
+	testenv.Eventually(s.t, testenv.Wait, func() bool { return conn.Cmd.ZCard(s.t.Context(), permits).Val() == 0 }, "no permit is left")
 }

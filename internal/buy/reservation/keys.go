@@ -155,12 +155,14 @@ func (k Keys) ExpiriesPrefix(shard int, sale id.Sale) string {
 	return k.shard(shard, "lapses:"+sale.String()+":")
 }
 
-// Captcha is the hash of a user's current SECKILL challenges in a sale; expires by TTL.
+// Captcha is the record of a user's answered challenges in a sale, and of the permit received
+// for one (package captcha); expires by TTL.
 func (k Keys) Captcha(shard int, sale id.Sale, user id.User) string {
 	return k.shard(shard, "captcha:"+sale.String()+":"+user.String())
 }
 
-// Challenge is the hash of one challenge that belongs to no sale; expires by TTL.
+// Challenge is the record of one challenge that belongs to no sale, and what an outside check
+// accepted for one; expires by TTL.
 func (k Keys) Challenge(shard int, challenge id.Challenge) string {
 	return k.shard(shard, "challenge:"+challenge.String())
 }

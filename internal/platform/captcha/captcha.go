@@ -1,18 +1,19 @@
 // Package captcha creates challenges that are cheap for a user and expensive for a
 // script, and verifies their answers.
 //
-// It owns the kinds of challenges, their state in Redis and the verification of
-// answers. Packages account and path decide what a right answer allows; path verifies
-// inside its own script (AnswerLua), so that a right answer is used up in the same step
+// It owns the kinds of challenges and the verification of answers. Packages account and path
+// decide what a right answer allows; path and queue decide inside their own scripts
+// (AnswerLua) whether an answer still counts, so that a right one is used up in the same step
 // that it allows.
 //
 // A captcha raises the cost of scripts; it does not stop them: programs read distorted
 // text better than people do. Together with the rate limits it bounds guesses and
 // scripts.
 //
-// Redis stores a MAC of the answer, bound to purpose, sale, user and challenge. It
-// contains nothing that helps to find the answer, and an answer for one purpose, sale
-// or user is invalid for every other.
+// A challenge is not stored: its id is a signed token with a MAC of the answer, bound to
+// purpose, sale, user and challenge. It contains nothing that helps to find the answer, and an
+// answer for one purpose, sale or user is invalid for every other. Creating one waits for
+// nothing; Redis records which challenge was answered.
 package captcha
 
 import (
@@ -20,11 +21,11 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	_ "embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -126,21 +127,21 @@ func (r Required) Error() string { return fault.Text(r, "") }
 
 var answerPath = []string{"captcha"}
 
-// AnswerLua defines the Lua functions that verify and use up an answer, for scripts
+// AnswerLua defines the Lua functions that decide whether an answer counts, for scripts
 // that do more in the same step. lua/answer.lua documents them.
 //
 //go:embed lua/answer.lua
 var AnswerLua string
 
-//go:embed lua/create.lua
-var createSource string
+//go:embed lua/note.lua
+var noteSource string
 
 //go:embed lua/check.lua
 var checkSource string
 
 var (
-	createScript = redis.NewScript(createSource)
-	checkScript  = redis.NewScript(AnswerLua + checkSource)
+	noteScript  = redis.NewScript(AnswerLua + noteSource)
+	checkScript = redis.NewScript(AnswerLua + checkSource)
 )
 
 // Keys names the Redis keys of captchas; reservation.Keys implements it. Those of a sale are in
@@ -160,9 +161,9 @@ type Config struct {
 	PowMax   int           // highest number of a proof of work at level 1; below 10^4 only for tests and drills
 	PoolSize int           // images of each kind drawn in advance, about 4 kB each; 0 = 1024
 	Wait     time.Duration // how long a request waits for an image that may have no proof of work instead; 0 = ImageWait
-	Clock    clock.Clock
-	Counts   Counts    // nil = challenges are not counted
-	Sales    SaleRules // nil = every sale has the same rules
+	Clock    clock.Clock   // follows that of Redis, by which answers are early and expire
+	Counts   Counts        // nil = challenges are not counted
+	Sales    SaleRules     // nil = every sale has the same rules
 	// Outside verifies External challenges; nil = there are none.
 	Outside *Outside
 	// SameForAll disables the levels of difficulty: for drills and tests.
@@ -193,9 +194,11 @@ type Rules struct {
 
 // Service creates and verifies challenges. It is safe for concurrent use.
 type Service struct {
-	cfg     Config
-	images  *imagePool
-	signing string // key of the signature in a proof of work
+	cfg       Config
+	images    *imagePool
+	signing   string       // key of the signature in a proof of work
+	newest    atomic.Int64 // creation of the last challenge, Unix microseconds
+	penalties *penalties
 }
 
 // New returns a Service. Run fills its image pool; without Run it works, but slower.
@@ -218,38 +221,33 @@ func New(cfg Config) (*Service, error) {
 	if cfg.Wait > 0 {
 		images.wait = cfg.Wait
 	}
-	return &Service{cfg: cfg, images: images, signing: string(signing.Sum(nil))}, err
+	s := &Service{cfg: cfg, images: images, signing: string(signing.Sum(nil))}
+	s.penalties = newPenalties(&s.cfg)
+	return s, err
 }
 
 // Run draws images in advance until ctx ends, and returns nil then.
 func (s *Service) Run(ctx context.Context) error { return s.images.run(ctx) }
 
-// Key returns the hash of the open challenges of a scope. For Seckill it is one hash
-// per user and sale, in the sale's shard. challenge is the id of the challenge, used by
-// the other purposes only.
-func (s *Service) Key(scope Scope, challenge id.Challenge) string {
+// clockDifference is added to the TTL of records, for challenges of a process whose clock
+// differs from that of Redis.
+const clockDifference = clock.MaxDifference
+
+// RecordLife is how long a record must live after a write: while it does, no answer counts
+// twice.
+func (s *Service) RecordLife() time.Duration { return s.cfg.Life + clockDifference }
+
+// record returns the key of the record of a challenge; see AnswerLua.
+func (s *Service) record(scope Scope, challenge id.Challenge) string {
 	if scope.Purpose == Seckill {
 		return s.cfg.Keys.Captcha(id.ShardOf(scope.Sale), scope.Sale, scope.User)
 	}
+	return s.challengeKey(challenge)
+}
+
+// challengeKey is the key of what belongs to one challenge.
+func (s *Service) challengeKey(challenge id.Challenge) string {
 	return s.cfg.Keys.Challenge(id.ShardOf(id.Sale(challenge)), challenge)
-}
-
-// Seal returns the arguments of AnswerLua: the id of the challenge, Nil if it is
-// malformed, and the MAC of the answer.
-func (s *Service) Seal(scope Scope, a Answer) (challenge id.Challenge, mac string) {
-	challenge, err := id.ParseChallenge(a.ChallengeID)
-	if err != nil || len(a.Text) > maxAnswerBytes {
-		return id.Challenge{}, ""
-	}
-	return challenge, s.mac(scope, challenge, a.Text)
-}
-
-// mac binds an answer to its challenge and scope. All parts before the answer have a
-// fixed length or alphabet, so that the encoding is unambiguous.
-func (s *Service) mac(scope Scope, challenge id.Challenge, answer string) string {
-	h := hmac.New(sha256.New, s.cfg.Secret)
-	fmt.Fprintf(h, "%s|%s|%s|%s|%s", scope.Purpose, scope.Sale, scope.User, challenge, normalise(answer))
-	return hex.EncodeToString(h.Sum(nil))
 }
 
 // normalise makes equivalent answers equal: it folds characters of other keyboards and

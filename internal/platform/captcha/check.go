@@ -1,15 +1,8 @@
 package captcha
 
-import (
-	"context"
-	"fmt"
+import "context"
 
-	"github.com/google/uuid"
-
-	"seckill/internal/platform/id"
-)
-
-// Verdict is the result of verifying an answer, as AnswerLua returns it.
+// Verdict is the result of verifying an answer, as Claim and AnswerLua return it.
 type Verdict string
 
 // Verdicts.
@@ -35,37 +28,30 @@ func (s *Service) Check(ctx context.Context, scope Scope, a Answer) error {
 	if err != nil {
 		return err
 	}
-	challenge, mac := s.Seal(scope, a)
-	if challenge.IsZero() {
-		return s.Refuse(ctx, WrongAnswer{Scope: scope, Answer: a, Verdict: NotOpen})
+	claim := s.Claim(scope, a)
+	if claim.Verdict != NotOpen {
+		verdict, err := checkScript.Run(ctx, s.cfg.Client, []string{s.record(scope, claim.nonce)}, claim.Text(), s.RecordLife().Milliseconds()).Text()
+		if err != nil {
+			return unavailable("check captcha", err)
+		}
+		claim.Verdict = Verdict(verdict)
 	}
-	reply, err := checkScript.Run(ctx, s.cfg.Client, []string{s.Key(scope, challenge)}, challenge.String(), mac).StringSlice()
-	if err != nil {
-		return unavailable("check captcha", err)
-	}
-	if len(reply) != 2 {
-		return fmt.Errorf("captcha script replied %d values", len(reply))
-	}
-	if Verdict(reply[0]) == Right {
+	if claim.Verdict == Right {
 		return nil
 	}
-	return s.Refuse(ctx, WrongAnswer{Scope: scope, Answer: a, Verdict: Verdict(reply[0]), Kind: Kind(reply[1])})
+	return s.Refuse(ctx, WrongAnswer{Scope: scope, Answer: a, Verdict: claim.Verdict, Kind: claim.Kind})
 }
 
 // Refuse returns the refusal of an answer that was not right, with the next challenge,
-// of the same kind. A wrongly answered challenge stays open beside the next one until
-// its third wrong answer. Nothing is voided here: an answer that is sent twice must not
-// cost the user the path token that the first one received.
+// of the same kind. It voids nothing: a wrongly answered challenge may be answered again until
+// its third wrong answer or until a later one is answered, and an answer that is sent twice
+// must not cost the user the path token that the first one received.
 func (s *Service) Refuse(ctx context.Context, in WrongAnswer) error {
-	challenge, _ := s.Seal(in.Scope, in.Answer)
-	if challenge.IsZero() {
-		challenge = none
-	}
 	kind := in.Kind
 	if kind == "" {
 		kind = ProofOfWork // the client may not be able to show images
 	}
-	o := createOptions{kind: kind, keep: challenge, points: requestPoints}
+	o := createOptions{kind: kind, points: requestPoints}
 	if in.Verdict == Wrong {
 		o.points = wrongPoints
 	}
@@ -78,7 +64,3 @@ func (s *Service) Refuse(ctx context.Context, in WrongAnswer) error {
 	}
 	return Invalid{Challenge: &next, At: answerPath}
 }
-
-// none is the id of no challenge: with it, no challenge is kept open and no path token
-// voided.
-var none = id.Challenge(uuid.Max)

@@ -25,8 +25,9 @@ type CreateInput struct {
 	Automatic bool
 }
 
-// Create creates a challenge. For Seckill it voids the user's challenges and unused
-// path token in that sale.
+// Create creates a challenge. For Seckill it voids the user's earlier challenges and unused
+// path token in that sale: at once if they are from this process, and in any case as soon as
+// the new one is answered. It does not wait for Redis.
 func (s *Service) Create(ctx context.Context, in CreateInput) (Challenge, error) {
 	scope := Scope{Purpose: in.Purpose, From: in.From}
 	switch in.Purpose {
@@ -51,39 +52,35 @@ func (s *Service) Create(ctx context.Context, in CreateInput) (Challenge, error)
 	default:
 		return Challenge{}, fault.BadField{At: []string{"kind"}, Rule: fault.Rule{Code: "known kind"}}
 	}
-	c, err := s.create(ctx, scope, createOptions{kind: in.Kind, points: requestPoints})
-	return c, err
+	return s.create(ctx, scope, createOptions{kind: in.Kind, points: requestPoints, voids: true})
 }
 
 // createOptions describes how a challenge is created.
 type createOptions struct {
-	kind   Kind         // requested
-	keep   id.Challenge // challenge that stays open beside it; Nil = it voids all others and their path token
-	points int          // penalty points that it adds
+	kind   Kind // requested
+	points int  // penalty points that it adds
+	voids  bool // it voids earlier ones and their path token
 }
 
-// create stores a new challenge.
+// create makes a new challenge.
 func (s *Service) create(ctx context.Context, scope Scope, o createOptions) (Challenge, error) {
 	rules, err := s.rules(ctx, scope.Sale)
 	if err != nil {
 		return Challenge{}, err
 	}
-	expires := s.cfg.Clock.Now().Add(s.cfg.Life)
-	challenge := scope.name()
-	penalties := s.penalties(scope, id.ShardOf(id.Sale(challenge)))
-	p, err := s.pose(ctx, rules, poseInput{challenge: challenge, kind: o.kind, byLevel: len(penalties) > 0})
+	now := s.created()
+	t := token{created: now.UnixMicro(), expires: now.Add(s.cfg.Life), nonce: scope.name()}
+	level := s.penalties.add(scope, now, o)
+	p, err := s.pose(ctx, rules, poseInput{challenge: t.nonce, kind: o.kind, level: level})
 	if err != nil {
 		return Challenge{}, fmt.Errorf("make captcha: %w", err)
-	}
-	level, now, err := s.store(ctx, scope, challenge, stored{createOptions: o, posed: p, penalties: penalties})
-	if err != nil {
-		return Challenge{}, unavailable("store captcha", err)
 	}
 	if !scope.Sale.IsZero() && s.cfg.Counts != nil {
 		s.cfg.Counts.Posed(scope.Sale)
 	}
+	t.kind = p.kind
 	c := Challenge{
-		ID: challenge.Public(), Kind: p.kind, Image: p.image, ExpiresAt: expires,
+		ID: s.sign(scope, t, p.answer), Kind: p.kind, Image: p.image, ExpiresAt: t.expires,
 		Early: !scope.Sale.IsZero() && now.Before(rules.Opens),
 	}
 	switch p.kind {
@@ -91,42 +88,24 @@ func (s *Service) create(ctx context.Context, scope Scope, o createOptions) (Cha
 	case External:
 		c.Parameters, err = s.cfg.Outside.parameters()
 	case ProofOfWork:
-		c.Parameters, err = s.parameters(p.works[level-1], expires)
+		c.Parameters, err = s.parameters(p.work, t.expires)
 	}
 	return c, err
 }
 
-// stored is the input of the script.
-type stored struct {
-	createOptions
-	posed
-	penalties []penalty
-}
-
-// store runs the script and returns the level of difficulty, from 1 to the number of
-// answers, and the time by Redis.
-func (s *Service) store(ctx context.Context, scope Scope, challenge id.Challenge, in stored) (level int, now time.Time, err error) {
-	kept := ""
-	if !in.keep.IsZero() {
-		kept = in.keep.String()
+// created returns the present time in microseconds, later than that of every challenge
+// before.
+func (s *Service) created() time.Time {
+	for {
+		last := s.newest.Load()
+		now := s.cfg.Clock.Now().UnixMicro()
+		if now <= last && now > last-clockDifference.Microseconds() { // else the clock was set back
+			now = last + 1
+		}
+		if s.newest.CompareAndSwap(last, now) {
+			return time.UnixMicro(now).UTC()
+		}
 	}
-	keys := []string{s.Key(scope, challenge)}
-	args := []any{challenge.String(), string(in.posed.kind), s.cfg.Life.Milliseconds(), kept, in.points, freePenalty.Milliseconds(), levels}
-	for _, answer := range in.answers {
-		args = append(args, s.mac(scope, challenge, answer))
-	}
-	for _, h := range in.penalties {
-		keys = append(keys, h.key)
-		args = append(args, h.decay.Milliseconds())
-	}
-	reply, err := createScript.Run(ctx, s.cfg.Client, keys, args...).Int64Slice()
-	if err != nil {
-		return 0, time.Time{}, err
-	}
-	if len(reply) != 2 {
-		return 0, time.Time{}, fmt.Errorf("captcha script replied %d values", len(reply))
-	}
-	return min(int(reply[0]), len(in.answers)), time.UnixMilli(reply[1]), nil
 }
 
 func (s *Service) rules(ctx context.Context, sale id.Sale) (rules Rules, err error) {

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -86,7 +87,7 @@ func (o *Outside) passes(ctx context.Context, scope Scope, token string) (bool, 
 	return verdict.Success, nil
 }
 
-// passed is the answer that is stored for an External challenge. Clients cannot know it.
+// passed is the answer to an External challenge. Clients cannot know it.
 func (s *Service) passed(challenge id.Challenge) string {
 	h := hmac.New(sha256.New, s.cfg.Secret)
 	fmt.Fprintf(h, "outside|%s", challenge)
@@ -94,29 +95,25 @@ func (s *Service) passed(challenge id.Challenge) string {
 }
 
 // Exchange returns the answer to verify: for an External challenge whose token the
-// outside check accepts, the stored answer; otherwise a itself, which is wrong for such
+// outside check accepts, its answer; otherwise a itself, which is wrong for such
 // a challenge. A token that was accepted stays so for its challenge, so that a call may
 // be repeated. An error means that the outside check did not answer: UNAVAILABLE.
 func (s *Service) Exchange(ctx context.Context, scope Scope, a Answer) (Answer, error) {
 	if s.cfg.Outside == nil {
 		return a, nil
 	}
-	challenge, err := id.ParseChallenge(a.ChallengeID)
-	if err != nil || len(a.Text) > maxTokenBytes {
-		return a, nil // no challenge has such an id
-	}
-	key, seen := s.Key(scope, challenge), "v:"+challenge.String()
-	open, err := s.cfg.Client.HMGet(ctx, key, "c:"+challenge.String(), seen).Result()
-	if err != nil {
-		return a, unavailable("read captcha", err)
-	}
-	record, _ := open[0].(string)
-	if fields := strings.Split(record, "|"); len(fields) < 4 || Kind(fields[3]) != External {
+	t, _, ok := s.parse(scope, a.ChallengeID)
+	if !ok || t.kind != External || len(a.Text) > maxTokenBytes {
 		return a, nil
+	}
+	key := s.challengeKey(t.nonce)
+	seen, err := s.cfg.Client.HGet(ctx, key, "seen").Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return a, unavailable("read captcha", err)
 	}
 	sum := sha256.Sum256([]byte(a.Text))
 	token := hex.EncodeToString(sum[:])
-	if open[1] != token {
+	if seen != token {
 		passes, err := s.cfg.Outside.passes(ctx, scope, a.Text)
 		if err != nil {
 			return a, unavailable("verify captcha", err)
@@ -125,12 +122,12 @@ func (s *Service) Exchange(ctx context.Context, scope Scope, a Answer) (Answer, 
 			return a, nil
 		}
 		if _, err := s.cfg.Client.TxPipelined(ctx, func(p redis.Pipeliner) error {
-			p.HSet(ctx, key, seen, token)
-			p.PExpire(ctx, key, s.cfg.Life)
+			p.HSet(ctx, key, "seen", token)
+			p.PExpire(ctx, key, s.RecordLife())
 			return nil
 		}); err != nil {
 			return a, unavailable("store captcha", err)
 		}
 	}
-	return Answer{ChallengeID: a.ChallengeID, Text: s.passed(challenge)}, nil
+	return Answer{ChallengeID: a.ChallengeID, Text: s.passed(t.nonce)}, nil
 }

@@ -1,11 +1,16 @@
 package captcha
 
 import (
+	"context"
+	"fmt"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 
+	"seckill/internal/platform/batch"
 	"seckill/internal/platform/id"
 )
 
@@ -26,6 +31,8 @@ const (
 	// freePenalty is ten points of a user: ten unreadable images, or three wrong
 	// answers at once.
 	freePenalty = 10 * userDecay
+	// mostPenalty is what the highest level needs, so that every penalty expires.
+	mostPenalty = freePenalty << (levels - 1)
 	// networkUsers is the assumed number of users of a network: a company, a dormitory,
 	// customers of a carrier. Its points expire that many times faster.
 	networkUsers = 30
@@ -41,26 +48,195 @@ const (
 	HardestPow = 10_000_000
 )
 
-// penalty is one counter that a challenge adds to.
-type penalty struct {
-	key   string
-	decay time.Duration // time in which a point expires
+// Penalties are counted in each process, and in Redis over all of them. Creating a challenge
+// never waits for Redis: what a process added is sent when a user or network is seen again or
+// has noteFrom of penalty that Redis does not know, and the reply raises the process's own
+// count. So a client that spreads over n processes has at most n points that the others do
+// not count yet.
+const (
+	// noteFrom is two points of a user.
+	noteFrom = 2 * userDecay
+	// knownSubjects bounds the users and networks whose penalties a process keeps, about
+	// 200 bytes each. Those not seen for longest are dropped.
+	knownSubjects = 1 << 16
+
+	maxNotes        = 256  // of one script call, about 1 ms
+	maxNotesWaiting = 4096 // of a shard; more are dropped, and sent with the next challenge
+	noteTimeout     = 2 * time.Second
+)
+
+// subject is a user in a sale, or a network in a sale or for accounts.
+type subject struct {
+	sale    id.Sale
+	user    id.User
+	network netip.Prefix
 }
 
-// penalties returns the counters of a requester, in the slot of the challenge: the
-// user's in the sale, and the network's in the sale, or for accounts.
-func (s *Service) penalties(scope Scope, shard int) []penalty {
-	if s.cfg.SameForAll {
-		return nil
+// name is the subject as its key names it.
+func (s subject) name() string {
+	if s.user.IsZero() {
+		return s.network.String()
 	}
-	var all []penalty
+	return s.user.String()
+}
+
+// decay is the time in which a point expires.
+func (s subject) decay() time.Duration {
+	if s.user.IsZero() {
+		return userDecay / networkUsers
+	}
+	return userDecay
+}
+
+// penalty is what a process knows of a subject.
+type penalty struct {
+	cool    time.Time     // when the last point expires
+	unsent  time.Duration // of cool, what Redis does not know
+	known   bool          // cool has the points of other processes, as of the last reply
+	expires time.Time     // of the last challenge; the next one has to void it
+}
+
+// penalties holds the penalties of one process. It is safe for concurrent use.
+type penalties struct {
+	cfg   *Config
+	notes [id.Shards]*batch.Batcher[note, note]
+
+	mu       sync.Mutex
+	subjects *simplelru.LRU[subject, *penalty] // guarded by mu, and so are its values
+}
+
+// note is what a challenge adds to a penalty and voids, and in the reply the penalty over all
+// processes.
+type note struct {
+	subject
+	shard   int
+	points  time.Duration // that the points take to expire; 0 = penalties are not used
+	created time.Time     // of the challenge that voids earlier ones; zero = none
+	cool    time.Time     // in the reply
+}
+
+func newPenalties(cfg *Config) *penalties {
+	p := &penalties{cfg: cfg}
+	subjects, err := simplelru.NewLRU[subject, *penalty](knownSubjects, nil)
+	if err != nil {
+		panic(err) // only for a size below 1
+	}
+	p.subjects = subjects
+	for shard := range p.notes {
+		p.notes[shard] = batch.New(batch.Config[note, note]{
+			Process: p.send, MaxBatch: maxNotes, MaxInFlight: 1, MaxWaiting: maxNotesWaiting, Timeout: noteTimeout,
+		})
+	}
+	return p
+}
+
+// subjects returns the user in the sale, and the network in the sale, or for accounts.
+func (scope Scope) subjects() []subject {
+	all := make([]subject, 0, 2)
 	if scope.Purpose == Seckill {
-		all = append(all, penalty{key: s.cfg.Keys.Penalty(shard, scope.Sale, scope.User.String()), decay: userDecay})
+		all = append(all, subject{sale: scope.Sale, user: scope.User})
 	}
 	if net := network(scope.From); net.IsValid() {
-		all = append(all, penalty{key: s.cfg.Keys.Penalty(shard, scope.Sale, net.String()), decay: userDecay / networkUsers})
+		all = append(all, subject{sale: scope.Sale, network: net})
 	}
 	return all
+}
+
+// add adds the points of a challenge to its penalties and returns its level, from 0. What has
+// to be written is sent after the return.
+func (p *penalties) add(scope Scope, now time.Time, o createOptions) (level int) {
+	shard := scope.shard()
+	for _, subject := range scope.subjects() {
+		cool, n, send := p.addTo(subject, now, o)
+		for level < levels-1 && cool.Sub(now) > freePenalty<<level {
+			level++
+		}
+		if send {
+			n.shard = shard
+			go p.sent(n)
+		}
+	}
+	if p.cfg.SameForAll {
+		return 0
+	}
+	return level
+}
+
+// addTo adds to one penalty, and returns the note of it if one has to be sent.
+func (p *penalties) addTo(subject subject, now time.Time, o createOptions) (cool time.Time, n note, send bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, seen := p.subjects.Get(subject)
+	if !seen {
+		at = &penalty{}
+		p.subjects.Add(subject, at)
+	}
+	if at.cool.Before(now) || at.cool.Sub(now) > mostPenalty+clockDifference { // the latter: the clock was set back
+		at.cool, at.unsent = now, 0
+	}
+	points := time.Duration(o.points) * subject.decay()
+	at.cool = at.cool.Add(points)
+	if most := now.Add(mostPenalty); at.cool.After(most) {
+		at.cool = most
+	}
+	at.unsent += points
+	n.subject = subject
+	if o.voids && !subject.user.IsZero() {
+		if now.Before(at.expires) {
+			n.created = now
+		}
+		at.expires = now.Add(p.cfg.Life)
+	}
+	if !p.cfg.SameForAll && (seen && !at.known || at.unsent >= noteFrom || !n.created.IsZero()) {
+		n.points, at.unsent, at.known = at.unsent, 0, true
+	}
+	return at.cool, n, n.points > 0 || !n.created.IsZero()
+}
+
+// sent sends a note in a batch and stores the reply. After an error the points stay unsent.
+func (p *penalties) sent(n note) {
+	reply, err := p.notes[n.shard].Do(context.Background(), n)
+	if n.points == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, ok := p.subjects.Peek(n.subject)
+	switch {
+	case !ok:
+	case err != nil:
+		at.unsent, at.known = min(at.unsent+n.points, mostPenalty), false
+	default:
+		if cool := reply.cool.Add(at.unsent); cool.After(at.cool) { // else points are in flight
+			at.cool = cool
+		}
+	}
+}
+
+// send runs lua/note.lua for the notes of one shard.
+func (p *penalties) send(ctx context.Context, notes []note) []batch.Result[note] {
+	keys := make([]string, 0, 2*len(notes))
+	args := append(make([]any, 0, 2+2*len(notes)), mostPenalty.Milliseconds(), (p.cfg.Life + clockDifference).Milliseconds())
+	for _, n := range notes {
+		created := int64(0)
+		if !n.created.IsZero() {
+			created = n.created.UnixMicro()
+		}
+		keys = append(keys, p.cfg.Keys.Penalty(n.shard, n.sale, n.name()), p.cfg.Keys.Captcha(n.shard, n.sale, n.user))
+		args = append(args, n.points.Milliseconds(), created)
+	}
+	reply, err := noteScript.Run(ctx, p.cfg.Client, keys, args...).Int64Slice()
+	if err == nil && len(reply) != 1+len(notes) {
+		err = fmt.Errorf("captcha script replied %d values for %d notes", len(reply), len(notes))
+	}
+	if err != nil {
+		return batch.Fail[note](len(notes), err)
+	}
+	results := make([]batch.Result[note], len(notes))
+	for i := range notes {
+		results[i].Value.cool = time.UnixMilli(reply[1+i]).UTC()
+	}
+	return results
 }
 
 // network returns the /24 or /64 of an address. It is invalid for addresses that are

@@ -7,6 +7,7 @@ import (
 
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/redisconn"
+	"seckill/internal/testenv"
 )
 
 // hard returns the factor of difficulty of the scope's next proof of work.
@@ -19,7 +20,7 @@ func hard(t *testing.T, s *Service, scope Scope) int {
 func frozen(t *testing.T) *Service {
 	t.Helper()
 	s, _, mini := embedded(t)
-	mini.SetTime(time.Now())
+	stop(s, mini, time.Now())
 	return s
 }
 
@@ -102,11 +103,16 @@ func TestNetworksCountAsThirtyPeopleAndProxiesNotAtAll(t *testing.T) {
 			{Register, "::ffff:198.51.100.1", "198.51.100.9", "198.51.101.1", "fd00::1"},
 		} {
 			hot := visitor(c.purpose, sale, c.near)
-			for _, h := range s.penalties(hot, hot.shard()) { // the network's is the last
-				conn.Cmd.Set(t.Context(), h.key, time.Now().Add(3*freePenalty).UnixMilli(), time.Hour)
+			for _, h := range hot.subjects() { // as other processes counted
+				conn.Cmd.Set(t.Context(), s.cfg.Keys.Penalty(hot.shard(), h.sale, h.name()), time.Now().Add(3*freePenalty).UnixMilli(), time.Hour)
 			}
-			same := visitor(c.purpose, sale, c.same)
-			next := create(t, s, same, ProofOfWork)
+			var same Scope
+			var next Challenge
+			testenv.Eventually(t, testenv.Wait, func() bool { // the second challenge asks for it
+				same = visitor(c.purpose, sale, c.same)
+				next = create(t, s, same, ProofOfWork)
+				return puzzleOf(t, next).MaxNumber > testPowMax
+			}, "the penalty of all processes")
 			if got := puzzleOf(t, next).MaxNumber; got != 4*testPowMax {
 				t.Errorf("%s: the highest number for the same network is %d, want 4 times %d", c.purpose, got, testPowMax)
 			}
@@ -125,7 +131,7 @@ func TestThePenaltyEndsByItself(t *testing.T) {
 	s, _, mini := embedded(t)
 	now, eager := time.Now(), seckill()
 	eager.From = netip.MustParseAddr("203.0.113.7")
-	mini.SetTime(now)
+	stop(s, mini, now)
 	for range 100 {
 		hard(t, s, eager)
 	}
@@ -134,21 +140,42 @@ func TestThePenaltyEndsByItself(t *testing.T) {
 		later time.Duration
 		want  int
 	}{{0, 8}, {405 * time.Second, 8}, {430 * time.Second, 4}, {640 * time.Second, 2}, {760 * time.Second, 1}} {
-		mini.SetTime(now.Add(c.later))
+		stop(s, mini, now.Add(c.later))
 		if got := hard(t, s, eager); got != c.want {
 			t.Errorf("after %s: %d times as hard, want %d", c.later, got, c.want)
 		}
 	}
 	for n := range 20 { // six a minute have no effect
-		mini.SetTime(now.Add(time.Hour + time.Duration(n)*userDecay))
+		stop(s, mini, now.Add(time.Hour+time.Duration(n)*userDecay))
 		if got := hard(t, s, eager); got != 1 {
 			t.Fatalf("one every %s: %d times as hard", userDecay, got)
 		}
 	}
-	mini.SetTime(now.Add(3 * time.Hour))
+	stop(s, mini, now.Add(3*time.Hour))
 	mini.FastForward(2 * time.Hour)
 	if keys := mini.Keys(); len(keys) != 0 {
 		t.Errorf("keys %v stay", keys)
+	}
+}
+
+// A client that spreads over processes is counted as one, at most a point of each process
+// later.
+func TestPenaltiesAreCountedOverAllProcesses(t *testing.T) {
+	t.Parallel()
+	conn, prefix := testenv.Redis(t)
+	processes := make([]*Service, 4)
+	for i := range processes {
+		processes[i] = service(t, conn, prefix)
+	}
+	scope, n := seckill(), 0
+	testenv.Eventually(t, testenv.Wait, func() bool {
+		n++
+		return hard(t, processes[n%len(processes)], scope) == 8
+	}, "the highest level")
+	quiet := seckill()
+	quiet.Sale = scope.Sale
+	if hard(t, processes[0], quiet) != 1 || n <= 40 {
+		t.Errorf("the highest level after %d challenges", n)
 	}
 }
 

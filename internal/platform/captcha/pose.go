@@ -16,13 +16,12 @@ import (
 // saltBytes is the salt length, 128 bits: it makes every proof of work unique.
 const saltBytes = 16
 
-// posed is a challenge that is not stored yet. One with levels has an answer for each
-// level: the script that stores it selects one.
+// posed is a challenge that is not signed yet.
 type posed struct {
-	kind    Kind
-	image   string
-	answers []string // one for all levels, or one for each, from the lowest up
-	works   []work   // numbers behind the answers of a proof of work
+	kind   Kind
+	image  string
+	answer string
+	work   work // of a proof of work
 }
 
 // work is a number to compute.
@@ -34,7 +33,7 @@ type work struct {
 type poseInput struct {
 	challenge id.Challenge
 	kind      Kind // requested
-	byLevel   bool // a proof of work has an answer for each level
+	level     int  // of difficulty of a proof of work, from 0
 }
 
 // pose creates a challenge of the requested kind as far as the rules allow, or a proof
@@ -43,28 +42,17 @@ type poseInput struct {
 func (s *Service) pose(ctx context.Context, rules Rules, in poseInput) (posed, error) {
 	kind := rules.offered(in.kind)
 	if kind == External {
-		return posed{kind: External, answers: []string{s.passed(in.challenge)}}, nil
+		return posed{kind: External, answer: s.passed(in.challenge)}, nil
 	}
 	if kind != ProofOfWork {
 		p, ok, err := s.images.take(ctx, kind, rules.needsImage())
 		if ok || err != nil {
-			return posed{kind: p.kind, image: p.image, answers: []string{p.answer}}, err
+			return posed{kind: p.kind, image: p.image, answer: p.answer}, err
 		}
 	}
-	out := posed{kind: ProofOfWork}
-	for level := range levels {
-		if level > 0 && !in.byLevel {
-			break
-		}
-		most := max(int64(rules.PowMax), min(int64(rules.PowMax)<<level, HardestPow))
-		number, err := randomBelow(most + 1)
-		if err != nil {
-			return posed{}, err
-		}
-		out.works = append(out.works, work{number: number, most: most})
-		out.answers = append(out.answers, strconv.FormatInt(number, 10))
-	}
-	return out, nil
+	most := max(int64(rules.PowMax), min(int64(rules.PowMax)<<in.level, HardestPow))
+	number, err := randomBelow(most + 1)
+	return posed{kind: ProofOfWork, answer: strconv.FormatInt(number, 10), work: work{number, most}}, err
 }
 
 // workParameters are the parameters for the client: find the number from 0 to MaxNumber
@@ -74,7 +62,7 @@ type workParameters struct {
 	Salt      string `json:"salt"`
 	Challenge string `json:"challenge"` // hexadecimal
 	MaxNumber int64  `json:"maxNumber"`
-	Signature string `json:"signature"` // HMAC of the challenge, for clients that check it; the server uses its own record
+	Signature string `json:"signature"` // HMAC of the challenge, for clients that check it; the server uses its token
 }
 
 // parameters encodes the parameters for the client.

@@ -15,7 +15,7 @@ import (
 func BenchmarkIssue(b *testing.B) {
 	conn, prefix := testenv.Redis(b)
 	keys := reservation.Keys{Prefix: prefix}
-	captchas := newCaptchas(b, conn, keys)
+	captchas := newCaptchas(b, conn, keys, nil)
 	f := &fixture{t: b, redis: conn.Cmd, keys: keys, captchas: captchas, sale: id.New[id.Sale](), item: id.New[id.Item]()}
 	f.shard = id.ShardOf(f.sale)
 	f.gate("gate", "open", "stock", 1<<30)

@@ -1,6 +1,7 @@
 package path_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -16,7 +17,6 @@ import (
 	"seckill/internal/buy/admission/path"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/platform/captcha"
-	"seckill/internal/platform/clock"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/redisconn"
@@ -27,6 +27,7 @@ import (
 type fixture struct {
 	t        testing.TB
 	redis    redis.UniversalClient
+	conn     *redisconn.Conn
 	keys     reservation.Keys
 	captchas *captcha.Service
 	paths    *path.Service
@@ -37,18 +38,33 @@ type fixture struct {
 
 func newFixture(t *testing.T, conn *redisconn.Conn, prefix string, ratio float64) *fixture {
 	t.Helper()
-	f := &fixture{t: t, redis: conn.Cmd, keys: reservation.Keys{Prefix: prefix}, sale: id.New[id.Sale](), item: id.New[id.Item]()}
+	f := &fixture{t: t, redis: conn.Cmd, conn: conn, keys: reservation.Keys{Prefix: prefix}, sale: id.New[id.Sale](), item: id.New[id.Item]()}
 	f.shard = id.ShardOf(f.sale)
-	f.captchas = newCaptchas(t, conn, f.keys)
+	f.captchas = newCaptchas(t, conn, f.keys, nil)
 	f.paths = path.New(path.Config{Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Tokens: path.NewTokens(secrets), Ratio: ratio})
 	f.gate("gate", "open")
 	return f
 }
 
-func newCaptchas(t testing.TB, conn *redisconn.Conn, keys reservation.Keys) *captcha.Service {
+// redisClock is the clock of a Redis, as processes follow it.
+type redisClock struct {
+	t     testing.TB
+	redis redis.UniversalClient
+}
+
+func (c redisClock) Now() time.Time {
+	c.t.Helper()
+	now, err := c.redis.Time(context.WithoutCancel(c.t.Context())).Result()
+	if err != nil {
+		return time.Now().UTC()
+	}
+	return now.UTC()
+}
+
+func newCaptchas(t testing.TB, conn *redisconn.Conn, keys reservation.Keys, outside *captcha.Outside) *captcha.Service {
 	t.Helper()
 	s, err := captcha.New(captcha.Config{
-		Client: conn.Script, Keys: keys, Clock: clock.System{}, Secret: []byte(strings.Repeat("captcha!", 4)), PowMax: 20, Wait: testenv.Wait,
+		Client: conn.Script, Keys: keys, Clock: redisClock{t, conn.Cmd}, Secret: []byte(strings.Repeat("captcha!", 4)), PowMax: 20, Wait: testenv.Wait, Outside: outside,
 	})
 	if err != nil {
 		t.Fatal(err)

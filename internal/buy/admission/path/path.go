@@ -213,23 +213,26 @@ type reply struct {
 func (s *Service) run(ctx context.Context, in IssueInput, request string) (reply, error) {
 	shard := id.ShardOf(in.Sale)
 	scope := in.scope()
-	challenge, mac := s.cfg.Captchas.Seal(scope, in.Captcha)
+	claim := s.cfg.Captchas.Claim(scope, in.Captcha)
 	perMille := s.perMille
 	if in.PerMille != nil {
 		perMille = int64(*in.PerMille)
 	}
 	values, err := issueScript.Run(ctx, s.cfg.Client, []string{
 		s.cfg.Keys.Item(shard, in.Item), s.cfg.Keys.Reservations(shard, in.Item), s.cfg.Keys.Permits(shard, in.Item),
-		s.cfg.Captchas.Key(scope, challenge), s.cfg.Keys.WaitingRoom(shard, in.Item),
+		s.cfg.Keys.Captcha(shard, in.Sale, in.User), s.cfg.Keys.WaitingRoom(shard, in.Item),
 		s.cfg.Keys.Expiries(shard, in.Sale, in.User), s.cfg.Keys.Units(shard, in.Sale),
 		s.cfg.Keys.Admissions(shard, in.Item),
-	}, in.User.String(), request, s.cfg.Life.Milliseconds(), perMille, challenge.String(), mac, !in.Waived, in.Queued, reservation.MaxExpired,
+	}, in.User.String(), request, s.cfg.Life.Milliseconds(), perMille, claim.Text(), s.recordLife().Milliseconds(), !in.Waived, in.Queued, reservation.MaxExpired,
 		reservation.ExpiredWait.Milliseconds(), s.cfg.Keys.ExpiriesPrefix(shard, in.Sale)).StringSlice()
 	if err != nil {
 		return reply{}, err
 	}
 	return parse(values)
 }
+
+// recordLife is the TTL of a record of captchas: it outlives the path token that it names.
+func (s *Service) recordLife() time.Duration { return max(s.cfg.Captchas.RecordLife(), s.cfg.Life) }
 
 func (in IssueInput) scope() captcha.Scope {
 	return captcha.Scope{Purpose: captcha.Seckill, Sale: in.Sale, User: in.User, From: in.From}
@@ -280,9 +283,8 @@ func (s *Service) refusal(ctx context.Context, in IssueInput, r reply) error {
 		}
 		return fault.Throttled{RetryAfter: time.Duration(wait) * time.Millisecond, Cause: fault.ExpiredReservations}
 	case outcomeCaptcha:
-		verdict, kind, _ := strings.Cut(r.detail, "|")
 		return s.cfg.Captchas.Refuse(ctx, captcha.WrongAnswer{
-			Scope: in.scope(), Answer: in.Captcha, Verdict: captcha.Verdict(verdict), Kind: captcha.Kind(kind),
+			Scope: in.scope(), Answer: in.Captcha, Verdict: captcha.Verdict(r.detail), Kind: s.cfg.Captchas.Claim(in.scope(), in.Captcha).Kind,
 		})
 	case outcomeSoldOut:
 		return reservation.NoneLeft{Item: in.Item}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -104,20 +103,23 @@ func (in EnterInput) session() string {
 	return in.Session.String()
 }
 
+// recordLife is the TTL of a record of captchas: it outlives the path token that it names.
+func (s *Service) recordLife() time.Duration { return max(s.cfg.Captchas.RecordLife(), s.cfg.Life) }
+
 func (in EnterInput) scope() captcha.Scope {
 	return captcha.Scope{Purpose: captcha.Seckill, Sale: in.Sale, User: in.User, From: in.From}
 }
 
 func (s *Service) enter(ctx context.Context, in EnterInput, ticket id.Ticket, place drawn) (entered, error) {
 	shard, scope, k := id.ShardOf(in.Sale), in.scope(), s.cfg.Keys
-	challenge, mac := s.cfg.Captchas.Seal(scope, in.Captcha)
+	claim := s.cfg.Captchas.Claim(scope, in.Captcha)
 	values, err := enterScript.Run(ctx, s.cfg.Client, []string{
-		k.Item(shard, in.Item), k.Reservations(shard, in.Item), k.Path(shard, in.Item, in.User), s.cfg.Captchas.Key(scope, challenge),
+		k.Item(shard, in.Item), k.Reservations(shard, in.Item), k.Path(shard, in.Item, in.User), k.Captcha(shard, in.Sale, in.User),
 		k.WaitingRoom(shard, in.Item), k.WaitingRoomTickets(shard, in.Item), k.WaitingRoomBeats(shard, in.Item),
 		k.WaitingRoomStats(shard, in.Item), k.WaitingRooms(shard), k.Ticket(shard, ticket),
 		k.Expiries(shard, in.Sale, in.User), k.SessionTickets(shard, in.Session), k.Permits(shard, in.Item), k.Units(shard, in.Sale),
 		k.Admissions(shard, in.Item),
-	}, in.User.String(), ticket.String(), place.number, challenge.String(), mac, !in.Waived, k.TicketPrefix(shard),
+	}, in.User.String(), ticket.String(), place.number, claim.Text(), s.recordLife().Milliseconds(), !in.Waived, k.TicketPrefix(shard),
 		in.Sale.String(), in.Item.String(), recordLife.Milliseconds(), reservation.MaxExpired, in.session(),
 		reservation.ExpiredWait.Milliseconds(), k.ExpiriesPrefix(shard, in.Sale), place.nonce).StringSlice()
 	if err != nil {
@@ -162,9 +164,8 @@ func (s *Service) refusal(ctx context.Context, in EnterInput, r entered) error {
 		}
 		return fault.Throttled{RetryAfter: time.Duration(wait) * time.Millisecond, Cause: fault.ExpiredReservations}
 	case "captcha":
-		verdict, kind, _ := strings.Cut(r.detail, "|")
 		return s.cfg.Captchas.Refuse(ctx, captcha.WrongAnswer{
-			Scope: in.scope(), Answer: in.Captcha, Verdict: captcha.Verdict(verdict), Kind: captcha.Kind(kind),
+			Scope: in.scope(), Answer: in.Captcha, Verdict: captcha.Verdict(r.detail), Kind: s.cfg.Captchas.Claim(in.scope(), in.Captcha).Kind,
 		})
 	case "sold_out":
 		return reservation.NoneLeft{Item: in.Item}

@@ -1,47 +1,55 @@
--- answer: functions that verify answers; prepended to the scripts that use them.
+-- answer: functions that decide whether an answer counts; prepended to the scripts that use
+-- them. Challenges are not stored: they are signed (captcha/token.go), and the caller has
+-- verified signature and answer.
 --
--- A hash holds the open challenges of one scope:
---   c:<challenge>        "mac|wrong answers so far|expires (Unix ms)|kind|created (Unix ms)"
+-- A record is a hash, one for each user and sale, or for each challenge of another purpose:
+--   answered       "created|tries": the newest challenge that was answered or that voided
+--                  earlier ones, by its creation (Unix µs), and its wrong answers; after the
+--                  right one they are MAX_TRIES
 --   permits, user  the path token that a right answer was exchanged for: the key of the
 --                  permits, and the member there
 --   request        name of the request that exchanged it; "" = an admission
 --
--- answer(key, challenge, mac, now, opens)  returns a verdict and the kind ("" if unknown):
---   "right" (nothing is changed), "wrong" (counted; the third voids the challenge),
---   "unknown" (no such challenge is open), "early" (right, but the challenge was
---   created before opens (Unix ms); 0 = every time is late enough)
--- use_up(key)  voids all open challenges of the hash; the path token stays recorded
+-- read_record(key)  returns a record as a table: newest, tries, permits, user, request
+-- answer(record, claim, now, opens)  returns the verdict on a claim ("verdict|created|expires",
+--   Claim.Text) and the creation of its challenge:
+--   "right" (nothing is changed), "wrong" (counted in the table), "unknown" (the challenge
+--   is void, expired or none of the scope), "early" (right, but the challenge was created
+--   before opens (Unix ms); 0 = every time is late enough)
+-- use_up(record, created)  voids the challenge and all earlier ones, in the table
+-- record_fields(record)  returns the fields and values of a table, for HSET. The key must
+--   live at least as long as a challenge after it, or an answer would count twice
 --
--- Invariant: a challenge takes at most three wrong answers and one right one, provided
--- that the script calls use_up in the step that the right answer allows. MACs are
--- compared, never answers, so that timing reveals nothing.
+-- Invariant: challenges count in the order of their creation: one that is older than the
+-- newest that was answered is void. A challenge takes at most three wrong answers and one
+-- right one, provided that the script calls use_up and writes the record in the step that
+-- the right answer allows.
 local MAX_TRIES = 3
+local CLOCK_SET_BACK = 5000000 -- µs; later creations are from before that, and forgotten
 
-local function answer(key, challenge, mac, now, opens)
-  local field = 'c:' .. challenge
-  local open = redis.call('HGET', key, field)
-  if not open then return 'unknown', '' end
-  local want, tries, expires, kind, created = string.match(open, '^(%x+)|(%d+)|(%d+)|([^|]*)|?(%d*)$')
-  if not want or now >= tonumber(expires) then
-    redis.call('HDEL', key, field)
-    return 'unknown', kind or ''
-  end
-  if want == mac then
-    if (tonumber(created) or now) < opens then return 'early', kind end
-    return 'right', kind
-  end
-  tries = tonumber(tries) + 1
-  if tries >= MAX_TRIES then
-    redis.call('HDEL', key, field)
-  else
-    redis.call('HSET', key, field, want .. '|' .. tries .. '|' .. expires .. '|' .. kind .. '|' .. created)
-  end
-  return 'wrong', kind
+local function read_record(key)
+  local f = redis.call('HMGET', key, 'answered', 'permits', 'user', 'request')
+  local newest, tries = string.match(f[1] or '', '^(%d+)|(%d+)$')
+  return { newest = tonumber(newest or 0), tries = tonumber(tries or 0), permits = f[2], user = f[3], request = f[4] }
 end
 
-local function use_up(key)
-  for _, field in ipairs(redis.call('HKEYS', key)) do
-    if string.sub(field, 1, 2) == 'c:' then redis.call('HDEL', key, field) end
-  end
+local function answer(record, claim, now, opens)
+  local verdict, created, expires = string.match(claim, '^(%a+)|(%d+)|(%d+)$')
+  created = tonumber(created)
+  if verdict == 'unknown' or now >= tonumber(expires) then return 'unknown', created end
+  if record.newest > now * 1000 + CLOCK_SET_BACK then record.newest, record.tries = 0, 0 end
+  if created < record.newest or created == record.newest and record.tries >= MAX_TRIES then return 'unknown', created end
+  if verdict == 'right' then return created < opens * 1000 and 'early' or 'right', created end
+  record.tries = created == record.newest and record.tries + 1 or 1
+  record.newest = created
+  return 'wrong', created
+end
+
+local function use_up(record, created)
+  record.newest, record.tries = created, MAX_TRIES
+end
+
+local function record_fields(record)
+  return 'answered', string.format('%.0f|%d', record.newest, record.tries)
 end
 

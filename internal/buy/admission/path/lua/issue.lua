@@ -5,8 +5,8 @@
 -- KEYS  [1] item
 --       [2] reservations: user → "task|…"
 --       [3] permits of the item: user → when the unused path token expires (Unix ms)
---       [4] captcha: open challenges of the user in the sale, and the permit that the
---           last one was exchanged for. That permit may be of another item, in the same
+--       [4] captcha: record of the user in the sale, with the permit that the last
+--           challenge was exchanged for. That permit may be of another item, in the same
 --           slot.
 --       [5] waiting room of the item
 --       [6] expiries of the user in the sale: of unpaid reservations and unused tokens
@@ -15,8 +15,7 @@
 --       [2] name of this request, random
 --       [3] TTL of the path token, ms
 --       [4] unused path tokens at a time per thousand units left; 0 = no limit
---       [5] answered challenge
---       [6] MAC of the answer
+--       [5] claim on the answer   [6] TTL of a record of captchas, ms
 --       [7] "1" = a right answer is required
 --       [8] "1" = every buyer passes through the waiting room now
 --       [9] number of expiries that causes a wait   [10] that wait, ms
@@ -32,7 +31,7 @@
 --                detail = task
 --   limit        the user's reservations use up the limit of the sale; detail = limit
 --   expiries     too many expiries; detail = wait, ms
---   captcha      detail = "verdict|kind": see answer.lua
+--   captcha      detail = verdict: see answer.lua
 --   sold_out     no unit for sale, or units are for the waitlist; answer not used up
 --   no_permit    no permit is free, or others wait; answer not used up
 --
@@ -70,12 +69,17 @@ if tonumber(redis.call('GET', KEYS[6]) or '0') >= tonumber(ARGV[9]) then
 end
 
 local own = tonumber(redis.call('ZSCORE', permits, user) or '0')
-local before = redis.call('HMGET', captcha, 'permits', 'user', 'request')
-if own > now and before[3] == request then return reply('issued', gate.epoch .. '|' .. ms(own)) end
+local record = read_record(captcha)
+if own > now and record.request == request then return reply('issued', gate.epoch .. '|' .. ms(own)) end
 
 if ARGV[7] == '1' then
-  local verdict, kind = answer(captcha, ARGV[5], ARGV[6], now, gate.opens)
-  if verdict ~= 'right' then return reply('captcha', verdict .. '|' .. kind) end
+  local verdict, created = answer(record, ARGV[5], now, gate.opens)
+  if verdict == 'wrong' then
+    redis.call('HSET', captcha, record_fields(record))
+    redis.call('PEXPIRE', captcha, ARGV[6])
+  end
+  if verdict ~= 'right' then return reply('captcha', verdict) end
+  use_up(record, created)
 end
 
 if stock <= 0 or now < gate.waitlist_until then return reply('sold_out') end
@@ -87,10 +91,9 @@ if ratio > 0 then
 end
 
 local till = own > now and own - 1 or now + life
-use_up(captcha)
-if before[1] and before[1] ~= permits then void_unused(before[1], before[2], now) end
-redis.call('HSET', captcha, 'permits', permits, 'user', user, 'request', request)
-redis.call('PEXPIRE', captcha, ms(math.max(1, till - now)))
+if record.permits and record.permits ~= permits then void_unused(record.permits, record.user, now) end
+redis.call('HSET', captcha, 'permits', permits, 'user', user, 'request', request, record_fields(record))
+redis.call('PEXPIRE', captcha, ARGV[6])
 local expired = redis.call('ZRANGEBYSCORE', permits, 0, ms(now), 'LIMIT', 0, 100) -- bounded: later calls remove the rest
 expire_unused(permits, KEYS[8], now, prefix, wait, expired)
 redis.call('ZADD', permits, ms(till), user)

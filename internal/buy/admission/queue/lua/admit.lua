@@ -18,6 +18,7 @@
 --           below -2^52 = from the head
 --       [10] time that expiries are counted, ms   [11] prefix of the key of the expiries of
 --       a user   [12] maximum of buyers to admit in this pass
+--       [13] TTL of a record of captchas, ms
 --
 -- Reply { admitted, freed, closed, waiting, units left (-1 = no gate), skipped,
 --         score where this pass ended, 1 = continue in another pass,
@@ -143,7 +144,7 @@ for i = 1, #heads, 2 do
     table.insert(served, ticket)
     table.insert(served, user)
     redis.call('HSET', captcha, 'permits', permits, 'user', user, 'request', '')
-    redis.call('PEXPIRE', captcha, life)
+    redis.call('PEXPIRE', captcha, ARGV[13])
     redis.call('ZADD', permits, ms(now + life), user)
     redis.call('ZADD', admissions, ms(now + life), user)
     redis.call('HSET', prefix .. ticket, 'status', 'ADMITTED', 'epoch', gate.epoch, 'expires', ms(now + life), 'score', ms(at))

@@ -11,7 +11,7 @@
 --       [12] tickets of the session   [13] permits   [14] units per user of the sale
 --       [15] admissions
 -- ARGV  [1] user      [2] new ticket   [3] number in the draw, 1 to 2^52
---       [4] challenge [5] MAC          [6] "1" = a right answer is required
+--       [4] claim on the answer   [5] TTL of a record of captchas, ms   [6] "1" = a right answer is required
 --       [7] prefix of the key of a ticket
 --       [8] sale      [9] item         [10] lifetime of the records, ms
 --       [11] number of expiries that causes a wait
@@ -23,7 +23,7 @@
 --   placed  detail = ticket, the new or the present one. An admitted ticket whose path token
 --           a rebuild of the gate took away waits again, at its score.
 --   not_loaded, paused, ended, holding (detail = task), limit (of the sale is used up; detail = limit), expiries (detail = wait, ms),
---   captcha (detail = "verdict|kind"), sold_out: no ticket, nothing used up
+--   captcha (detail = verdict), sold_out: no ticket, nothing used up
 --
 -- Invariant: a user has one ticket in a room, however often enter is called. Scores of
 -- entries before the opening are -draw, all below zero; later scores count up from 1. So
@@ -89,13 +89,24 @@ if gate.stock > 0 then expire_unused(KEYS[13], KEYS[15], now, ARGV[14], ARGV[13]
 if tonumber(redis.call('GET', KEYS[11]) or '0') >= tonumber(ARGV[11]) then
   return reply('expiries', ms(redis.call('PTTL', KEYS[11])))
 end
+local record = read_record(captcha)
+local right = false
 if ARGV[6] == '1' then
-  local verdict, kind = answer(captcha, ARGV[4], ARGV[5], now, now < gate.opens and 0 or gate.opens)
-  if verdict ~= 'right' then return reply('captcha', verdict .. '|' .. kind) end
+  local verdict, created = answer(record, ARGV[4], now, now < gate.opens and 0 or gate.opens)
+  if verdict == 'wrong' then
+    redis.call('HSET', captcha, record_fields(record))
+    redis.call('PEXPIRE', captcha, ARGV[5])
+  end
+  if verdict ~= 'right' then return reply('captcha', verdict) end
+  use_up(record, created)
+  right = true
 end
 if now >= gate.opens and (gate.stock <= 0 or now < gate.waitlist_until) then return reply('sold_out') end
 
-use_up(captcha)
+if right then
+  redis.call('HSET', captcha, record_fields(record))
+  redis.call('PEXPIRE', captcha, ARGV[5])
+end
 local score = '-' .. ARGV[3]
 redis.call('HSETNX', room, 'seq', 0)
 if now >= gate.opens then score = ms(redis.call('HINCRBY', room, 'seq', 1)) end
