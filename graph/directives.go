@@ -42,8 +42,17 @@ func (r *Resolver) limit(ctx context.Context, _ any, next graphql.Resolver, burs
 	if refusal := d.Refusal(); refusal != nil {
 		return nil, refusal
 	}
+	if p := auth.PrincipalFrom(ctx); p != nil && slices.Contains(shared, field) {
+		if refusal := r.Limits.AllowShare(field, auth.ClientAddr(ctx), p.UserID).Refusal(); refusal != nil {
+			return nil, refusal
+		}
+	}
 	return next(ctx)
 }
+
+// shared are the operations in which the accounts of one network have shares: a new account
+// costs a script little.
+var shared = []string{"createCaptcha", "issueSeckillPath", "enterQueue", "joinWaitlist"}
 
 // CheckRateLimits returns an error for a limit of an operation that has none in the
 // schema.

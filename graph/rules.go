@@ -113,8 +113,12 @@ var rulesInWords = map[fault.Rule]text{
 	fault.OneCurrency:         {"all items of a sale have one currency.", "同一活动的商品须使用同一币种。"},
 	fault.KnownCurrency:       {"must be an amount of a known currency, without more decimals than it has.", "须为有效币种的金额，小数位数不能超过该币种。"},
 	fault.StartInTheFuture:    {"its start has passed; set another first.", "开始时间已过，请先修改。"},
-	fault.PhoneNumber:         {"must be a phone number.", "须为电话号码。"},
-	fault.EmailOrPhone:        {"must be an e-mail address or a phone number.", "须为邮箱地址或手机号。"},
+	fault.CaptchaService: {
+		"the sale asks for captchas of an outside service (EXTERNAL), and the server has none: set one in [captcha], or choose other kinds.",
+		"活动要求使用外部验证服务（EXTERNAL），但服务器未配置，请在 [captcha] 中配置或改选其他类型。",
+	},
+	fault.PhoneNumber:  {"must be a phone number.", "须为电话号码。"},
+	fault.EmailOrPhone: {"must be an e-mail address or a phone number.", "须为邮箱地址或手机号。"},
 	fault.EmailOrPhoneWithCountry: {
 		"must be an e-mail address, or a phone number with country code.", "须为邮箱地址，或带国家代码的手机号。",
 	},

@@ -19,7 +19,7 @@ func (r *mutationResolver) JoinWaitlist(ctx context.Context, input model.JoinWai
 	if err != nil {
 		return nil, unknown("itemId")
 	}
-	entry, err := r.Checkout.JoinWaitlist(ctx, auth.PrincipalFrom(ctx).UserID, item)
+	entry, err := r.Checkout.JoinWaitlist(ctx, auth.PrincipalFrom(ctx).UserID, item, auth.ClientAddr(ctx))
 	if err != nil {
 		return nil, err
 	}

@@ -69,4 +69,13 @@ func TestServicesOfTheInstallationDecideWhoGetsAPath(t *testing.T) {
 	if _, why := s.path(second, made.ItemID, external(second), "token of the widget"); why != "RATE_LIMITED" {
 		t.Errorf("a buyer whom the risk service refuses: %q", why)
 	}
+	for len(asked) > 0 {
+		<-asked
+	}
+	if p := s.mutate(second, "joinWaitlist", "waitlistEntry { id }", map[string]any{"itemId": made.ItemID}); p.why() != "RATE_LIMITED" {
+		t.Errorf("the waitlist for a buyer whom the risk service refuses: %q", p.why())
+	}
+	if q := <-asked; q["action"] != "joinWaitlist" || q["item"] != made.ItemID || q["address"] == "" {
+		t.Errorf("the risk service was asked %v", q)
+	}
 }

@@ -68,7 +68,9 @@ func TestStaffDoNotBuyInSalesThatTheyChanged(t *testing.T) {
 	s.start("api", "worker", "scheduler")
 	l := s.sellFive()
 	var data struct {
-		Sale struct{ Items []struct{ Goods struct{ ID string } } }
+		Sale struct {
+			Items []struct{ Goods struct{ ID string } }
+		}
 	}
 	l.ask("", `query($i: ID!) { sale(by: {id: $i}) { items { goods { id } } } }`, map[string]any{"i": l.sale}).into(t, &data)
 	for who, change := range map[string]func(token string) string{

@@ -3,7 +3,9 @@ package checkout
 import (
 	"context"
 	"errors"
+	"net/netip"
 
+	"seckill/internal/buy/admission/risk"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
 	"seckill/internal/buy/waitlist"
@@ -12,8 +14,8 @@ import (
 )
 
 // JoinWaitlist adds a user to the waitlist of an item. Joining again returns the same
-// entry. For the refusals see waitlist.Service.Join.
-func (c *Checkout) JoinWaitlist(ctx context.Context, user id.User, itemID id.Item) (*waitlist.Entry, error) {
+// entry. The request comes from an address. For the refusals see waitlist.Service.Join.
+func (c *Checkout) JoinWaitlist(ctx context.Context, user id.User, itemID id.Item, from netip.Addr) (*waitlist.Entry, error) {
 	item, parent, err := c.find(ctx, itemID)
 	if err != nil {
 		return nil, err
@@ -26,6 +28,9 @@ func (c *Checkout) JoinWaitlist(ctx context.Context, user id.User, itemID id.Ite
 		return nil, notOpen(phase, parent, now)
 	}
 	if err := c.eligible(ctx, parent, user); err != nil {
+		return nil, err
+	}
+	if err := c.risk.Ask(ctx, risk.Question{Action: risk.JoinWaitlist, User: user, Sale: parent.ID, Item: item.ID, From: from}); err != nil {
 		return nil, err
 	}
 	entry, err := c.waitlist.Join(ctx, waitlist.JoinInput{Sale: parent.ID, Item: item.ID, User: user, Quantity: 1})

@@ -102,6 +102,7 @@ var (
 	NotOffered              = Rule{Code: "option is not offered for this order"}
 	KnownCurrency           = Rule{Code: "an amount of a known currency"}
 	StartInTheFuture        = Rule{Code: "startsAt in the future"}
+	CaptchaService          = Rule{Code: "a captcha service for EXTERNAL"}
 	PhoneNumber             = Rule{Code: "phone number"}
 	EmailOrPhone            = Rule{Code: "e-mail address or phone number"}
 	EmailOrPhoneWithCountry = Rule{Code: "e-mail address, or phone number with country code"}

@@ -54,6 +54,8 @@ type Limiter struct {
 	cfg   Config
 	tries *prometheus.CounterVec // by policy and outcome
 	local *Local[bucket]
+
+	shares *shares // of networks, for signed-in users
 }
 
 // bucket identifies one subject under one policy.
@@ -69,7 +71,7 @@ func New(cfg Config) *Limiter {
 		Help: "Attempts counted against a rate limit. Label policy: its name. " +
 			"Label outcome: passed, refused, refused_locally (without asking Redis), fault (Redis did not answer).",
 	}, []string{"policy", "outcome"})
-	return &Limiter{cfg: cfg, tries: tries, local: NewLocal[bucket](cfg.Clock, cfg.Size)}
+	return &Limiter{cfg: cfg, tries: tries, local: NewLocal[bucket](cfg.Clock, cfg.Size), shares: newShares()}
 }
 
 func (l *Limiter) count(policy string, o Outcome) { l.tries.WithLabelValues(policy, string(o)).Inc() }
@@ -102,7 +104,7 @@ func (l *Limiter) Allow(ctx context.Context, p Policy, subject Subject) (Decisio
 }
 
 // AllowAddr counts one attempt of each network that contains the address, the smallest
-// first: for IPv6 the /64, and the /56 and /48 with two and three times the limit. It
+// first: for IPv6 the /64, and wider ones with multiples of the limit. It
 // stops at the first network that refuses; what the smaller ones have counted stays.
 func (l *Limiter) AllowAddr(ctx context.Context, p Policy, ip netip.Addr) (d Decision, err error) {
 	for _, r := range Ranges(ip) {

@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"net/netip"
-	"strconv"
 
 	"seckill/internal/platform/id"
 )
@@ -38,9 +37,32 @@ type Range struct {
 }
 
 // ipv6Ranges are the networks that providers assign to one customer: a /64, a /56 or a
-// /48 (RFC 6177). The limits grow far more slowly than the number of /64s, because one
-// customer can use all of them.
-var ipv6Ranges = [...]struct{ bits, factor int }{{64, 1}, {56, 2}, {48, 3}}
+// /48 (RFC 6177), and the /32 that a registry assigns to one provider, which may be the
+// attacker. The limits grow far more slowly than the number of /64s, because one customer
+// can use all of them.
+var ipv6Ranges = [...]struct{ bits, factor int }{{64, 1}, {56, 2}, {48, 3}, {32, 32}}
+
+// network is a network that contains an address, and the factor of its limits.
+type network struct {
+	prefix netip.Prefix
+	factor int
+}
+
+// networks returns the networks of a valid address, the smallest first.
+func networks(ip netip.Addr) []network {
+	if ip.Is4() {
+		return []network{{netip.PrefixFrom(ip, ip.BitLen()), 1}}
+	}
+	out := make([]network, 0, len(ipv6Ranges))
+	for _, r := range ipv6Ranges {
+		prefix, err := ip.Prefix(r.bits)
+		if err != nil {
+			continue // only for bits beyond the length of an IPv6 address
+		}
+		out = append(out, network{prefix, r.factor})
+	}
+	return out
+}
 
 // Ranges returns the networks of an address, the smallest first; at least one.
 func Ranges(ip netip.Addr) []Range {
@@ -48,16 +70,13 @@ func Ranges(ip netip.Addr) []Range {
 	if !ip.IsValid() {
 		return []Range{{"a:unknown", 1}}
 	}
-	if ip.Is4() {
-		return []Range{{Subject("a:" + ip.String()), 1}}
-	}
 	out := make([]Range, 0, len(ipv6Ranges))
-	for _, r := range ipv6Ranges {
-		prefix, err := ip.Prefix(r.bits)
-		if err != nil {
-			continue // only for bits beyond the length of an IPv6 address
+	for _, n := range networks(ip) {
+		name := n.prefix.Addr().String()
+		if ip.Is6() {
+			name = n.prefix.String()
 		}
-		out = append(out, Range{Subject("a:" + prefix.Addr().String() + "/" + strconv.Itoa(r.bits)), r.factor})
+		out = append(out, Range{Subject("a:" + name), n.factor})
 	}
 	return out
 }

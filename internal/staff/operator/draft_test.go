@@ -387,3 +387,35 @@ func TestTheLogHasOnlyWhatChangedUnderTheNamesOfTheInput(t *testing.T) {
 		}
 	})
 }
+
+// Such a sale would ask for proofs of work, which programs solve.
+func TestASaleWithAnOutsideCaptchaNeedsItsService(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, e *env) {
+		v, err := e.ops.CreateSale(t.Context(), ann, e.draft(5))
+		e.must(err)
+		patch := operator.SwitchesPatch{CaptchaKinds: []string{"EXTERNAL", "TEXT"}}
+		broken := func(err error) bool {
+			field, ok := errors.AsType[fault.BadField](err)
+			return ok && field.Rule == fault.CaptchaService
+		}
+		if _, err := e.ops.SetSwitches(t.Context(), operator.ActInput{By: ann, Sale: v.ID}, patch); !broken(err) {
+			t.Errorf("the switch without a service: %v", err)
+		}
+		cfg := e.config(nil)
+		cfg.ExternalCaptcha = true
+		with := operator.New(cfg)
+		_, err = with.SetSwitches(t.Context(), operator.ActInput{By: ann, Sale: v.ID}, patch)
+		e.must(err)
+		if _, err := e.ops.Submit(t.Context(), operator.ActInput{By: ann, Sale: v.ID}); !broken(err) {
+			t.Errorf("submitted without a service: %v", err)
+		}
+		_, err = with.Submit(t.Context(), operator.ActInput{By: ann, Sale: v.ID})
+		e.must(err)
+		if _, err := e.ops.Approve(t.Context(), operator.ActInput{By: dora, Sale: v.ID}); !broken(err) {
+			t.Errorf("approved without a service: %v", err)
+		}
+		_, err = with.Approve(t.Context(), operator.ActInput{By: dora, Sale: v.ID})
+		e.must(err)
+	})
+}

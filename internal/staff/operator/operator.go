@@ -64,14 +64,17 @@ type Config struct {
 	Stock    *reservation.StockCache
 	Payments *payment.Service
 	Waitlist *waitlist.Service
-	Facts    order.Facts           // of stock
-	Outbox   *webhook.Outbox       // nil = events for other systems are not written
-	Feed     Feed                  // nil = log entries are not published
-	Inbox    Inbox                 // nil = changes are not reported
-	Security *account.SecurityLog  // records what operators view; nil = not recorded
+	Facts    order.Facts          // of stock
+	Outbox   *webhook.Outbox      // nil = events for other systems are not written
+	Feed     Feed                 // nil = log entries are not published
+	Inbox    Inbox                // nil = changes are not reported
+	Security *account.SecurityLog // records what operators view; nil = not recorded
 	// Persons decides who is a second person; nil = every other user is.
-	Persons  *account.Persons
-	Tokens   *servicetoken.Service // what service accounts wrote counts as written by their creators; nil = there are none
+	Persons *account.Persons
+	// ExternalCaptcha means that a service checks captchas of the kind EXTERNAL. Without it a
+	// sale that lists the kind would fall back to proofs of work, and is refused.
+	ExternalCaptcha bool
+	Tokens          *servicetoken.Service // what service accounts wrote counts as written by their creators; nil = there are none
 	// TwoPersonUnits is how many units of an item can be added within 24 h without
 	// confirmation by a second operator; 0 = DefaultTwoPersonUnits.
 	TwoPersonUnits int

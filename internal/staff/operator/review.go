@@ -19,8 +19,8 @@ type ActInput struct {
 	Note string
 }
 
-// Submit submits a draft for approval, unless its start has passed, or no payment provider takes
-// an order of it.
+// Submit submits a draft for approval, unless its start has passed, no payment provider takes
+// an order of it, or the server cannot check its captchas.
 func (s *Service) Submit(ctx context.Context, in ActInput) (*sale.Sale, error) {
 	if err := optional(&in.Note, maxNote, "note"); err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (s *Service) Submit(ctx context.Context, in ActInput) (*sale.Sale, error) {
 			if !v.StartsAt.After(s.cfg.Clock.Now()) {
 				return "", invalid(fault.StartInTheFuture, "saleId")
 			}
-			return sale.PendingApproval, s.cfg.Payments.CheckSale(v)
+			return sale.PendingApproval, fault.All(s.checkKinds(v.Switches.CaptchaKinds, "saleId"), s.cfg.Payments.CheckSale(v))
 		},
 	})
 }
@@ -55,7 +55,7 @@ func (s *Service) Approve(ctx context.Context, in ActInput) (*sale.Sale, error) 
 			if !v.StartsAt.After(s.cfg.Clock.Now()) {
 				return "", invalid(fault.StartInTheFuture, "saleId")
 			}
-			return sale.Approved, s.cfg.Payments.CheckSale(v)
+			return sale.Approved, fault.All(s.checkKinds(v.Switches.CaptchaKinds, "saleId"), s.cfg.Payments.CheckSale(v))
 		},
 		within: func(ctx context.Context, tx *ent.Tx, v *sale.Sale) error { return s.openLedger(ctx, tx, v) },
 	})

@@ -166,6 +166,14 @@ const (
 
 var captchaKinds = []string{"AUDIO", "EXTERNAL", "MATH", "PROOF_OF_WORK", "SLIDE", "TEXT"}
 
+// checkKinds refuses kinds of captcha that the server cannot check.
+func (s *Service) checkKinds(kinds []string, field string) error {
+	if !s.cfg.ExternalCaptcha && slices.Contains(kinds, string(captcha.External)) {
+		return invalid(fault.CaptchaService, field)
+	}
+	return nil
+}
+
 // Check returns all faults of a change of switches.
 func (p SwitchesPatch) Check() error {
 	var kinds, work error
@@ -217,7 +225,7 @@ func (p SwitchesPatch) of(v sale.Switches) sale.Switches {
 // SetSwitches changes the admission rules of a sale, also while it is live. All processes
 // apply them within a second.
 func (s *Service) SetSwitches(ctx context.Context, in ActInput, p SwitchesPatch) (*sale.Sale, error) {
-	if err := fault.All(p.Check(), optional(&in.Note, maxNote, "note")); err != nil {
+	if err := fault.All(p.Check(), s.checkKinds(p.CaptchaKinds, "captchaKinds"), optional(&in.Note, maxNote, "note")); err != nil {
 		return nil, err
 	}
 	var next sale.Switches

@@ -49,6 +49,8 @@ type Action string
 const (
 	IssuePath  Action = "issuePath"
 	EnterQueue Action = "enterQueue"
+	// JoinWaitlist is asked like the others: an offer needs no path token.
+	JoinWaitlist Action = "joinWaitlist"
 )
 
 // Question describes a buyer and what they want to do.
