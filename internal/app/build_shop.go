@@ -86,7 +86,7 @@ func newAdmission(b base, g gates, s stats, keys auth.Keys) (admission, error) {
 	})
 	rules := checkout.SaleRules{Catalog: g.catalog, Store: g.sales, PerMille: int(b.cfg.PermitRatio*1000 + 0.5)}
 	captchas, err := captcha.New(captcha.Config{
-		Client: b.svc.redis.Script, Keys: b.keys, Secret: keys.Derive("captcha")[0],
+		Client: b.svc.redis.Script, Keys: b.keys, Secret: keys.Derive("captcha")[0], Kept: b.cfg.PathTTL,
 		PowMax: b.cfg.PowMax, PoolSize: captchaPool(b.cfg), Wait: b.scaled(captcha.ImageWait), Clock: g.clock,
 		Sales: rules, Counts: s.counts, SameForAll: !b.cfg.LimitsOn(), Outside: outsideCaptcha(b),
 	})

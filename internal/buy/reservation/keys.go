@@ -155,14 +155,21 @@ func (k Keys) ExpiriesPrefix(shard int, sale id.Sale) string {
 	return k.shard(shard, "lapses:"+sale.String()+":")
 }
 
-// Captcha is the record of a user's answered challenges in a sale, and of the permit received
-// for one (package captcha); expires by TTL.
+// Captcha is the hash of a user's challenges in a sale in release 0.3; tickets of the waiting
+// room name it until the next minor release, because processes of 0.3 admit them.
 func (k Keys) Captcha(shard int, sale id.Sale, user id.User) string {
 	return k.shard(shard, "captcha:"+sale.String()+":"+user.String())
 }
 
-// Challenge is the record of one challenge that belongs to no sale, and what an outside check
-// accepted for one; expires by TTL.
+// Answers is the hash of the answered captchas of a sale, and of the permits received for
+// them, without its last part, the period (package captcha): user → record. The sale is Nil
+// for captchas of accounts, whose fields are challenges. Expires two periods after the last
+// answer.
+func (k Keys) Answers(shard int, sale id.Sale) string {
+	return k.shard(shard, "answers:"+sale.String())
+}
+
+// Challenge is the hash of what an outside check accepted for a challenge; expires by TTL.
 func (k Keys) Challenge(shard int, challenge id.Challenge) string {
 	return k.shard(shard, "challenge:"+challenge.String())
 }

@@ -380,7 +380,7 @@ func TestScriptsNameEveryKeyOfOneShard(t *testing.T) {
 	tag := fmt.Sprintf("{s%02d}", shard)
 	for _, key := range []string{
 		keys.Item(shard, item), keys.Reservations(shard, item), keys.FormerReservations(shard, item), keys.Path(shard, item, user), keys.Permits(shard, item),
-		keys.Captcha(shard, sale, user), keys.IdempotencyKeys(shard, sale), keys.Tasks(shard, id.NewTask(shard)), keys.Orders(shard),
+		keys.Captcha(shard, sale, user), keys.Answers(shard, sale), keys.IdempotencyKeys(shard, sale), keys.Tasks(shard, id.NewTask(shard)), keys.Orders(shard),
 	} {
 		if strings.Count(key, "{") != 1 || !strings.Contains(key, tag) {
 			t.Errorf("key %s does not carry the tag %s once", key, tag)

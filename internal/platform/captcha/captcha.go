@@ -147,7 +147,7 @@ var (
 // Keys names the Redis keys of captchas; reservation.Keys implements it. Those of a sale are in
 // the slot of its shard.
 type Keys interface {
-	Captcha(shard int, sale id.Sale, user id.User) string
+	Answers(shard int, sale id.Sale) string
 	Challenge(shard int, challenge id.Challenge) string
 	Penalty(shard int, sale id.Sale, subject string) string
 }
@@ -158,6 +158,7 @@ type Config struct {
 	Keys     Keys
 	Secret   []byte        // at least 32 bytes, for this purpose only; the same in all processes
 	Life     time.Duration // lifetime of a challenge; 0 = DefaultLife
+	Kept     time.Duration // lifetime of what a right answer is exchanged for, if longer; the same in all processes
 	PowMax   int           // highest number of a proof of work at level 1; below 10^4 only for tests and drills
 	PoolSize int           // images of each kind drawn in advance, about 4 kB each; 0 = 1024
 	Wait     time.Duration // how long a request waits for an image that may have no proof of work instead; 0 = ImageWait
@@ -233,17 +234,14 @@ func (s *Service) Run(ctx context.Context) error { return s.images.run(ctx) }
 // differs from that of Redis.
 const clockDifference = clock.MaxDifference
 
-// RecordLife is how long a record must live after a write: while it does, no answer counts
-// twice.
-func (s *Service) RecordLife() time.Duration { return s.cfg.Life + clockDifference }
+// Life returns the lifetime of a challenge.
+func (s *Service) Life() time.Duration { return s.cfg.Life }
 
-// record returns the key of the record of a challenge; see AnswerLua.
-func (s *Service) record(scope Scope, challenge id.Challenge) string {
-	if scope.Purpose == Seckill {
-		return s.cfg.Keys.Captcha(id.ShardOf(scope.Sale), scope.Sale, scope.User)
-	}
-	return s.challengeKey(challenge)
-}
+// RecordLife is how long a record is found after it was written: while it is, no answer counts
+// twice, and what a right one was exchanged for is known.
+func (s *Service) RecordLife() time.Duration { return s.cfg.recordLife() }
+
+func (c *Config) recordLife() time.Duration { return max(c.Life, c.Kept) + clockDifference }
 
 // challengeKey is the key of what belongs to one challenge.
 func (s *Service) challengeKey(challenge id.Challenge) string {

@@ -252,10 +252,11 @@ func TestNewChallengeVoidsTheOldOneAndItsPermit(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *Service, conn *redisconn.Conn) {
 		ctx, scope := t.Context(), seckill()
 		old := create(t, s, scope, ProofOfWork)
-		key := s.record(scope, id.Challenge{})
-		permits := strings.Replace(key, "captcha", "permits", 1)
+		answers := s.cfg.Keys.Answers(id.ShardOf(scope.Sale), scope.Sale)
+		permits := strings.Replace(answers, "answers", "permits", 1)
 		conn.Cmd.Do(ctx, "ZADD", permits, time.Now().Add(time.Minute).UnixMilli(), scope.User.String())
-		conn.Cmd.HSet(ctx, key, "permits", permits, "user", scope.User.String())
+		period := conn.Cmd.Time(ctx).Val().UnixMilli() / s.RecordLife().Milliseconds()
+		conn.Cmd.HSet(ctx, fmt.Sprintf("%s:%d", answers, period), scope.User.String(), "1|3|r|"+permits)
 
 		wantInvalid(t, s, scope, Answer{ChallengeID: "cap_nonsense", Text: "1"})
 		if n := conn.Cmd.Exists(ctx, permits).Val(); n != 1 {
@@ -341,7 +342,7 @@ func TestARecordOutlivesTheChallengesThatItVoids(t *testing.T) {
 		wantRight(t, s, scope, a)
 		stop(s, mini, now.Add(DefaultLife-time.Millisecond))
 		wantInvalid(t, s, scope, a)
-		stop(s, mini, now.Add(s.RecordLife()+time.Second))
+		stop(s, mini, now.Add(2*s.RecordLife()+time.Second))
 		for _, key := range mini.Keys() {
 			if !strings.Contains(key, ":heat:") {
 				t.Errorf("%s: %s stays", scope.Purpose, key)

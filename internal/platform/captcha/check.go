@@ -1,6 +1,10 @@
 package captcha
 
-import "context"
+import (
+	"context"
+
+	"seckill/internal/platform/id"
+)
 
 // Verdict is the result of verifying an answer, as Claim and AnswerLua return it.
 type Verdict string
@@ -30,7 +34,12 @@ func (s *Service) Check(ctx context.Context, scope Scope, a Answer) error {
 	}
 	claim := s.Claim(scope, a)
 	if claim.Verdict != NotOpen {
-		verdict, err := checkScript.Run(ctx, s.cfg.Client, []string{s.record(scope, claim.nonce)}, claim.Text(), s.RecordLife().Milliseconds()).Text()
+		shard, field := id.ShardOf(id.Sale(claim.nonce)), claim.nonce.String()
+		if scope.Purpose == Seckill {
+			shard, field = id.ShardOf(scope.Sale), scope.User.String()
+		}
+		verdict, err := checkScript.Run(ctx, s.cfg.Client, []string{s.cfg.Keys.Answers(shard, scope.Sale)},
+			field, string(claim.Verdict), claim.Created, s.cfg.Life.Milliseconds(), s.RecordLife().Milliseconds()).Text()
 		if err != nil {
 			return unavailable("check captcha", err)
 		}

@@ -69,7 +69,7 @@ func (s *Service) create(ctx context.Context, scope Scope, o createOptions) (Cha
 		return Challenge{}, err
 	}
 	now := s.created()
-	t := token{created: now.UnixMicro(), expires: now.Add(s.cfg.Life), nonce: scope.name()}
+	t, expires := token{created: now.UnixMicro(), nonce: scope.name()}, now.Add(s.cfg.Life)
 	level := s.penalties.add(scope, now, o)
 	p, err := s.pose(ctx, rules, poseInput{challenge: t.nonce, kind: o.kind, level: level})
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Service) create(ctx context.Context, scope Scope, o createOptions) (Cha
 	}
 	t.kind = p.kind
 	c := Challenge{
-		ID: s.sign(scope, t, p.answer), Kind: p.kind, Image: p.image, ExpiresAt: t.expires,
+		ID: s.sign(scope, t, p.answer), Kind: p.kind, Image: p.image, ExpiresAt: expires,
 		Early: !scope.Sale.IsZero() && now.Before(rules.Opens),
 	}
 	switch p.kind {
@@ -88,7 +88,7 @@ func (s *Service) create(ctx context.Context, scope Scope, o createOptions) (Cha
 	case External:
 		c.Parameters, err = s.cfg.Outside.parameters()
 	case ProofOfWork:
-		c.Parameters, err = s.parameters(p.work, t.expires)
+		c.Parameters, err = s.parameters(p.work, expires)
 	}
 	return c, err
 }

@@ -181,10 +181,10 @@ func (p *penalties) addTo(subject subject, now time.Time, o createOptions) (cool
 	}
 	at.unsent += points
 	n.subject = subject
-	if o.voids && !subject.user.IsZero() {
-		if now.Before(at.expires) {
-			n.created = now
-		}
+	if o.voids && now.Before(at.expires) {
+		n.created = now
+	}
+	if !subject.user.IsZero() {
 		at.expires = now.Add(p.cfg.Life)
 	}
 	if !p.cfg.SameForAll && (seen && !at.known || at.unsent >= noteFrom || !n.created.IsZero()) {
@@ -216,14 +216,14 @@ func (p *penalties) sent(n note) {
 // send runs lua/note.lua for the notes of one shard.
 func (p *penalties) send(ctx context.Context, notes []note) []batch.Result[note] {
 	keys := make([]string, 0, 2*len(notes))
-	args := append(make([]any, 0, 2+2*len(notes)), mostPenalty.Milliseconds(), (p.cfg.Life + clockDifference).Milliseconds())
+	args := append(make([]any, 0, 2+3*len(notes)), mostPenalty.Milliseconds(), p.cfg.recordLife().Milliseconds())
 	for _, n := range notes {
 		created := int64(0)
 		if !n.created.IsZero() {
 			created = n.created.UnixMicro()
 		}
-		keys = append(keys, p.cfg.Keys.Penalty(n.shard, n.sale, n.name()), p.cfg.Keys.Captcha(n.shard, n.sale, n.user))
-		args = append(args, n.points.Milliseconds(), created)
+		keys = append(keys, p.cfg.Keys.Penalty(n.shard, n.sale, n.name()), p.cfg.Keys.Answers(n.shard, n.sale))
+		args = append(args, n.points.Milliseconds(), created, n.user.String())
 	}
 	reply, err := noteScript.Run(ctx, p.cfg.Client, keys, args...).Int64Slice()
 	if err == nil && len(reply) != 1+len(notes) {

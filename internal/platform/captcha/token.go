@@ -5,9 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"strconv"
 	"strings"
-	"time"
 
 	"seckill/internal/platform/id"
 )
@@ -19,8 +17,8 @@ const (
 	// challenge.
 	macBytes = 16
 	// headBytes is the length of what a token says of its challenge: kind, creation in Unix
-	// microseconds, expiry in Unix milliseconds, and the nonce.
-	headBytes  = 1 + 8 + 8 + 16
+	// microseconds, and the nonce.
+	headBytes  = 1 + 8 + 16
 	tokenBytes = headBytes + 2*macBytes
 )
 
@@ -34,7 +32,6 @@ var kinds = [...]Kind{Text, Math, ProofOfWork, External}
 type token struct {
 	kind    Kind
 	created int64 // Unix microseconds; no two challenges of a process have the same
-	expires time.Time
 	nonce   id.Challenge
 }
 
@@ -46,8 +43,7 @@ func (t token) head() []byte {
 			raw = append(raw, byte(i))
 		}
 	}
-	raw = binary.BigEndian.AppendUint64(raw, uint64(t.created))             //nolint:gosec // after 1970
-	raw = binary.BigEndian.AppendUint64(raw, uint64(t.expires.UnixMilli())) //nolint:gosec // after 1970
+	raw = binary.BigEndian.AppendUint64(raw, uint64(t.created)) //nolint:gosec // after 1970
 	return append(raw, t.nonce[:]...)
 }
 
@@ -76,9 +72,8 @@ func (s *Service) parse(scope Scope, public string) (t token, answer []byte, ok 
 	}
 	t = token{
 		kind:    kinds[raw[0]],
-		created: int64(binary.BigEndian.Uint64(raw[1:])),                       //nolint:gosec // as signed
-		expires: time.UnixMilli(int64(binary.BigEndian.Uint64(raw[9:]))).UTC(), //nolint:gosec // as signed
-		nonce:   id.Challenge(raw[17:headBytes]),
+		created: int64(binary.BigEndian.Uint64(raw[1:])), //nolint:gosec // as signed
+		nonce:   id.Challenge(raw[9:headBytes]),
 	}
 	return t, signed[headBytes:], true
 }
@@ -105,8 +100,7 @@ func (s *Service) mac(of string, scope Scope, signed []byte, answer string) []by
 type Claim struct {
 	Kind    Kind    // of the challenge; "" if it is not one of the scope
 	Verdict Verdict // Right or Wrong; NotOpen if the challenge is not one of the scope
-	created int64
-	expires int64 // Unix milliseconds
+	Created int64   // of the challenge, Unix microseconds
 	nonce   id.Challenge
 }
 
@@ -116,14 +110,9 @@ func (s *Service) Claim(scope Scope, a Answer) Claim {
 	if !ok || len(a.Text) > maxAnswerBytes {
 		return Claim{Verdict: NotOpen}
 	}
-	c := Claim{Kind: t.kind, Verdict: Wrong, created: t.created, expires: t.expires.UnixMilli(), nonce: t.nonce}
+	c := Claim{Kind: t.kind, Verdict: Wrong, Created: t.created, nonce: t.nonce}
 	if hmac.Equal(want, s.mac("answer", scope, t.head(), normalise(a.Text))) {
 		c.Verdict = Right
 	}
 	return c
-}
-
-// Text is the claim as AnswerLua parses it: "verdict|created|expires".
-func (c Claim) Text() string {
-	return string(c.Verdict) + "|" + strconv.FormatInt(c.created, 10) + "|" + strconv.FormatInt(c.expires, 10)
 }

@@ -26,6 +26,7 @@ import (
 
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
+	"seckill/internal/platform/batch"
 	"seckill/internal/platform/captcha"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
@@ -39,6 +40,16 @@ const (
 	// permitRetry is the retry interval when no permit is free: unused path tokens are
 	// used or expire all the time.
 	permitRetry = time.Second
+
+	// maxBatch bounds one script call: 256 requests occupy Redis for about 2 ms.
+	maxBatch = 256
+	// batchesInFlight bounds the concurrent batches of a shard: one runs in Redis while
+	// the next is collected.
+	batchesInFlight = 2
+	// maxWaiting bounds the queued requests of a shard; above it Issue returns OVERLOADED.
+	maxWaiting = 4096
+	// overloadRetry is the RetryAfter of OVERLOADED.
+	overloadRetry = 500 * time.Millisecond
 )
 
 // Path is a path token.
@@ -92,6 +103,7 @@ type Config struct {
 type Service struct {
 	cfg      Config
 	perMille int64 // Ratio in thousandths, so that the script uses integers
+	requests [id.Shards]*batch.Batcher[*request, reply]
 }
 
 // New returns a service.
@@ -99,7 +111,13 @@ func New(cfg Config) *Service {
 	if cfg.Life == 0 {
 		cfg.Life = DefaultLife
 	}
-	return &Service{cfg: cfg, perMille: int64(max(0, math.Round(cfg.Ratio*1000)))}
+	s := &Service{cfg: cfg, perMille: int64(max(0, math.Round(cfg.Ratio*1000)))}
+	for shard := range s.requests {
+		s.requests[shard] = batch.New(batch.Config[*request, reply]{
+			Process: s.issueAll, MaxBatch: maxBatch, MaxInFlight: batchesInFlight, MaxWaiting: maxWaiting, Timeout: reservation.DefaultTimeout,
+		})
+	}
+	return s
 }
 
 // IssueInput is a request for a path token.
@@ -127,20 +145,22 @@ type IssueInput struct {
 // millisecond before it would have. Refusals, in the order of the
 // checks: sale.NotOpen, reservation.AlreadyOrdered, reservation.LimitReached (of the sale),
 // captcha.Required or captcha.Invalid, reservation.NoneLeft, NoPermit. An answer is
-// used up only if a token is issued. An error is a fault: UNAVAILABLE.
+// used up only if a token is issued. Requests on a shard that arrive while a batch is in flight share the
+// next one. An error is a fault: UNAVAILABLE or OVERLOADED.
 func (s *Service) Issue(ctx context.Context, in IssueInput) (Path, error) {
-	request, err := newRequest()
+	name, err := newRequest()
 	if err != nil {
 		return Path{}, err
 	}
 	if in.Captcha, err = s.cfg.Captchas.Exchange(ctx, in.scope(), in.Captcha); err != nil {
 		return Path{}, err
 	}
-	r, err := s.run(ctx, in, request)
-	if ambiguous(ctx, err) {
-		r, err = s.run(ctx, in, request) // the same request: at most one of the two runs takes effect
-	}
-	if err != nil {
+	req := &request{in, name, s.cfg.Captchas.Claim(in.scope(), in.Captcha)}
+	r, err := s.requests[id.ShardOf(in.Sale)].Do(ctx, req)
+	switch {
+	case errors.Is(err, batch.ErrFull):
+		return Path{}, &fault.Error{Code: fault.Overloaded, Message: "too many buyers at once", RetryAfter: overloadRetry, Err: err}
+	case err != nil:
 		return Path{}, fault.Wrap(fault.Unavailable, "The sale does not answer. Please try again shortly.", fmt.Errorf("issue path: %w", err))
 	}
 	if r.outcome == outcomeIssued {
@@ -150,16 +170,7 @@ func (s *Service) Issue(ctx context.Context, in IssueInput) (Path, error) {
 		}
 		return Path{Token: s.cfg.Tokens.Token(in.User, in.Item, p), ExpiresAt: p.Until}, nil
 	}
-	return Path{}, s.refusal(ctx, in, r)
-}
-
-// ambiguous reports whether the script may have run although no reply arrived.
-func ambiguous(ctx context.Context, err error) bool {
-	if err == nil || ctx.Err() != nil {
-		return false
-	}
-	_, answered := errors.AsType[redis.Error](err)
-	return !answered
+	return Path{}, s.refusal(ctx, in, r, req.claim.Kind)
 }
 
 // Permit returns what a path token proves for a user and an item; see Tokens.Permit.
@@ -210,52 +221,12 @@ type reply struct {
 	detail  string
 }
 
-func (s *Service) run(ctx context.Context, in IssueInput, request string) (reply, error) {
-	shard := id.ShardOf(in.Sale)
-	scope := in.scope()
-	claim := s.cfg.Captchas.Claim(scope, in.Captcha)
-	perMille := s.perMille
-	if in.PerMille != nil {
-		perMille = int64(*in.PerMille)
-	}
-	values, err := issueScript.Run(ctx, s.cfg.Client, []string{
-		s.cfg.Keys.Item(shard, in.Item), s.cfg.Keys.Reservations(shard, in.Item), s.cfg.Keys.Permits(shard, in.Item),
-		s.cfg.Keys.Captcha(shard, in.Sale, in.User), s.cfg.Keys.WaitingRoom(shard, in.Item),
-		s.cfg.Keys.Expiries(shard, in.Sale, in.User), s.cfg.Keys.Units(shard, in.Sale),
-		s.cfg.Keys.Admissions(shard, in.Item),
-	}, in.User.String(), request, s.cfg.Life.Milliseconds(), perMille, claim.Text(), s.recordLife().Milliseconds(), !in.Waived, in.Queued, reservation.MaxExpired,
-		reservation.ExpiredWait.Milliseconds(), s.cfg.Keys.ExpiriesPrefix(shard, in.Sale)).StringSlice()
-	if err != nil {
-		return reply{}, err
-	}
-	return parse(values)
-}
-
-// recordLife is the TTL of a record of captchas: it outlives the path token that it names.
-func (s *Service) recordLife() time.Duration { return max(s.cfg.Captchas.RecordLife(), s.cfg.Life) }
-
 func (in IssueInput) scope() captcha.Scope {
 	return captcha.Scope{Purpose: captcha.Seckill, Sale: in.Sale, User: in.User, From: in.From}
 }
 
-func parse(values []string) (reply, error) {
-	if len(values) != 4 {
-		return reply{}, fmt.Errorf("path script replied %d values", len(values))
-	}
-	now, errNow := strconv.ParseInt(values[1], 10, 64)
-	opens, errOpens := strconv.ParseInt(values[2], 10, 64)
-	if err := errors.Join(errNow, errOpens); err != nil {
-		return reply{}, fmt.Errorf("path script: %w", err)
-	}
-	r := reply{outcome: outcome(values[0]), now: time.UnixMilli(now).UTC(), detail: values[3]}
-	if opens > 0 {
-		r.opens = time.UnixMilli(opens).UTC()
-	}
-	return r, nil
-}
-
-// refusal maps an outcome other than issued to a refusal.
-func (s *Service) refusal(ctx context.Context, in IssueInput, r reply) error {
+// refusal maps an outcome other than issued to a refusal. kind is that of the answered captcha.
+func (s *Service) refusal(ctx context.Context, in IssueInput, r reply, kind captcha.Kind) error {
 	switch r.outcome {
 	case outcomeNotLoaded:
 		if r.now.Before(in.Opens) {
@@ -284,7 +255,7 @@ func (s *Service) refusal(ctx context.Context, in IssueInput, r reply) error {
 		return fault.Throttled{RetryAfter: time.Duration(wait) * time.Millisecond, Cause: fault.ExpiredReservations}
 	case outcomeCaptcha:
 		return s.cfg.Captchas.Refuse(ctx, captcha.WrongAnswer{
-			Scope: in.scope(), Answer: in.Captcha, Verdict: captcha.Verdict(r.detail), Kind: s.cfg.Captchas.Claim(in.scope(), in.Captcha).Kind,
+			Scope: in.scope(), Answer: in.Captcha, Verdict: captcha.Verdict(r.detail), Kind: kind,
 		})
 	case outcomeSoldOut:
 		return reservation.NoneLeft{Item: in.Item}

@@ -148,7 +148,7 @@ func (s *Service) pass(ctx context.Context, saleID id.Sale, itemID id.Item, rule
 	args := []any{
 		over, rules.PerMille, rules.Inflow, s.cfg.Life.Milliseconds(), s.cfg.HeartbeatTimeout.Milliseconds(),
 		k.TicketPrefix(shard), saleID.String() + "|" + itemID.String(), clearBatch, at,
-		reservation.ExpiredWait.Milliseconds(), k.ExpiriesPrefix(shard, saleID), admitBatch, s.recordLife().Milliseconds(),
+		reservation.ExpiredWait.Milliseconds(), k.ExpiriesPrefix(shard, saleID), admitBatch, s.cfg.Captchas.RecordLife().Milliseconds(), k.Answers(shard, saleID),
 	}
 	reply, err := admitScript.Run(ctx, s.cfg.Client, []string{
 		k.Item(shard, itemID), k.Reservations(shard, itemID), k.WaitingRoom(shard, itemID), k.WaitingRoomTickets(shard, itemID),

@@ -9,12 +9,13 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
+	"seckill/internal/buy/admission/path"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
+	"seckill/internal/platform/batch"
 	"seckill/internal/platform/captcha"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
@@ -37,29 +38,39 @@ type EnterInput struct {
 // Enter returns a new ticket, or the user's present one without a captcha. Refusals, in
 // the order of the checks: sale.NotOpen (the gate is not loaded, paused or ended),
 // reservation.AlreadyOrdered, reservation.LimitReached (of the sale), captcha.Required or captcha.Invalid, reservation.NoneLeft.
-// An answer is used up only by a new ticket.
+// An answer is used up only by a new ticket. Calls on a shard that arrive while a batch is in flight
+// share the next one.
 func (s *Service) Enter(ctx context.Context, in EnterInput) (*Ticket, error) {
 	var err error
 	if in.Captcha, err = s.cfg.Captchas.Exchange(ctx, in.scope(), in.Captcha); err != nil {
 		return nil, err
 	}
 	ticket := id.NewIn[id.Ticket](id.ShardOf(in.Sale)) // in the form of a task id: the shard is found from it
-	place := in.draw(ticket)
-	r, err := s.enter(ctx, in, ticket, place)
-	if lost(ctx, err) {
-		r, err = s.enter(ctx, in, ticket, place) // returns the ticket of the first run
-	}
+	rules, err := s.cfg.Sales.Queue(ctx, in.Sale)
 	if err != nil {
+		return nil, err
+	}
+	e := &entry{EnterInput: in, ticket: ticket, drawn: in.draw(ticket), claim: s.cfg.Captchas.Claim(in.scope(), in.Captcha), inflow: rules.Inflow}
+	r, err := s.entries[id.ShardOf(in.Sale)].Do(ctx, e)
+	switch {
+	case errors.Is(err, batch.ErrFull):
+		return nil, &fault.Error{Code: fault.Overloaded, Message: "too many buyers at once", RetryAfter: overloadRetry, Err: err}
+	case err != nil:
 		return nil, unavailable("enter", err)
+	case r.outcome != "placed":
+		return nil, s.refusal(ctx, e, r)
 	}
-	if r.outcome != "placed" {
-		return nil, s.refusal(ctx, in, r)
+	t := Ticket{ID: ticket, Sale: in.Sale, Item: in.Item, User: in.User, Status: Waiting, Position: r.position, At: r.now}
+	if r.detail == ticket.String() {
+		if r.now.Before(r.opens) {
+			t.Nonce = e.nonce
+		}
+		return &t, nil
 	}
-	if ticket, err = id.ParseUUID[id.Ticket](r.detail); err != nil {
+	if t.ID, err = id.ParseUUID[id.Ticket](r.detail); err != nil {
 		return nil, fmt.Errorf("enter: ticket: %w", err)
 	}
-	t, err := s.look(ctx, Ticket{ID: ticket, Sale: in.Sale, Item: in.Item, User: in.User}, false)
-	return t, err
+	return s.look(ctx, t, false)
 }
 
 // drawn is the number of a ticket in the draw.
@@ -79,21 +90,14 @@ func (in EnterInput) draw(ticket id.Ticket) drawn {
 	return drawn{in.Seed.Number(nonce), nonce}
 }
 
-// lost reports whether the script may have run although no reply arrived.
-func lost(ctx context.Context, err error) bool {
-	if err == nil || ctx.Err() != nil {
-		return false
-	}
-	_, answered := errors.AsType[redis.Error](err)
-	return !answered
-}
-
 // entered is the reply of lua/enter.lua.
 type entered struct {
 	outcome string
 	now     time.Time
 	opens   time.Time // zero = the gate has none
 	detail  string
+	// position is that of a new ticket; nil before the opening
+	position *Position
 }
 
 func (in EnterInput) session() string {
@@ -103,41 +107,116 @@ func (in EnterInput) session() string {
 	return in.Session.String()
 }
 
-// recordLife is the TTL of a record of captchas: it outlives the path token that it names.
-func (s *Service) recordLife() time.Duration { return max(s.cfg.Captchas.RecordLife(), s.cfg.Life) }
-
 func (in EnterInput) scope() captcha.Scope {
 	return captcha.Scope{Purpose: captcha.Seckill, Sale: in.Sale, User: in.User, From: in.From}
 }
 
-func (s *Service) enter(ctx context.Context, in EnterInput, ticket id.Ticket, place drawn) (entered, error) {
-	shard, scope, k := id.ShardOf(in.Sale), in.scope(), s.cfg.Keys
-	claim := s.cfg.Captchas.Claim(scope, in.Captcha)
-	values, err := enterScript.Run(ctx, s.cfg.Client, []string{
-		k.Item(shard, in.Item), k.Reservations(shard, in.Item), k.Path(shard, in.Item, in.User), k.Captcha(shard, in.Sale, in.User),
-		k.WaitingRoom(shard, in.Item), k.WaitingRoomTickets(shard, in.Item), k.WaitingRoomBeats(shard, in.Item),
-		k.WaitingRoomStats(shard, in.Item), k.WaitingRooms(shard), k.Ticket(shard, ticket),
-		k.Expiries(shard, in.Sale, in.User), k.SessionTickets(shard, in.Session), k.Permits(shard, in.Item), k.Units(shard, in.Sale),
-		k.Admissions(shard, in.Item),
-	}, in.User.String(), ticket.String(), place.number, claim.Text(), s.recordLife().Milliseconds(), !in.Waived, k.TicketPrefix(shard),
-		in.Sale.String(), in.Item.String(), recordLife.Milliseconds(), reservation.MaxExpired, in.session(),
-		reservation.ExpiredWait.Milliseconds(), k.ExpiriesPrefix(shard, in.Sale), place.nonce).StringSlice()
+const (
+	// maxEntries bounds one script call: 128 entries occupy Redis for about 2 ms.
+	maxEntries = 128
+	// maxEntriesWaiting bounds the queued entries of a shard; above it Enter returns
+	// OVERLOADED.
+	maxEntriesWaiting = 4096
+	// overloadRetry is the RetryAfter of OVERLOADED.
+	overloadRetry = 500 * time.Millisecond
+)
+
+// entry is a call of Enter, in a batch.
+type entry struct {
+	EnterInput
+	drawn
+	ticket id.Ticket
+	claim  captcha.Claim
+	inflow int
+}
+
+// enterAll gives tickets to the buyers of one shard.
+func (s *Service) enterAll(ctx context.Context, entries []*entry) []batch.Result[entered] {
+	results := make([]batch.Result[entered], len(entries))
+	for _, call := range path.OnePerUser(entries, func(e *entry) (id.Sale, id.User) { return e.Sale, e.User }) {
+		now := make([]*entry, len(call))
+		for i, at := range call {
+			now[i] = entries[at]
+		}
+		replies, err := s.send(ctx, now)
+		if path.Ambiguous(ctx, err) {
+			replies, err = s.send(ctx, now) // returns the tickets of the first run
+		}
+		for i, at := range call {
+			if results[at].Err = err; err == nil {
+				results[at].Value = replies[i]
+			}
+		}
+	}
+	return results
+}
+
+// send runs lua/enter.lua for entries on one shard, of different users.
+func (s *Service) send(ctx context.Context, entries []*entry) ([]entered, error) {
+	shard, k := id.ShardOf(entries[0].Sale), s.cfg.Keys
+	items := map[id.Item]int{} // from 1
+	keys, args := append(make([]string, 0, 12), k.WaitingRooms(shard)), make([]any, 0, 13+9*len(entries))
+	args = append(args, len(entries), 0, k.TicketPrefix(shard), recordLife.Milliseconds(), reservation.MaxExpired, reservation.ExpiredWait.Milliseconds(),
+		s.cfg.Captchas.Life().Milliseconds(), s.cfg.Captchas.RecordLife().Milliseconds())
+	for _, e := range entries {
+		if items[e.Item] > 0 {
+			continue
+		}
+		items[e.Item] = len(items) + 1
+		keys = append(keys, k.Item(shard, e.Item), k.Reservations(shard, e.Item), k.WaitingRoom(shard, e.Item), k.WaitingRoomTickets(shard, e.Item),
+			k.WaitingRoomBeats(shard, e.Item), k.WaitingRoomStats(shard, e.Item), k.Permits(shard, e.Item), k.Units(shard, e.Sale),
+			k.Admissions(shard, e.Item), k.Answers(shard, e.Sale), k.ExpiriesPrefix(shard, e.Sale))
+		none := id.User{}.String()
+		args = append(args, e.Sale.String(), e.Item.String(), e.inflow,
+			strings.TrimSuffix(k.Path(shard, e.Item, id.User{}), none), strings.TrimSuffix(k.Captcha(shard, e.Sale, id.User{}), none))
+	}
+	args[1] = len(items)
+	for _, e := range entries {
+		verdict := e.claim.Verdict
+		if e.Waived {
+			verdict = ""
+		}
+		args = append(args, items[e.Item], e.User.String(), e.ticket.String(), e.number, e.nonce, string(verdict), e.claim.Created,
+			e.session(), k.SessionTickets(shard, e.Session))
+	}
+	values, err := enterScript.Run(ctx, s.cfg.Client, keys, args...).Slice()
 	if err != nil {
-		return entered{}, err
+		return nil, err
 	}
-	if len(values) != 4 {
-		return entered{}, fmt.Errorf("enter replied %d values", len(values))
+	return entriesFrom(values, entries, items)
+}
+
+// entriesFrom parses a reply of lua/enter.lua.
+func entriesFrom(values []any, entries []*entry, items map[id.Item]int) ([]entered, error) {
+	const each = 5
+	first := 1 + each*len(entries) // of the items
+	malformed := fmt.Errorf("enter replied %d values for %d entries on %d items", len(values), len(entries), len(items))
+	if len(values) != first+len(items) {
+		return nil, malformed
 	}
-	now, err1 := millis(values[1])
-	opens, err2 := millis(values[2])
-	if opens.UnixMilli() == 0 {
-		opens = time.Time{}
+	now, ok := values[0].(int64)
+	replies := make([]entered, len(entries))
+	for i, e := range entries {
+		v := values[1+each*i:]
+		outcome, ok1 := v[0].(string)
+		detail, ok2 := v[1].(string)
+		ahead, ok3 := v[2].(int64)
+		wait, ok4 := v[3].(int64)
+		chance, ok5 := v[4].(int64)
+		opens, ok6 := values[first+items[e.Item]-1].(int64)
+		if !ok || !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || !ok6 {
+			return nil, malformed
+		}
+		replies[i] = entered{outcome: outcome, now: time.UnixMilli(now).UTC(), detail: detail, position: positionOf(ahead, wait, chance)}
+		if opens > 0 {
+			replies[i].opens = time.UnixMilli(opens).UTC()
+		}
 	}
-	return entered{outcome: values[0], now: now, opens: opens, detail: values[3]}, errors.Join(err1, err2)
+	return replies, nil
 }
 
 // refusal maps an outcome other than placed to a refusal.
-func (s *Service) refusal(ctx context.Context, in EnterInput, r entered) error {
+func (s *Service) refusal(ctx context.Context, in *entry, r entered) error {
 	switch r.outcome {
 	case "not_loaded":
 		phase := sale.PhasePaused
@@ -165,7 +244,7 @@ func (s *Service) refusal(ctx context.Context, in EnterInput, r entered) error {
 		return fault.Throttled{RetryAfter: time.Duration(wait) * time.Millisecond, Cause: fault.ExpiredReservations}
 	case "captcha":
 		return s.cfg.Captchas.Refuse(ctx, captcha.WrongAnswer{
-			Scope: in.scope(), Answer: in.Captcha, Verdict: captcha.Verdict(r.detail), Kind: s.cfg.Captchas.Claim(in.scope(), in.Captcha).Kind,
+			Scope: in.scope(), Answer: in.Captcha, Verdict: captcha.Verdict(r.detail), Kind: in.claim.Kind,
 		})
 	case "sold_out":
 		return reservation.NoneLeft{Item: in.Item}

@@ -55,7 +55,7 @@ func newFixture(t *testing.T, conn *redisconn.Conn, prefix string) *fixture {
 	f.rules.Store(&queue.Rules{PerMille: 1000})
 	var err error
 	f.captchas, err = captcha.New(captcha.Config{
-		Client: conn.Script, Keys: f.keys, Clock: clock.System{}, Secret: []byte(strings.Repeat("captcha!", 4)), PowMax: 20, Wait: testenv.Wait,
+		Client: conn.Script, Keys: f.keys, Clock: clock.System{}, Secret: []byte(strings.Repeat("captcha!", 4)), PowMax: 20, Wait: testenv.Wait, Kept: pathLife,
 	})
 	if err != nil {
 		t.Fatal(err)

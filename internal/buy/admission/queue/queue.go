@@ -47,6 +47,7 @@ import (
 	"seckill/internal/buy/admission/path"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/outbox/notice"
+	"seckill/internal/platform/batch"
 	"seckill/internal/platform/captcha"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
@@ -147,9 +148,10 @@ func (nothing) Unserved(Unserved)     {}
 
 // Service manages the waiting rooms. It is safe for concurrent use.
 type Service struct {
-	cfg   Config
-	rooms atomic.Int64 // in the last Step
-	open  openRooms
+	cfg     Config
+	rooms   atomic.Int64 // in the last Step
+	open    openRooms
+	entries [id.Shards]*batch.Batcher[*entry, entered]
 }
 
 // New returns a service.
@@ -163,24 +165,32 @@ func New(cfg Config) *Service {
 	if cfg.HeartbeatTimeout == 0 {
 		cfg.HeartbeatTimeout = HeartbeatTimeout
 	}
-	return &Service{cfg: cfg}
+	s := &Service{cfg: cfg}
+	for shard := range s.entries {
+		s.entries[shard] = batch.New(batch.Config[*entry, entered]{
+			Process: s.enterAll, MaxBatch: maxEntries, MaxInFlight: 2, MaxWaiting: maxEntriesWaiting, Timeout: reservation.DefaultTimeout,
+		})
+	}
+	return s
 }
 
 //go:embed lua/*.lua
 var sources embed.FS
 
-func script(name, before string) *redis.Script {
+func source(name string) string {
 	text, err := sources.ReadFile("lua/" + name + ".lua")
 	if err != nil {
 		panic(err) // embedded above
 	}
-	return redis.NewScript(before + string(text))
+	return string(text)
 }
 
+func script(name, before string) *redis.Script { return redis.NewScript(before + source(name)) }
+
 var (
-	enterScript = script("enter", reservation.GateLua+captcha.AnswerLua+path.UnusedLua)
-	admitScript = script("admit", reservation.GateLua+path.UnusedLua)
-	lookScript  = script("look", reservation.GateLua)
+	enterScript = script("enter", reservation.GateLua+captcha.AnswerLua+path.UnusedLua+source("outlook"))
+	admitScript = script("admit", reservation.GateLua+captcha.AnswerLua+path.UnusedLua)
+	lookScript  = script("look", reservation.GateLua+source("outlook"))
 	leaveScript = script("leave", "")
 )
 

@@ -32,23 +32,33 @@ func (t Ticket) seen(reply []any, tokens path.Tokens) (*Ticket, error) {
 	why, _ := reply[7].(string)
 	t.Nonce, _ = reply[8].(string)
 	t.Status, t.Ended, t.At, t.Position, t.Path = Status(status), endings[why], now, nil, nil
-	if t.Status == Waiting && ahead >= 0 {
-		t.Position = &Position{Ahead: int(ahead)}
-		if wait >= 0 && chance != 0 { // without a chance there is nothing to wait for
-			d := time.Duration(wait) * time.Second
-			span := spanOf(d)
-			t.Position.Wait, t.Position.Span = &d, &span
-		}
-		if chance >= 0 {
-			percent := int(chance)
-			t.Position.Chance = &percent
-		}
+	if t.Status == Waiting {
+		t.Position = positionOf(ahead, wait, chance)
 	}
 	if epoch != 0 {
 		p := reservation.Permit{Epoch: epoch, Until: expires}
 		t.Path = &path.Path{Token: tokens.Token(t.User, t.Item, p), ExpiresAt: expires}
 	}
 	return &t, nil
+}
+
+// positionOf returns the position of a waiting ticket, as lua/outlook.lua replies it; each -1 =
+// unknown.
+func positionOf(ahead, wait, chance int64) *Position {
+	if ahead < 0 {
+		return nil
+	}
+	p := &Position{Ahead: int(ahead)}
+	if wait >= 0 && chance != 0 { // without a chance there is nothing to wait for
+		d := time.Duration(wait) * time.Second
+		span := spanOf(d)
+		p.Wait, p.Span = &d, &span
+	}
+	if chance >= 0 {
+		percent := int(chance)
+		p.Chance = &percent
+	}
+	return p
 }
 
 // endings maps the words of admit.lua.

@@ -2,54 +2,75 @@
 -- them. Challenges are not stored: they are signed (captcha/token.go), and the caller has
 -- verified signature and answer.
 --
--- A record is a hash, one for each user and sale, or for each challenge of another purpose:
---   answered       "created|tries": the newest challenge that was answered or that voided
---                  earlier ones, by its creation (Unix µs), and its wrong answers; after the
---                  right one they are MAX_TRIES
---   permits, user  the path token that a right answer was exchanged for: the key of the
---                  permits, and the member there
---   request        name of the request that exchanged it; "" = an admission
+-- Records are fields of hashes, one hash per sale and period of the TTL of a record: user →
+-- "created|tries|request|permits". Captchas of accounts have the challenge in place of the user.
+--   created, tries  the newest challenge that was answered or that voided earlier ones, by its
+--                   creation (Unix µs), and its wrong answers; MAX_TRIES after the right one
+--   permits         key of the permits with the path token of the user; "" = none
+--   request         name of the request that a right answer was exchanged in; "" = an admission
 --
--- read_record(key)  returns a record as a table: newest, tries, permits, user, request
--- answer(record, claim, now, opens)  returns the verdict on a claim ("verdict|created|expires",
---   Claim.Text) and the creation of its challenge:
+-- open_records(prefix, now, ttl)  the records of a sale: prefix is the key without the period,
+--   ttl (ms) outlives a challenge and a path token
+-- read_records(book, users)  returns the text of each record, false = none
+-- parse_record(text)  returns a record as a table: newest, created (its text), tries, request,
+--   permits
+-- record_text(record)  the opposite
+-- used_up(created, request, permits)  the text of a record whose challenge was exchanged
+-- write_records(book, fields)  writes records: user, text, …
+-- answer(record, verdict, created, now, life, opens)  returns the verdict on the answer to the
+--   challenge created then (text):
 --   "right" (nothing is changed), "wrong" (counted in the table), "unknown" (the challenge
 --   is void, expired or none of the scope), "early" (right, but the challenge was created
---   before opens (Unix ms); 0 = every time is late enough)
--- use_up(record, created)  voids the challenge and all earlier ones, in the table
--- record_fields(record)  returns the fields and values of a table, for HSET. The key must
---   live at least as long as a challenge after it, or an answer would count twice
+--   before opens (Unix ms); 0 = every time is late enough). life of a challenge in ms
 --
 -- Invariant: challenges count in the order of their creation: one that is older than the
 -- newest that was answered is void. A challenge takes at most three wrong answers and one
--- right one, provided that the script calls use_up and writes the record in the step that
--- the right answer allows.
+-- right one, provided that the script writes used_up in the step that
+-- the right answer allows. A record is found for at least its TTL after a write.
 local MAX_TRIES = 3
 local CLOCK_SET_BACK = 5000000 -- µs; later creations are from before that, and forgotten
 
-local function read_record(key)
-  local f = redis.call('HMGET', key, 'answered', 'permits', 'user', 'request')
-  local newest, tries = string.match(f[1] or '', '^(%d+)|(%d+)$')
-  return { newest = tonumber(newest or 0), tries = tonumber(tries or 0), permits = f[2], user = f[3], request = f[4] }
+local function open_records(prefix, now, ttl)
+  local period = math.floor(now / ttl)
+  return { this = prefix .. ':' .. period, last = prefix .. ':' .. (period - 1), ttl = 2 * ttl }
 end
 
-local function answer(record, claim, now, opens)
-  local verdict, created, expires = string.match(claim, '^(%a+)|(%d+)|(%d+)$')
-  created = tonumber(created)
-  if verdict == 'unknown' or now >= tonumber(expires) then return 'unknown', created end
+local function read_records(book, users)
+  local this = redis.call('HMGET', book.this, unpack(users))
+  if redis.call('EXISTS', book.last) == 0 then return this end
+  local last = redis.call('HMGET', book.last, unpack(users))
+  for i = 1, #users do this[i] = this[i] or last[i] end
+  return this
+end
+
+local function parse_record(text)
+  if not text then return { newest = 0, created = '0', tries = 0, request = '', permits = '' } end
+  local created, tries, request, permits = string.match(text, '^(%d+)|(%d+)|([^|]*)|(.*)$')
+  return { newest = tonumber(created), created = created, tries = tonumber(tries), request = request, permits = permits }
+end
+
+local function record_text(record)
+  return record.created .. '|' .. record.tries .. '|' .. record.request .. '|' .. record.permits
+end
+
+local function used_up(created, request, permits)
+  return created .. '|3|' .. request .. '|' .. permits -- 3 is MAX_TRIES: number formatting is slow in Redis
+end
+
+local function write_records(book, fields)
+  if #fields == 0 then return end
+  redis.call('HSET', book.this, unpack(fields))
+  redis.call('PEXPIRE', book.this, book.ttl)
+end
+
+local function answer(record, verdict, created, now, life, opens)
+  local at = tonumber(created)
+  if verdict == 'unknown' or now >= math.floor(at / 1000) + life then return 'unknown' end
   if record.newest > now * 1000 + CLOCK_SET_BACK then record.newest, record.tries = 0, 0 end
-  if created < record.newest or created == record.newest and record.tries >= MAX_TRIES then return 'unknown', created end
-  if verdict == 'right' then return created < opens * 1000 and 'early' or 'right', created end
-  record.tries = created == record.newest and record.tries + 1 or 1
-  record.newest = created
-  return 'wrong', created
-end
-
-local function use_up(record, created)
-  record.newest, record.tries = created, MAX_TRIES
-end
-
-local function record_fields(record)
-  return 'answered', string.format('%.0f|%d', record.newest, record.tries)
+  if at < record.newest or at == record.newest and record.tries >= MAX_TRIES then return 'unknown' end
+  if verdict == 'right' then return at < opens * 1000 and 'early' or 'right' end
+  record.tries = at == record.newest and record.tries + 1 or 1
+  record.newest, record.created = at, created
+  return 'wrong'
 end
 

@@ -1,15 +1,14 @@
 -- check: verifies an answer and uses it up if it is right. Loaded behind answer.lua.
 --
--- KEYS  [1] record of the challenge
--- ARGV  [1] claim   [2] TTL of the record, ms
+-- KEYS  [1] prefix of the records
+-- ARGV  [1] challenge   [2] verdict   [3] creation of the challenge, Unix µs
+--       [4] life of a challenge, ms   [5] TTL of a record, ms
 -- Reply the verdict, as of answer.lua
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local record = read_record(KEYS[1])
-local verdict, created = answer(record, ARGV[1], now, 0)
-if verdict == 'right' then use_up(record, created) end
-if verdict == 'right' or verdict == 'wrong' then
-  redis.call('HSET', KEYS[1], record_fields(record))
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
-end
+local book = open_records(KEYS[1], now, tonumber(ARGV[5]))
+local record = parse_record(read_records(book, { ARGV[1] })[1])
+local verdict = answer(record, ARGV[2], ARGV[3], now, tonumber(ARGV[4]), 0)
+if verdict == 'right' then write_records(book, { ARGV[1], used_up(ARGV[3], '', '') }) end
+if verdict == 'wrong' then write_records(book, { ARGV[1], record_text(record) }) end
 return verdict

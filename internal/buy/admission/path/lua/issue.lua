@@ -1,27 +1,27 @@
--- issue: exchanges a right captcha answer for a path token: the short-lived right to one
--- attempt on an item. Loaded behind reservation/lua/prelude.lua, captcha/lua/answer.lua and
--- unused.lua.
+-- issue: exchanges right captcha answers for path tokens, the short-lived rights to one
+-- attempt on an item, for a batch of requests on items of one shard. Loaded behind
+-- reservation/lua/prelude.lua, captcha/lua/answer.lua and unused.lua.
 --
--- KEYS  [1] item
---       [2] reservations: user → "task|…"
---       [3] permits of the item: user → when the unused path token expires (Unix ms)
---       [4] captcha: record of the user in the sale, with the permit that the last
---           challenge was exchanged for. That permit may be of another item, in the same
---           slot.
---       [5] waiting room of the item
---       [6] expiries of the user in the sale: of unpaid reservations and unused tokens
---       [7] units per user of the sale   [8] admissions of the waiting room
--- ARGV  [1] user
---       [2] name of this request, random
---       [3] TTL of the path token, ms
---       [4] unused path tokens at a time per thousand units left; 0 = no limit
---       [5] claim on the answer   [6] TTL of a record of captchas, ms
---       [7] "1" = a right answer is required
---       [8] "1" = every buyer passes through the waiting room now
---       [9] number of expiries that causes a wait   [10] that wait, ms
---       [11] prefix of [6], without the user
+-- KEYS  eight for each item: item
+--         reservations: user → "task|…"
+--         permits: user → when the unused path token expires (Unix ms)
+--         waiting room   admissions of the waiting room   units per user of the sale
+--         prefix of the records of captchas of the sale, with the permit that the last
+--         answer was exchanged for. That permit may be of another item, in the same slot
+--         prefix of the expiries of users in the sale: of unpaid reservations and unused
+--         tokens
+-- ARGV  [1] number of requests   [2] number of items
+--       [3] TTL of a path token, ms   [4] TTL of a record of captchas, ms
+--       [5] number of expiries that causes a wait   [6] that wait, ms
+--       [7] life of a captcha, ms
+--       then for each item: unused path tokens at a time per thousand units left, 0 = no
+--       limit; "1" = every buyer passes through the waiting room now
+--       then for each request: its item (1, 2, …), user, name of the request (random),
+--       verdict on the answer ("" = none is required) and creation of its challenge
 --
--- Reply { outcome, now (Unix ms), opens (Unix ms, 0 = unknown), detail }:
+-- Reply { now (Unix ms), for each request: outcome, detail; for each item: opens (Unix ms,
+--       0 = unknown), what the next new user gets: one of the outcomes not_loaded to ended,
+--       sold_out, no_permit, or issued }
 --   issued       detail = "epoch|when the path token expires, Unix ms"
 --   not_loaded   no gate, or a stale one
 --   paused       the gate is paused, or being built
@@ -41,62 +41,136 @@
 -- room come first, also before a user with an unused token. A token is known by its
 -- expiry: a second one expires a millisecond before the first, which is void then. A repeat
 -- of the same request changes nothing, so that the script may be repeated after a lost
--- reply. All checks precede all writes, except the counts of a wrong answer and of an
--- unused token.
-local item, reservations, permits, captcha = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local user, request, life, ratio = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+-- reply. A user has one request in a call, so that each is decided by what Redis has and by
+-- the permits of the requests before it. The script decides all requests in order and
+-- writes last, except the counts of unused tokens.
 local now = redis_time()
+local n, n_items = tonumber(ARGV[1]), tonumber(ARGV[2])
+local life, record_ttl, max_expiries, wait = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
+local captcha_life = tonumber(ARGV[7])
+local first_request = 8 + 2 * n_items -- argument
 
 local function ms(n) return string.format('%.0f', n) end
+local fresh = ms(now + life) -- once: number formatting is slow in Redis
 
-local gate = read_gate(item)
-local stock = gate.stock
-local function reply(outcome, detail) return {outcome, ms(now), ms(gate.opens or 0), detail or ''} end
-
-local why = refusal(gate, now)
-if why == 'not_loaded' or gate.state == 'loading' then return reply(why) end
-local existing = redis.call('HGET', reservations, user)
-if existing then return reply('holding', string.match(existing, '^[^|]*')) end
-if why then return reply(why) end
-if gate.sale_limit > 0 and (units_in_sale(KEYS[7], gate.epoch, user) or 0) >= gate.sale_limit then
-  return reply('limit', ms(gate.sale_limit))
+local function request(i)
+  local a = first_request + 5 * (i - 1)
+  return unpack(ARGV, a, a + 4)
 end
 
-local wait, prefix = ARGV[10], ARGV[11]
-if stock > 0 then expire_unused(permits, KEYS[8], now, prefix, wait, {user}) end
-if tonumber(redis.call('GET', KEYS[6]) or '0') >= tonumber(ARGV[9]) then
-  return reply('expiries', ms(redis.call('PTTL', KEYS[6])))
+local items = {}
+for i = 1, n_items do
+  local key, reservations, permits, room, admissions, units, records, expiries = unpack(KEYS, 8 * i - 7, 8 * i)
+  local ratio, queued = unpack(ARGV, 6 + 2 * i, 7 + 2 * i)
+  local it = read_gate(key)
+  it.refused = refusal(it, now)
+  it.closed = it.refused == 'not_loaded' or it.state == 'loading'
+  it.reservations, it.permits, it.room, it.admissions, it.units_key = reservations, permits, room, admissions, units
+  it.book, it.expiries = open_records(records, now, record_ttl), expiries
+  it.ratio, it.queued = tonumber(ratio), queued == '1'
+  it.requests, it.asking, it.counts = {}, {}, {}
+  it.held, it.own, it.units, it.records, it.expired = {}, {}, {}, {}, {} -- by request
+  it.granted, it.renewed, it.changed = {}, {}, {} -- score and user, …; user and record, …
+  it.fresh = it.epoch and it.epoch .. '|' .. fresh
+  items[i] = it
 end
-
-local own = tonumber(redis.call('ZSCORE', permits, user) or '0')
-local record = read_record(captcha)
-if own > now and record.request == request then return reply('issued', gate.epoch .. '|' .. ms(own)) end
-
-if ARGV[7] == '1' then
-  local verdict, created = answer(record, ARGV[5], now, gate.opens)
-  if verdict == 'wrong' then
-    redis.call('HSET', captcha, record_fields(record))
-    redis.call('PEXPIRE', captcha, ARGV[6])
+for i = 1, n do
+  local item, user = request(i)
+  local it = items[tonumber(item)]
+  local c = #it.requests + 1
+  it.requests[c], it.asking[c], it.counts[c] = i, user, it.expiries .. user
+end
+for i = 1, n_items do
+  local it = items[i]
+  if not it.closed then
+    local held, own, units, records, expired = redis.call('HMGET', it.reservations, unpack(it.asking)), {}, {}, {}, {}
+    if not it.refused then
+      own = redis.call('ZMSCORE', it.permits, unpack(it.asking))
+      records = read_records(it.book, it.asking)
+      expired = redis.call('MGET', unpack(it.counts))
+      if it.sale_limit > 0 then units = redis.call('HMGET', it.units_key, 'epoch', unpack(it.asking)) end
+    end
+    for c, r in ipairs(it.requests) do
+      it.held[r], it.own[r], it.records[r], it.expired[r] = held[c], tonumber(own[c] or 0), records[c], expired[c]
+      it.units[r] = units[1] == it.epoch and tonumber(units[c + 1] or 0) or 0
+    end
   end
-  if verdict ~= 'right' then return reply('captcha', verdict) end
-  use_up(record, created)
 end
 
-if stock <= 0 or now < gate.waitlist_until then return reply('sold_out') end
-if (own <= now and ARGV[8] == '1') or redis.call('ZCARD', KEYS[5]) > 0 then return reply('no_permit') end
-if ratio > 0 then
-  local unused = unused_permits(permits, now, life)
-  if own > now and own <= now + life then unused = unused - 1 end
-  if unused >= math.floor((stock * ratio + 999) / 1000) then return reply('no_permit') end
+-- taken returns why an item has no token for one more user, nil = it has one. The user's own
+-- unused token, if any, is not counted.
+local function taken(it, own)
+  if it.stock <= 0 or now < it.waitlist_until then return 'sold_out' end
+  if own <= now and it.queued then return 'no_permit' end
+  it.waiting = it.waiting or redis.call('ZCARD', it.room)
+  if it.waiting > 0 then return 'no_permit' end
+  if it.ratio <= 0 then return nil end
+  it.unused = it.unused or unused_permits(it.permits, now, life)
+  local others = own > now and own <= now + life and it.unused - 1 or it.unused
+  if others >= math.floor((it.stock * it.ratio + 999) / 1000) then return 'no_permit' end
 end
 
-local till = own > now and own - 1 or now + life
-if record.permits and record.permits ~= permits then void_unused(record.permits, record.user, now) end
-redis.call('HSET', captcha, 'permits', permits, 'user', user, 'request', request, record_fields(record))
-redis.call('PEXPIRE', captcha, ARGV[6])
-local expired = redis.call('ZRANGEBYSCORE', permits, 0, ms(now), 'LIMIT', 0, 100) -- bounded: later calls remove the rest
-expire_unused(permits, KEYS[8], now, prefix, wait, expired)
-redis.call('ZADD', permits, ms(till), user)
-if own > now then redis.call('ZADD', KEYS[8], 'XX', ms(till), user) end
-keep_permits(permits, life + wait)
-return reply('issued', gate.epoch .. '|' .. ms(till))
+local voided = {} -- permits and user, …
+
+-- decide returns the outcome of request i on an item, and the detail.
+local function decide(i, it, user, name, verdict, created)
+  if it.closed then return it.refused end
+  if it.held[i] then return 'holding', string.match(it.held[i], '^[^|]*') end
+  if it.refused then return it.refused end
+  if it.sale_limit > 0 and it.units[i] >= it.sale_limit then return 'limit', ms(it.sale_limit) end
+  local own, expired = it.own[i], it.expired[i]
+  if it.stock > 0 and own > 0 and own <= now then
+    expire_unused(it.permits, it.admissions, now, it.expiries, wait, {user})
+    expired = redis.call('GET', it.expiries .. user)
+  end
+  if expired and tonumber(expired) >= max_expiries then
+    return 'expiries', ms(redis.call('PTTL', it.expiries .. user))
+  end
+  local record = parse_record(it.records[i])
+  if own > now and record.request == name then return 'issued', it.epoch .. '|' .. ms(own) end
+  if verdict ~= '' then
+    verdict = answer(record, verdict, created, now, captcha_life, it.opens)
+    if verdict == 'wrong' then it.changed[#it.changed + 1], it.changed[#it.changed + 2] = user, record_text(record) end
+    if verdict ~= 'right' then return 'captcha', verdict end
+  end
+  local why = taken(it, own)
+  if why then return why end
+
+  if record.permits ~= '' and record.permits ~= it.permits then voided[#voided + 1], voided[#voided + 2] = record.permits, user end
+  it.changed[#it.changed + 1], it.changed[#it.changed + 2] = user, used_up(verdict == '' and record.created or created, name, it.permits)
+  if it.unused and not (own > now and own <= now + life) then it.unused = it.unused + 1 end
+  if own <= now then
+    it.granted[#it.granted + 1], it.granted[#it.granted + 2] = fresh, user
+    return 'issued', it.fresh
+  end
+  local till = ms(own - 1)
+  it.granted[#it.granted + 1], it.granted[#it.granted + 2] = till, user
+  it.renewed[#it.renewed + 1], it.renewed[#it.renewed + 2] = till, user
+  return 'issued', it.epoch .. '|' .. till
+end
+
+local reply = { now }
+for i = 1, n do
+  local item, user, name, verdict, created = request(i)
+  local outcome, detail = decide(i, items[tonumber(item)], user, name, verdict, created)
+  reply[2 * i], reply[2 * i + 1] = outcome, detail or ''
+end
+for i = 1, n_items do
+  local it = items[i]
+  reply[#reply + 1] = it.opens or 0
+  reply[#reply + 1] = it.refused or taken(it, 0) or 'issued'
+end
+
+for i = 1, #voided, 2 do void_unused(voided[i], voided[i + 1], now) end
+for i = 1, n_items do
+  local it = items[i]
+  write_records(it.book, it.changed)
+  if #it.granted > 0 then
+    local expired = redis.call('ZRANGEBYSCORE', it.permits, 0, ms(now), 'LIMIT', 0, 100) -- bounded: later calls remove the rest
+    expire_unused(it.permits, it.admissions, now, it.expiries, wait, expired)
+    redis.call('ZADD', it.permits, unpack(it.granted))
+    if #it.renewed > 0 then redis.call('ZADD', it.admissions, 'XX', unpack(it.renewed)) end
+    keep_permits(it.permits, life + wait)
+  end
+end
+return reply

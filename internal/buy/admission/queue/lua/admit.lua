@@ -1,11 +1,11 @@
 -- admit: one pass over the waiting room of an item: frees tickets without a heartbeat,
 -- closes the room when the sale has ended, admits the first buyers. Loaded behind
--- reservation/lua/prelude.lua and path/lua/unused.lua.
+-- reservation/lua/prelude.lua, captcha/lua/answer.lua and path/lua/unused.lua.
 --
 -- KEYS  [1] item   [2] reservations  [3] waiting room  [4] tickets of users  [5] beats
 --       [6] stats of the room   [7] rooms of the shard    [8] permits
 --       [9] units per user of the sale   [10] admissions
---       Tickets, and the captchas that they name, are in the same slot.
+--       Tickets and records of captchas are in the same slot.
 -- ARGV  [1] "1" = the sale is over
 --       [2] unused path tokens at a time per thousand units left; 0 = no limit
 --       [3] buyers admitted per second; 0 = no limit
@@ -18,7 +18,7 @@
 --           below -2^52 = from the head
 --       [10] time that expiries are counted, ms   [11] prefix of the key of the expiries of
 --       a user   [12] maximum of buyers to admit in this pass
---       [13] TTL of a record of captchas, ms
+--       [13] TTL of a record of captchas, ms   [14] prefix of the records of the sale
 --
 -- Reply { admitted, freed, closed, waiting, units left (-1 = no gate), skipped,
 --         score where this pass ended, 1 = continue in another pass,
@@ -121,15 +121,16 @@ local second, let = math.floor(now / 1000), 0
 if tonumber(figures[1]) == second then let = tonumber(figures[2]) end
 if inflow > 0 then free = math.min(free, inflow - let) end
 
+local book = open_records(ARGV[14], now, tonumber(ARGV[13]))
+local changed = {} -- user and record, …
 local heads = {}
 if free > 0 then heads = redis.call('ZRANGEBYSCORE', queue, '(' .. ms(at), '+inf', 'WITHSCORES', 'LIMIT', 0, free + most) end
 for i = 1, #heads, 2 do
   if admitted == free then break end
   local ticket = heads[i]
   at = tonumber(heads[i + 1])
-  local t = redis.call('HMGET', prefix .. ticket, 'user', 'captcha')
-  local user, captcha = t[1], t[2]
-  local other = captcha and redis.call('HGET', captcha, 'permits')
+  local user = redis.call('HGET', prefix .. ticket, 'user')
+  local record = parse_record(user and read_records(book, { user })[1])
   local holding = user and redis.call('HEXISTS', holders, user) == 1
   if not user or holding then
     out(ticket, 'LEFT', holding and 'holding')
@@ -137,14 +138,14 @@ for i = 1, #heads, 2 do
   elseif gate.sale_limit > 0 and (units_in_sale(units, gate.epoch, user) or 0) >= gate.sale_limit then
     out(ticket, 'LEFT', 'limit')
     freed = freed + 1
-  elseif other and other ~= permits and tonumber(redis.call('ZSCORE', other, user) or '0') > now then
+  elseif record.permits ~= '' and record.permits ~= permits and tonumber(redis.call('ZSCORE', record.permits, user) or '0') > now then
     passed = passed + 1
   else
     admitted = admitted + 1
     table.insert(served, ticket)
     table.insert(served, user)
-    redis.call('HSET', captcha, 'permits', permits, 'user', user, 'request', '')
-    redis.call('PEXPIRE', captcha, ARGV[13])
+    record.permits, record.request = permits, ''
+    changed[#changed + 1], changed[#changed + 2] = user, record_text(record)
     redis.call('ZADD', permits, ms(now + life), user)
     redis.call('ZADD', admissions, ms(now + life), user)
     redis.call('HSET', prefix .. ticket, 'status', 'ADMITTED', 'epoch', gate.epoch, 'expires', ms(now + life), 'score', ms(at))
@@ -157,6 +158,7 @@ if admitted < free and #heads == 2 * (free + most) then
   if not first or tonumber(redis.call('HGET', room, 'deep') or '0') ~= second then more = 1 end
   if first then redis.call('HSET', room, 'deep', ms(second)) end
 end
+write_records(book, changed)
 if admitted > 0 then
   keep_permits(permits, life + ARGV[10])
   keep_permits(admissions, life + ARGV[10])

@@ -1,121 +1,214 @@
--- enter: gives a user a ticket of the waiting room of an item. Loaded behind
--- reservation/lua/prelude.lua, captcha/lua/answer.lua and path/lua/unused.lua.
+-- enter: gives users tickets of the waiting rooms of items, for a batch of requests on items of
+-- one shard. Loaded behind reservation/lua/prelude.lua, captcha/lua/answer.lua,
+-- path/lua/unused.lua and outlook.lua.
 --
--- KEYS  [1] item        [2] reservations   [3] path token of the user in release 0.1,
---       whose processes admit by it        [4] captcha
---       [5] waiting room: ticket → score     [6] tickets: user → ticket
---       [7] beats: ticket → last heartbeat (Unix ms)
---       [8] stats of the room: seq and the figures of admit.lua
---       [9] rooms of the shard with buyers: "sale|item"
---       [10] the new ticket           [11] expiries of the user in the sale
---       [12] tickets of the session   [13] permits   [14] units per user of the sale
---       [15] admissions
--- ARGV  [1] user      [2] new ticket   [3] number in the draw, 1 to 2^52
---       [4] claim on the answer   [5] TTL of a record of captchas, ms   [6] "1" = a right answer is required
---       [7] prefix of the key of a ticket
---       [8] sale      [9] item         [10] lifetime of the records, ms
---       [11] number of expiries that causes a wait
---       [12] session, "" = none: the ticket becomes that session's
---       [13] time that expiries are counted, ms   [14] prefix of [11], without the user
---       [15] nonce of the number in the draw, "" = it is random
+-- KEYS  [1] rooms of the shard with buyers: "sale|item"
+--       then eleven for each item: item   reservations
+--         waiting room: ticket → score   tickets: user → ticket
+--         beats: ticket → last heartbeat (Unix ms)
+--         stats of the room: seq and the figures of admit.lua
+--         permits   units per user of the sale   admissions
+--         prefix of the records of captchas of the sale
+--         prefix of the expiries of users in the sale
+-- ARGV  [1] number of requests   [2] number of items   [3] prefix of the key of a ticket
+--       [4] lifetime of tickets and rooms, ms
+--       [5] number of expiries that causes a wait   [6] time that expiries are counted, ms
+--       [7] life of a captcha, ms   [8] TTL of a record of captchas, ms
+--       then for each item: sale, item, buyers admitted per second (0 = no limit), prefixes of
+--       the keys of users that tickets name for processes of former releases: of path tokens
+--       and of captchas
+--       then for each request: its item (1, 2, …), user, new ticket, number in the draw
+--       (1 to 2^52), nonce of that number ("" = it is random), verdict on the answer ("" =
+--       none is required), creation of its challenge, session ("" = none: the ticket becomes
+--       that session's), key of the tickets of the session
 --
--- Reply { outcome, now (Unix ms), opens (Unix ms, 0 = unknown), detail }:
---   placed  detail = ticket, the new or the present one. An admitted ticket whose path token
---           a rebuild of the gate took away waits again, at its score.
+-- Reply { now (Unix ms), for each request: outcome, detail, number ahead, seconds to wait,
+--       chance in percent (each -1 = unknown); for each item: opens (Unix ms, 0 = unknown) }:
+--   placed  detail = ticket, the new one, or the present one, of which no more is replied. An
+--           admitted ticket whose path token a rebuild of the gate took away waits again, at
+--           its score.
 --   not_loaded, paused, ended, holding (detail = task), limit (of the sale is used up; detail = limit), expiries (detail = wait, ms),
 --   captcha (detail = verdict), sold_out: no ticket, nothing used up
 --
 -- Invariant: a user has one ticket in a room, however often enter is called. Scores of
 -- entries before the opening are -draw, all below zero; later scores count up from 1. So
 -- early buyers are in random order, before all later ones, who are in order of arrival;
--- after the opening no new buyer comes before an earlier one. All checks precede all
--- writes, except the counts of a wrong answer and of an unused token,
--- and the heartbeat of a present ticket.
-local item, reservations, path, captcha = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local queue, places, beats, room, rooms, ticket = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local user, id, life = ARGV[1], ARGV[2], ARGV[10]
+-- after the opening no new buyer comes before an earlier one. A user has one request in a
+-- call. The script decides all requests in order and writes last, except the counts of
+-- unused tokens and what concerns present tickets.
+local rooms, n, n_items, prefix, life = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4]
+local max_expiries, wait, captcha_life, record_ttl = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
+local first_request = 9 + 5 * n_items -- argument
 local now = redis_time()
 
 local function ms(n) return string.format('%.0f', n) end
+local at = ms(now) -- once: number formatting is slow in Redis
 
-local gate = read_gate(item)
-local function reply(outcome, detail) return {outcome, ms(now), ms(gate.opens or 0), detail or ''} end
-
-local function stay(ticket)
-  if ARGV[12] == '' then return end
-  redis.call('HSET', ARGV[7] .. ticket, 'session', ARGV[12])
-  redis.call('SADD', KEYS[12], ticket)
-  redis.call('PEXPIRE', KEYS[12], life)
+local function request(i)
+  local a = first_request + 9 * (i - 1)
+  return unpack(ARGV, a, a + 8)
 end
 
-local before = redis.call('HGET', places, user)
-if before then
-  local t = redis.call('HMGET', ARGV[7] .. before, 'status', 'expires', 'epoch', 'score')
+local items = {}
+for i = 1, n_items do
+  local key, reservations, queue, places, beats, room, permits, units, admissions, records, expiries = unpack(KEYS, 11 * i - 9, 11 * i + 1)
+  local it = read_gate(key)
+  it.sale, it.id, it.inflow, it.path, it.captcha = unpack(ARGV, 4 + 5 * i, 8 + 5 * i)
+  it.refused = refusal(it, now)
+  it.closed = it.refused == 'not_loaded' or it.state == 'loading'
+  it.early = it.refused == 'not_started'
+  if it.early then it.refused = nil end
+  it.reservations, it.queue, it.places, it.beats, it.room = reservations, queue, places, beats, room
+  it.permits, it.units_key, it.admissions, it.expiries = permits, units, admissions, expiries
+  it.book = open_records(records, now, record_ttl)
+  it.requests, it.asking, it.counts = {}, {}, {}
+  it.before, it.held, it.own, it.units, it.records, it.expired = {}, {}, {}, {}, {}, {} -- by request
+  it.placed, it.changed = {}, {} -- requests; user and record, …
+  items[i] = it
+end
+for i = 1, n do
+  local item, user = request(i)
+  local it = items[tonumber(item)]
+  local c = #it.requests + 1
+  it.requests[c], it.asking[c], it.counts[c] = i, user, it.expiries .. user
+end
+for i = 1, n_items do
+  local it = items[i]
+  local before, held = redis.call('HMGET', it.places, unpack(it.asking)), redis.call('HMGET', it.reservations, unpack(it.asking))
+  local own, units, records, expired = redis.call('ZMSCORE', it.permits, unpack(it.asking)), {}, {}, {}
+  if not it.closed and not it.refused then
+    records = read_records(it.book, it.asking)
+    expired = redis.call('MGET', unpack(it.counts))
+    if it.sale_limit > 0 then units = redis.call('HMGET', it.units_key, 'epoch', unpack(it.asking)) end
+  end
+  for c, r in ipairs(it.requests) do
+    it.before[r], it.held[r], it.own[r], it.records[r], it.expired[r] = before[c], held[c], tonumber(own[c] or 0), records[c], expired[c]
+    it.units[r] = units[1] == it.epoch and tonumber(units[c + 1] or 0) or 0
+  end
+end
+
+local function stay(ticket, session, tickets)
+  if session == '' then return end
+  redis.call('SADD', tickets, ticket)
+  redis.call('PEXPIRE', tickets, life)
+end
+
+-- present returns whether the user's ticket from before counts; it may wait again.
+local function present(i, it, user, session, tickets)
+  local before, own = it.before[i], it.own[i]
+  local key = prefix .. before
+  local t = redis.call('HMGET', key, 'status', 'expires', 'epoch', 'score')
+  local till = tonumber(t[2] or 0)
   if t[1] == 'WAITING' then
-    redis.call('ZADD', beats, 'XX', ms(now), before)
-    stay(before)
-    return reply('placed', before)
+    redis.call('ZADD', it.beats, 'XX', at, before)
+  elseif t[1] ~= 'ADMITTED' then
+    return false
+  elseif till > now and own == till then
+    till = own -- admitted, with an unused path token
+  elseif till > now and t[4] and it.loaded and tonumber(t[3]) < tonumber(it.epoch) and not it.held[i] then
+    -- A rebuild of the gate took the path token away: the buyer is first again.
+    redis.call('ZADD', it.queue, t[4], before)
+    redis.call('ZADD', it.beats, at, before)
+    redis.call('HSET', key, 'status', 'WAITING')
+    redis.call('HDEL', key, 'epoch', 'expires', 'score')
+    redis.call('SADD', rooms, it.sale .. '|' .. it.id)
+  else
+    if till <= now and (own == till or tonumber(redis.call('ZSCORE', it.admissions, user) or '0') == -till) then
+      redis.call('HSET', key, 'why', 'unused') -- admit.lua no longer finds this ticket once there is another
+    end
+    return false
   end
-  if t[1] == 'ADMITTED' and tonumber(t[2]) > now and tonumber(redis.call('ZSCORE', KEYS[13], user) or '0') == tonumber(t[2]) then
-    stay(before)
-    return reply('placed', before)
-  end
-  if t[1] == 'ADMITTED' and tonumber(t[2]) <= now and (tonumber(redis.call('ZSCORE', KEYS[13], user) or '0') == tonumber(t[2])
-    or tonumber(redis.call('ZSCORE', KEYS[15], user) or '0') == -tonumber(t[2])) then
-    redis.call('HSET', ARGV[7] .. before, 'why', 'unused') -- admit.lua no longer finds this ticket once there is another
-  end
-  -- A rebuild of the gate took the path token away: the buyer is first again.
-  if t[1] == 'ADMITTED' and t[4] and tonumber(t[2]) > now and gate.loaded and tonumber(t[3]) < tonumber(gate.epoch)
-    and redis.call('HEXISTS', reservations, user) == 0 then
-    redis.call('ZADD', queue, t[4], before)
-    redis.call('ZADD', beats, ms(now), before)
-    redis.call('HSET', ARGV[7] .. before, 'status', 'WAITING')
-    redis.call('HDEL', ARGV[7] .. before, 'epoch', 'expires', 'score')
-    redis.call('SADD', rooms, ARGV[8] .. '|' .. ARGV[9])
-    stay(before)
-    return reply('placed', before)
-  end
+  if session ~= '' then redis.call('HSET', key, 'session', session) end
+  stay(before, session, tickets)
+  return true
 end
 
-local why = refusal(gate, now)
-if why == 'not_loaded' or gate.state == 'loading' then return reply(why) end
-local existing = redis.call('HGET', reservations, user)
-if existing then return reply('holding', string.match(existing, '^[^|]*')) end
-if why and why ~= 'not_started' then return reply(why) end
-if gate.sale_limit > 0 and (units_in_sale(KEYS[14], gate.epoch, user) or 0) >= gate.sale_limit then
-  return reply('limit', ms(gate.sale_limit))
-end
-if gate.stock > 0 then expire_unused(KEYS[13], KEYS[15], now, ARGV[14], ARGV[13], {user}) end
-if tonumber(redis.call('GET', KEYS[11]) or '0') >= tonumber(ARGV[11]) then
-  return reply('expiries', ms(redis.call('PTTL', KEYS[11])))
-end
-local record = read_record(captcha)
-local right = false
-if ARGV[6] == '1' then
-  local verdict, created = answer(record, ARGV[4], now, now < gate.opens and 0 or gate.opens)
-  if verdict == 'wrong' then
-    redis.call('HSET', captcha, record_fields(record))
-    redis.call('PEXPIRE', captcha, ARGV[5])
-  end
-  if verdict ~= 'right' then return reply('captcha', verdict) end
-  use_up(record, created)
-  right = true
-end
-if now >= gate.opens and (gate.stock <= 0 or now < gate.waitlist_until) then return reply('sold_out') end
+local voided = {} -- permits and user, …
 
-if right then
-  redis.call('HSET', captcha, record_fields(record))
-  redis.call('PEXPIRE', captcha, ARGV[5])
+-- decide returns the outcome of request i on an item, and the detail.
+local function decide(i, it, user, ticket, verdict, created)
+  if it.closed then return it.refused end
+  if it.held[i] then return 'holding', string.match(it.held[i], '^[^|]*') end
+  if it.refused then return it.refused end
+  if it.sale_limit > 0 and it.units[i] >= it.sale_limit then return 'limit', ms(it.sale_limit) end
+  local own, expired = it.own[i], it.expired[i]
+  if it.stock > 0 and own > 0 and own <= now then
+    expire_unused(it.permits, it.admissions, now, it.expiries, wait, {user})
+    expired = redis.call('GET', it.expiries .. user)
+  end
+  if expired and tonumber(expired) >= max_expiries then
+    return 'expiries', ms(redis.call('PTTL', it.expiries .. user))
+  end
+  if verdict ~= '' then
+    local record = parse_record(it.records[i])
+    verdict = answer(record, verdict, created, now, captcha_life, it.early and 0 or it.opens)
+    if verdict == 'wrong' then it.changed[#it.changed + 1], it.changed[#it.changed + 2] = user, record_text(record) end
+    if verdict ~= 'right' then return 'captcha', verdict end
+    if not it.early and (it.stock <= 0 or now < it.waitlist_until) then return 'sold_out' end
+    if record.permits ~= '' then voided[#voided + 1], voided[#voided + 2] = record.permits, user end
+    it.changed[#it.changed + 1], it.changed[#it.changed + 2] = user, used_up(created, '', '')
+  elseif not it.early and (it.stock <= 0 or now < it.waitlist_until) then
+    return 'sold_out'
+  end
+  it.placed[#it.placed + 1] = i
+  return 'placed', ticket
 end
-local score = '-' .. ARGV[3]
-redis.call('HSETNX', room, 'seq', 0)
-if now >= gate.opens then score = ms(redis.call('HINCRBY', room, 'seq', 1)) end
-redis.call('ZADD', queue, score, id)
-redis.call('ZADD', beats, ms(now), id)
-redis.call('HSET', places, user, id)
-redis.call('HSET', ticket, 'sale', ARGV[8], 'item', ARGV[9], 'user', user, 'status', 'WAITING', 'path', path, 'captcha', captcha)
-if now < gate.opens and ARGV[15] ~= '' then redis.call('HSET', ticket, 'nonce', ARGV[15]) end
-stay(id)
-redis.call('SADD', rooms, ARGV[8] .. '|' .. ARGV[9])
-for _, key in ipairs({queue, places, beats, room, ticket}) do redis.call('PEXPIRE', key, life) end
-return reply('placed', id)
+
+local reply = { now }
+for i = 1, n do
+  local item, user, ticket, _, _, verdict, created, session, tickets = request(i)
+  local it = items[tonumber(item)]
+  local outcome, detail
+  if it.before[i] and present(i, it, user, session, tickets) then
+    outcome, detail = 'placed', it.before[i]
+  else
+    outcome, detail = decide(i, it, user, ticket, verdict, created)
+  end
+  local r = #reply
+  reply[r + 1], reply[r + 2], reply[r + 3], reply[r + 4], reply[r + 5] = outcome, detail or '', -1, -1, -1
+end
+for i = 1, n_items do reply[#reply + 1] = items[i].opens or 0 end
+
+for i = 1, #voided, 2 do void_unused(voided[i], voided[i + 1], now) end
+for i = 1, n_items do
+  local it = items[i]
+  write_records(it.book, it.changed)
+  local count = #it.placed
+  if count > 0 then
+    redis.call('HSETNX', it.room, 'seq', 0)
+    local score = not it.early and redis.call('HINCRBY', it.room, 'seq', count) - count
+    local queue, beats, places = {}, {}, {}
+    for c, r in ipairs(it.placed) do
+      local _, user, ticket, draw = request(r)
+      queue[2 * c - 1], queue[2 * c] = it.early and '-' .. draw or score + c, ticket
+      beats[2 * c - 1], beats[2 * c] = at, ticket
+      places[2 * c - 1], places[2 * c] = user, ticket
+    end
+    redis.call('ZADD', it.queue, unpack(queue))
+    redis.call('ZADD', it.beats, unpack(beats))
+    redis.call('HSET', it.places, unpack(places))
+    redis.call('SADD', rooms, it.sale .. '|' .. it.id)
+    for _, key in ipairs({ it.queue, it.places, it.beats, it.room }) do redis.call('PEXPIRE', key, life) end
+    local ahead, read = 0, nil
+    if not it.early then
+      ahead, read = redis.call('ZCARD', it.queue) - count, read_outlook(it.room, it.permits, tonumber(it.inflow), now)
+    end
+    for c, r in ipairs(it.placed) do
+      local _, user, ticket, _, nonce, _, _, session, tickets = request(r)
+      local fields = { 'sale', it.sale, 'item', it.id, 'user', user, 'status', 'WAITING', 'path', it.path .. user, 'captcha', it.captcha .. user }
+      if session ~= '' then fields[#fields + 1], fields[#fields + 2] = 'session', session end
+      if it.early then
+        if nonce ~= '' then fields[#fields + 1], fields[#fields + 2] = 'nonce', nonce end
+      else
+        local a = 1 + 5 * (r - 1)
+        reply[a + 3] = ahead + c - 1
+        reply[a + 4], reply[a + 5] = outlook(it, read, ahead + c - 1)
+        fields[#fields + 1], fields[#fields + 2] = 'ahead', ahead + c - 1
+      end
+      redis.call('HSET', prefix .. ticket, unpack(fields))
+      redis.call('PEXPIRE', prefix .. ticket, life)
+      stay(ticket, session, tickets)
+    end
+  end
+end
+return reply

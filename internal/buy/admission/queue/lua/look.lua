@@ -1,4 +1,5 @@
--- look: reads the state of a ticket and, for its owner, writes the heartbeat.
+-- look: reads the state of a ticket and, for its owner, writes the heartbeat. Loaded behind
+-- reservation/lua/prelude.lua and outlook.lua.
 --
 -- KEYS  [1] item  [2] waiting room  [3] beats  [4] stats  [5] permits  [6] ticket
 --       [7] reservations
@@ -9,11 +10,6 @@
 --         token (0 = none), why the ticket ended (see admit.lua; "" = not noted;
 --         unused: the path token expired unused), nonce of
 --         its number in the draw ("" = none) }
---
--- The wait is the number ahead divided by the admissions per second in the present and
--- the previous window of ten seconds. The chance is the units left divided by the buyers
--- who come first (ahead, and with an unused path token) plus this one; 100 only if all
--- buyers ahead may buy up to the limit and a unit still remains.
 --
 -- Invariant: the number ahead never grows; it is reported only after the draw, at the
 -- opening, so that leaving and entering again for a better draw gains nothing.
@@ -40,7 +36,7 @@ if t[1] ~= 'WAITING' then
 end
 
 if ARGV[2] == '1' then redis.call('ZADD', beats, 'XX', ms(now), ARGV[1]) end
-local opens, stock, limit = gate.opens, gate.stock, gate.limit or 1
+local opens, stock = gate.opens, gate.stock
 local reported = tonumber(t[2])
 if not (opens and stock) or now < opens then return {t[1], ms(now), reported or -1, -1, -1, '0', '0', t[7] or '', t[8] or ''} end
 
@@ -48,16 +44,5 @@ local ahead = redis.call('ZRANK', queue, ARGV[1]) or 0
 if reported and reported < ahead then ahead = reported end
 if reported ~= ahead then redis.call('HSET', ticket, 'ahead', ahead) end
 
-local inflow, wait = tonumber(ARGV[3]), -1
-local figures = redis.call('HMGET', room, 'window', 'now', 'last')
-local window, let = math.floor(now / 10000), 0
-if tonumber(figures[1]) == window then let = tonumber(figures[2]) + tonumber(figures[3]) end
-if tonumber(figures[1]) == window - 1 then let = tonumber(figures[2]) end
-local rate = let / (10 + (now % 10000) / 1000)
-if inflow > 0 and (rate == 0 or rate > inflow) then rate = inflow end
-if rate > 0 then wait = math.ceil((ahead + 1) / rate) end
-
-local first = ahead + redis.call('ZCOUNT', permits, '(' .. ms(now), '+inf')
-local chance = math.min(99, math.floor(100 * stock / (first + 1)))
-if stock > first * limit then chance = 100 end
+local wait, chance = outlook(gate, read_outlook(room, permits, tonumber(ARGV[3]), now), ahead)
 return {t[1], ms(now), ahead, wait, chance, '0', '0', t[7] or '', t[8] or ''}
