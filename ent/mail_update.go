@@ -47,18 +47,6 @@ func (_u *MailUpdate) SetState(v mail.State) *MailUpdate {
 	return _u
 }
 
-// AddAttempts adds value to the "attempts" field.
-func (_u *MailUpdate) AddAttempts(v int) *MailUpdate {
-	_u.mutation.AddAttempts(v)
-	return _u
-}
-
-// SetDueAt sets the "due_at" field.
-func (_u *MailUpdate) SetDueAt(v time.Time) *MailUpdate {
-	_u.mutation.SetDueAt(v)
-	return _u
-}
-
 // SetError sets the "error" field.
 func (_u *MailUpdate) SetError(v string) *MailUpdate {
 	_u.mutation.SetError(v)

@@ -29,12 +29,6 @@ func (_u *NoticeDeliveryUpdate) Where(ps ...predicate.NoticeDelivery) *NoticeDel
 	return _u
 }
 
-// ClearPayload clears the value of the "payload" field.
-func (_u *NoticeDeliveryUpdate) ClearPayload() *NoticeDeliveryUpdate {
-	_u.mutation.ClearPayload()
-	return _u
-}
-
 // SetState sets the "state" field.
 func (_u *NoticeDeliveryUpdate) SetState(v noticedelivery.State) *NoticeDeliveryUpdate {
 	_u.mutation.SetState(v)

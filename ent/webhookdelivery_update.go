@@ -42,12 +42,6 @@ func (_u *WebhookDeliveryUpdate) SetAttempts(v int) *WebhookDeliveryUpdate {
 	return _u
 }
 
-// AddAttempts adds value to the "attempts" field.
-func (_u *WebhookDeliveryUpdate) AddAttempts(v int) *WebhookDeliveryUpdate {
-	_u.mutation.AddAttempts(v)
-	return _u
-}
-
 // SetDueAt sets the "due_at" field.
 func (_u *WebhookDeliveryUpdate) SetDueAt(v time.Time) *WebhookDeliveryUpdate {
 	_u.mutation.SetDueAt(v)
@@ -60,23 +54,9 @@ func (_u *WebhookDeliveryUpdate) SetRetryUntil(v time.Time) *WebhookDeliveryUpda
 	return _u
 }
 
-// SetStatusCode sets the "status_code" field.
-func (_u *WebhookDeliveryUpdate) SetStatusCode(v int) *WebhookDeliveryUpdate {
-	_u.mutation.ResetStatusCode()
-	_u.mutation.SetStatusCode(v)
-	return _u
-}
-
 // SetError sets the "error" field.
 func (_u *WebhookDeliveryUpdate) SetError(v string) *WebhookDeliveryUpdate {
 	_u.mutation.SetError(v)
-	return _u
-}
-
-// SetDurationMs sets the "duration_ms" field.
-func (_u *WebhookDeliveryUpdate) SetDurationMs(v int) *WebhookDeliveryUpdate {
-	_u.mutation.ResetDurationMs()
-	_u.mutation.SetDurationMs(v)
 	return _u
 }
 

@@ -16,11 +16,6 @@ func ID(id uuid.UUID) predicate.AccountLink {
 	return predicate.AccountLink(sql.FieldEQ(FieldID, id))
 }
 
-// IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.AccountLink {
-	return predicate.AccountLink(sql.FieldIn(FieldID, ids...))
-}
-
 // UserID applies equality check predicate on the "user_id" field. It's identical to UserIDEQ.
 func UserID(v typedid.User) predicate.AccountLink {
 	return predicate.AccountLink(sql.FieldEQ(FieldUserID, v))

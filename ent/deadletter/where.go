@@ -15,11 +15,6 @@ func ID(id uuid.UUID) predicate.DeadLetter {
 	return predicate.DeadLetter(sql.FieldEQ(FieldID, id))
 }
 
-// IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.DeadLetter {
-	return predicate.DeadLetter(sql.FieldIn(FieldID, ids...))
-}
-
 // IDGT applies the GT predicate on the ID field.
 func IDGT(id uuid.UUID) predicate.DeadLetter {
 	return predicate.DeadLetter(sql.FieldGT(FieldID, id))

@@ -31,11 +31,6 @@ func Recipient(v string) predicate.Mail {
 	return predicate.Mail(sql.FieldEQ(FieldRecipient, v))
 }
 
-// Attempts applies equality check predicate on the "attempts" field. It's identical to AttemptsEQ.
-func Attempts(v int) predicate.Mail {
-	return predicate.Mail(sql.FieldEQ(FieldAttempts, v))
-}
-
 // RecipientContains applies the Contains predicate on the "recipient" field.
 func RecipientContains(v string) predicate.Mail {
 	return predicate.Mail(sql.FieldContains(FieldRecipient, v))

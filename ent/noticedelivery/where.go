@@ -25,11 +25,6 @@ func UserID(v typedid.User) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldEQ(FieldUserID, v))
 }
 
-// Attempts applies equality check predicate on the "attempts" field. It's identical to AttemptsEQ.
-func Attempts(v int) predicate.NoticeDelivery {
-	return predicate.NoticeDelivery(sql.FieldEQ(FieldAttempts, v))
-}
-
 // StateEQ applies the EQ predicate on the "state" field.
 func StateEQ(v State) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldEQ(FieldState, v))
@@ -40,17 +35,7 @@ func StateNEQ(v State) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldNEQ(FieldState, v))
 }
 
-// DueAtLTE applies the LTE predicate on the "due_at" field.
-func DueAtLTE(v time.Time) predicate.NoticeDelivery {
-	return predicate.NoticeDelivery(sql.FieldLTE(FieldDueAt, v))
-}
-
 // EndedAtLT applies the LT predicate on the "ended_at" field.
 func EndedAtLT(v time.Time) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldLT(FieldEndedAt, v))
-}
-
-// And groups predicates with the AND operator between them.
-func And(predicates ...predicate.NoticeDelivery) predicate.NoticeDelivery {
-	return predicate.NoticeDelivery(sql.AndPredicates(predicates...))
 }

@@ -14,11 +14,6 @@ func ID(id typedid.Device) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldEQ(FieldID, id))
 }
 
-// IDIn applies the In predicate on the ID field.
-func IDIn(ids ...typedid.Device) predicate.PushSubscription {
-	return predicate.PushSubscription(sql.FieldIn(FieldID, ids...))
-}
-
 // IDNotIn applies the NotIn predicate on the ID field.
 func IDNotIn(ids ...typedid.Device) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldNotIn(FieldID, ids...))

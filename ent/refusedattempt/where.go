@@ -16,11 +16,6 @@ func ID(id uuid.UUID) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldEQ(FieldID, id))
 }
 
-// IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.RefusedAttempt {
-	return predicate.RefusedAttempt(sql.FieldIn(FieldID, ids...))
-}
-
 // UserID applies equality check predicate on the "user_id" field. It's identical to UserIDEQ.
 func UserID(v typedid.User) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldEQ(FieldUserID, v))

@@ -16,11 +16,6 @@ func ID(id uuid.UUID) predicate.SecurityEvent {
 	return predicate.SecurityEvent(sql.FieldEQ(FieldID, id))
 }
 
-// IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.SecurityEvent {
-	return predicate.SecurityEvent(sql.FieldIn(FieldID, ids...))
-}
-
 // Kind applies equality check predicate on the "kind" field. It's identical to KindEQ.
 func Kind(v string) predicate.SecurityEvent {
 	return predicate.SecurityEvent(sql.FieldEQ(FieldKind, v))

@@ -45,11 +45,6 @@ func StateEQ(v State) predicate.WebhookDelivery {
 	return predicate.WebhookDelivery(sql.FieldEQ(FieldState, v))
 }
 
-// DueAtLTE applies the LTE predicate on the "due_at" field.
-func DueAtLTE(v time.Time) predicate.WebhookDelivery {
-	return predicate.WebhookDelivery(sql.FieldLTE(FieldDueAt, v))
-}
-
 // RetryUntilLT applies the LT predicate on the "retry_until" field.
 func RetryUntilLT(v time.Time) predicate.WebhookDelivery {
 	return predicate.WebhookDelivery(sql.FieldLT(FieldRetryUntil, v))

@@ -44,3 +44,8 @@ func FailingSinceIsNil() predicate.WebhookEndpoint {
 func FailingSinceNotNil() predicate.WebhookEndpoint {
 	return predicate.WebhookEndpoint(sql.FieldNotNull(FieldFailingSince))
 }
+
+// Not applies the not operator on the given predicate.
+func Not(p predicate.WebhookEndpoint) predicate.WebhookEndpoint {
+	return predicate.WebhookEndpoint(sql.NotPredicates(p))
+}

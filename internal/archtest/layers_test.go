@@ -29,7 +29,7 @@ var rooms = []room{
 		{"deadletter", "notifier"},
 	}},
 	{"tests", [][]string{{"/internal/testenv"}, {"/internal/testdb"}}},
-	{"internal/outbox", [][]string{{"delivery"}, {"mail", "webhook"}, {"notice"}}},
+	{"internal/outbox", [][]string{{"queue"}, {"mail", "webhook"}, {"notice"}}},
 	{"internal/identity", [][]string{{"recipient", "servicetoken"}, {"account"}, {"oidc"}}},
 	{"internal/buy", [][]string{
 		{"order", "reservation", "sale"}, {"orderfacts", "acceptance", "admission", "refusal", "waitlist"}, {"salestats"}, {"checkout", "orderintake", "storefront"},

@@ -101,11 +101,5 @@ func (l *Log) List(ctx context.Context, user id.User, sale id.Sale) ([]Refusal, 
 // Purge deletes rows whose last refusal was 30 days ago, in batches. It is a
 // periodic.Step.
 func (l *Log) Purge(ctx context.Context) (map[string]int, error) {
-	return l.cfg.DB.Purge(ctx, "attempts_deleted", func(ctx context.Context, tx *ent.Tx, limit int) (int, error) {
-		ids, err := tx.RefusedAttempt.Query().Where(refusedattempt.LastAtLT(l.cfg.Clock.Now().Add(-keep))).Limit(limit).IDs(ctx)
-		if err != nil || len(ids) == 0 {
-			return 0, err
-		}
-		return tx.RefusedAttempt.Delete().Where(refusedattempt.IDIn(ids...)).Exec(ctx)
-	})
+	return l.cfg.DB.Purge(ctx, "attempts_deleted", refusedattempt.Table, refusedattempt.LastAtLT(l.cfg.Clock.Now().Add(-keep)))
 }

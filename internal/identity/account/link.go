@@ -376,13 +376,7 @@ func (s *Service) linkedUser(ctx context.Context, token string) (*User, error) {
 
 // PurgeLinks deletes links that expired a week ago, in batches. It is a periodic.Step.
 func (s *Store) PurgeLinks(ctx context.Context) (map[string]int, error) {
-	return s.db.Purge(ctx, "links_deleted", func(ctx context.Context, tx *ent.Tx, limit int) (int, error) {
-		ids, err := tx.AccountLink.Query().Where(accountlink.ExpiresAtLT(s.clock.Now().Add(-purgeAfter))).Limit(limit).IDs(ctx)
-		if err != nil || len(ids) == 0 {
-			return 0, err
-		}
-		return tx.AccountLink.Delete().Where(accountlink.IDIn(ids...)).Exec(ctx)
-	})
+	return s.db.Purge(ctx, "links_deleted", accountlink.Table, accountlink.ExpiresAtLT(s.clock.Now().Add(-purgeAfter)))
 }
 
 func linkHash(token string) []byte {

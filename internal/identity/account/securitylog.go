@@ -164,12 +164,6 @@ func (l *SecurityLog) Since(ctx context.Context, since time.Time, subject id.Use
 
 // Purge deletes entries older than 180 days, in batches. It is a periodic.Step.
 func (l *SecurityLog) Purge(ctx context.Context) (map[string]int, error) {
-	return l.db.Purge(ctx, "security_events_deleted", func(ctx context.Context, tx *ent.Tx, limit int) (int, error) {
-		ids, err := tx.SecurityEvent.Query().Where(securityevent.CreatedAtLT(l.clock.Now().Add(-eventLife))).
-			Order(ent.Asc(securityevent.FieldCreatedAt)).Limit(limit).IDs(ctx)
-		if err != nil || len(ids) == 0 {
-			return 0, err
-		}
-		return tx.SecurityEvent.Delete().Where(securityevent.IDIn(ids...)).Exec(ctx)
-	})
+	return l.db.Purge(ctx, "security_events_deleted", securityevent.Table,
+		securityevent.CreatedAtLT(l.clock.Now().Add(-eventLife)), ent.Asc(securityevent.FieldCreatedAt))
 }

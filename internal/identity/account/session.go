@@ -172,13 +172,7 @@ func (s *Store) Ended(ctx context.Context, since time.Time) ([]id.Session, error
 // another process deletes the same batch first, it stops.
 func (s *Store) Purge(ctx context.Context) (map[string]int, error) {
 	before := s.clock.Now().Add(-purgeAfter)
-	return s.db.Purge(ctx, "sessions_deleted", func(ctx context.Context, tx *ent.Tx, limit int) (int, error) {
-		ids, err := tx.Session.Query().Where(session.ExpiresAtLT(before)).Order(session.ByExpiresAt()).Limit(limit).IDs(ctx)
-		if err != nil || len(ids) == 0 {
-			return 0, err
-		}
-		return tx.Session.Delete().Where(session.IDIn(ids...)).Exec(ctx)
-	})
+	return s.db.Purge(ctx, "sessions_deleted", session.Table, session.ExpiresAtLT(before), session.ByExpiresAt())
 }
 
 func sameHash(a, b []byte) bool { return bytes.Equal(a, b) } // hashes: timing reveals nothing about tokens

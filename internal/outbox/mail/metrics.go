@@ -2,16 +2,9 @@ package mail
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"seckill/internal/outbox/queue"
 	"seckill/internal/platform/telemetry"
-)
-
-// Outcomes of attempts to send an e-mail.
-const (
-	sent    = "sent"
-	failed  = "failed"   // repeated later
-	givenUp = "given_up" // refused, too late, or its reason has ended
 )
 
 type metrics struct {
@@ -19,21 +12,10 @@ type metrics struct {
 	unreachable prometheus.Counter
 }
 
-func newMetrics(reg prometheus.Registerer) *metrics {
-	auto := promauto.With(reg)
-	const subsystem = "mail"
-	m := &metrics{
-		ended: auto.NewCounterVec(prometheus.CounterOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "attempts_total",
-			Help: "Attempts to send an e-mail. Label outcome: sent, failed (repeated later), given_up.",
-		}, []string{"outcome"}),
-		unreachable: auto.NewCounter(prometheus.CounterOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "server_failures_total",
-			Help: "Connections to the mail server that failed while e-mails were waiting.",
-		}),
+func newMetrics(reg prometheus.Registerer, q *queue.Queue) metrics {
+	of := telemetry.For(reg, "mail")
+	return metrics{
+		ended:       q.Attempts(of, "attempts_total", "Attempts to send an e-mail."),
+		unreachable: of.Counter("server_failures_total", "Connections to the mail server that failed while e-mails were waiting."),
 	}
-	for _, o := range []string{sent, failed, givenUp} {
-		m.ended.WithLabelValues(o) // exported as 0 from the start
-	}
-	return m
 }

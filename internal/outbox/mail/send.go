@@ -20,7 +20,7 @@ import (
 	"seckill/ent"
 	entmail "seckill/ent/mail"
 	"seckill/ent/predicate"
-	"seckill/internal/outbox/delivery"
+	"seckill/internal/outbox/queue"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/config"
@@ -48,7 +48,13 @@ const (
 	unreachableRetry = 5 * time.Second
 )
 
-var pauses = delivery.Pauses{First: 10 * time.Second, Most: time.Hour}
+// newQueue returns the queue of e-mails. One connection sends one e-mail at a time.
+func newQueue(db *postgres.DB, c clock.Clock) *queue.Queue {
+	return &queue.Queue{
+		DB: db, Now: c.Now, Table: entmail.Table, Done: string(entmail.StateSENT), Content: entmail.FieldContent,
+		Pauses: queue.Pauses{First: 10 * time.Second, Most: time.Hour}, Lease: lease, Batch: batch, Parallel: 1,
+	}
+}
 
 // Config holds the dependencies of a Sender.
 type Config struct {
@@ -90,9 +96,6 @@ type Text struct {
 	ExpiresAt time.Time
 }
 
-// errOver reports a notice of something that has ended before it was sent.
-var errOver = errors.New("its reason has ended")
-
 // errNoAddress reports a recipient that an earlier release took as an address.
 var errNoAddress = errors.New("no e-mail can be sent to this address")
 
@@ -104,12 +107,14 @@ type Sender struct {
 	cfg     Config
 	from    *mail.Address // nil without e-mails
 	sealer  auth.Sealer
-	metrics *metrics
+	queue   *queue.Queue
+	metrics metrics
 }
 
 // NewSender returns a Sender.
 func NewSender(cfg Config) (*Sender, error) {
-	s := &Sender{cfg: cfg, sealer: newSealer(cfg.Keys), metrics: newMetrics(cfg.Registerer)}
+	s := &Sender{cfg: cfg, sealer: newSealer(cfg.Keys), queue: newQueue(cfg.DB, cfg.Clock)}
+	s.metrics = newMetrics(cfg.Registerer, s.queue)
 	if cfg.Server == nil {
 		return s, nil
 	}
@@ -141,7 +146,7 @@ func (s *Sender) Step(ctx context.Context) (map[string]int, error) {
 		return nil, err
 	}
 	counts := map[string]int{"too_late": late}
-	s.metrics.ended.WithLabelValues(givenUp).Add(float64(late))
+	s.metrics.ended.WithLabelValues(queue.GivenUp).Add(float64(late))
 	if s.cfg.Texts != nil {
 		err = s.sendTexts(ctx, counts)
 	}
@@ -152,9 +157,6 @@ func (s *Sender) Step(ctx context.Context) (map[string]int, error) {
 }
 
 func (s *Sender) sendTexts(ctx context.Context, counts map[string]int) error {
-	if due, err := s.due(ctx, byText); err != nil || !due {
-		return err
-	}
 	return s.sendAll(ctx, byText, counts, func(row *ent.Mail, words text, content Content) error {
 		t := Text{
 			ID: row.ID, To: row.Recipient, Kind: Kind(row.Kind), Language: locale.Language(row.Language), Title: words.subject, Body: firstParagraph(words),
@@ -168,7 +170,7 @@ func (s *Sender) sendTexts(ctx context.Context, counts map[string]int) error {
 }
 
 func (s *Sender) sendMails(ctx context.Context, counts map[string]int) error {
-	if due, err := s.due(ctx, byMail); err != nil || !due {
+	if due, err := s.queue.Due(ctx, byMail); err != nil || !due {
 		return err
 	}
 	client, err := Dial(ctx, *s.cfg.Server, s.cfg.TLS)
@@ -189,26 +191,29 @@ func (s *Sender) sendMails(ctx context.Context, counts map[string]int) error {
 	})
 }
 
-// due reports whether a message of a way is due.
-func (s *Sender) due(ctx context.Context, way predicate.Mail) (bool, error) {
-	return s.cfg.DB.Ent.Mail.Query().Where(way, entmail.StateEQ(entmail.StatePENDING), entmail.DueAtLTE(s.cfg.Clock.Now())).Exist(ctx)
-}
-
 // sendAll sends a batch of one way.
 func (s *Sender) sendAll(ctx context.Context, way predicate.Mail, counts map[string]int, send sendFunc) error {
-	claimed, err := s.claim(ctx, way)
-	if err != nil {
-		return err
-	}
-	for _, row := range claimed {
-		outcome, err := s.send(ctx, send, row)
+	_, err := queue.Work(ctx, s.queue, s.read, func(ctx context.Context, row *ent.Mail) error {
+		attempt := queue.Attempt{ID: row.ID, Number: row.Attempts, RetryUntil: row.RetryUntil}
+		outcome, err := s.queue.Try(ctx, &attempt, func(ctx context.Context) error {
+			words, content, err := s.words(ctx, row)
+			if err != nil {
+				return err
+			}
+			return classify(send(row, words, content))
+		})
 		if err != nil {
 			return err
 		}
 		counts[outcome]++
 		s.metrics.ended.WithLabelValues(outcome).Inc()
-	}
-	return nil
+		return nil
+	}, way)
+	return err
+}
+
+func (s *Sender) read(ctx context.Context, ids ...uuid.UUID) ([]*ent.Mail, error) {
+	return s.cfg.DB.Ent.Mail.Query().Where(entmail.IDIn(ids...)).Order(ent.Asc(entmail.FieldID)).All(ctx)
 }
 
 // sendFunc sends one message in words.
@@ -278,76 +283,24 @@ func (s *Sender) giveUpLate(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// claim reserves due e-mails for this process, the oldest first.
-func (s *Sender) claim(ctx context.Context, way predicate.Mail) (claimed []*ent.Mail, err error) {
-	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		now := s.cfg.Clock.Now()
-		query := tx.Mail.Query().Where(way, entmail.StateEQ(entmail.StatePENDING), entmail.DueAtLTE(now)).
-			Order(ent.Asc(entmail.FieldDueAt)).Limit(batch)
-		postgres.SkipLocked(s.cfg.DB.Dialect, query)
-		if claimed, err = query.All(ctx); err != nil || len(claimed) == 0 {
-			return err
-		}
-		ids := make([]uuid.UUID, len(claimed))
-		for i, row := range claimed {
-			ids[i] = row.ID
-			row.Attempts++
-		}
-		return tx.Mail.Update().Where(entmail.IDIn(ids...)).AddAttempts(1).SetDueAt(now.Add(lease)).Exec(ctx)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("claim e-mails: %w", err)
-	}
-	return claimed, nil
-}
-
-// send sends an e-mail and records the outcome.
-func (s *Sender) send(ctx context.Context, send sendFunc, row *ent.Mail) (outcome string, err error) {
-	words, content, err := s.words(ctx, row)
-	if err == nil {
-		err = send(row, words, content)
-	}
-	if ctx.Err() != nil {
-		return "", ctx.Err() // another process repeats it after the lease
-	}
-	now := s.cfg.Clock.Now()
-	update := s.cfg.DB.Ent.Mail.Update().
-		Where(entmail.ID(row.ID), entmail.Attempts(row.Attempts), entmail.StateEQ(entmail.StatePENDING))
-	switch outcome = outcomeOf(err); outcome {
-	case sent:
-		update.SetState(entmail.StateSENT).SetEndedAt(now).SetError("").ClearContent()
-	case givenUp:
-		update.SetState(entmail.StateGIVEN_UP).SetEndedAt(now).SetError(delivery.Reason(err)).ClearContent()
-	default:
-		update.SetDueAt(now.Add(pauses.After(row.Attempts))).SetError(delivery.Reason(err))
-	}
-	if err := update.Exec(ctx); err != nil {
-		return outcome, fmt.Errorf("record e-mail %s: %w", row.ID, err)
-	}
-	return outcome, nil
-}
-
-// outcomeOf returns the outcome of an attempt. Only a refusal of the recipient or of the
-// e-mail itself is final: others may be faults of the settings.
-func outcomeOf(err error) string {
-	if err == nil {
-		return sent
-	}
+// classify marks errors that are final. Only a refusal of the recipient or of the e-mail
+// itself is: others may be faults of the settings.
+func classify(err error) error {
 	refused, ok := errors.AsType[*gomail.SendError](err)
 	switch {
-	case errors.Is(err, errOver), errors.Is(err, ErrNotInternational), errors.Is(err, errNoAddress):
-		return givenUp
+	case errors.Is(err, ErrNotInternational), errors.Is(err, errNoAddress):
+		return queue.Final(err)
 	case !ok:
-		return failed
+		return err
 	case refused.Reason == gomail.ErrSMTPReset: // after the e-mail was accepted
-		return sent
+		return nil
 	case refused.ErrorCode() >= 500 && (refused.Reason == gomail.ErrSMTPRcptTo || refused.Reason == gomail.ErrSMTPDataClose):
-		return givenUp
+		return queue.Final(err)
 	}
-	return failed
+	return err
 }
 
-// words returns the text of a message, and what it is made of. The error wraps errOver if
+// words returns the text of a message, and what it is made of. The error is queue.ErrOver if
 // it is of no use.
 func (s *Sender) words(ctx context.Context, row *ent.Mail) (words text, content Content, err error) {
 	sealed, _, err := s.sealer.Open(row.ID, row.Content)
@@ -363,7 +316,7 @@ func (s *Sender) words(ctx context.Context, row *ent.Mail) (words text, content 
 			return words, content, fmt.Errorf("read what an e-mail is about: %w", err)
 		}
 		if !holds {
-			return words, content, errOver
+			return words, content, queue.ErrOver
 		}
 	}
 	name := row.Kind

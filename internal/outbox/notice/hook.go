@@ -3,22 +3,17 @@ package notice
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"seckill/ent"
 	"seckill/ent/noticedelivery"
-	"seckill/internal/outbox/delivery"
 	"seckill/internal/outbox/mail"
+	"seckill/internal/outbox/queue"
 	"seckill/internal/outbox/webhook"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/locale"
-	"seckill/internal/platform/periodic"
-	"seckill/internal/platform/postgres"
 )
 
 const (
@@ -34,7 +29,13 @@ const (
 	idleSend  = time.Second
 )
 
-var pauses = delivery.Pauses{First: 5 * time.Second, Most: 10 * time.Minute}
+// newQueue returns the queue of deliveries.
+func (s *Service) newQueue() *queue.Queue {
+	return &queue.Queue{
+		DB: s.cfg.DB, Now: s.now, Table: noticedelivery.Table, Done: string(noticedelivery.StateSENT), Content: noticedelivery.FieldPayload,
+		Pauses: queue.Pauses{First: 5 * time.Second, Most: 10 * time.Minute}, Lease: lease, Batch: sendBatch, Parallel: parallel,
+	}
+}
 
 // hook is the operator's service.
 type hook struct {
@@ -129,79 +130,25 @@ func (s *Service) enqueue(tx *ent.Tx, n notice, body []byte) *ent.NoticeDelivery
 
 // Send sends the deliveries that are due, at most one batch. It is a periodic.Step.
 func (s *Service) Send(ctx context.Context) (map[string]int, error) {
-	claimed, err := s.claim(ctx)
-	if err != nil || len(claimed) == 0 {
-		return nil, err
-	}
-	var tasks errgroup.Group
-	tasks.SetLimit(parallel)
-	for _, d := range claimed {
-		tasks.Go(func() (err error) {
-			defer periodic.Recover(&err)
-			return s.attempt(ctx, d)
-		})
-	}
-	return map[string]int{"tried": len(claimed)}, tasks.Wait()
+	tried, err := queue.Work(ctx, s.queue, func(ctx context.Context, ids ...id.Delivery) ([]*ent.NoticeDelivery, error) {
+		return s.cfg.DB.Ent.NoticeDelivery.Query().Where(noticedelivery.IDIn(ids...)).All(ctx)
+	}, s.attempt)
+	return map[string]int{"tried": tried}, err
 }
-
-// claim reserves due deliveries for this process.
-func (s *Service) claim(ctx context.Context) (claimed []*ent.NoticeDelivery, err error) {
-	now := s.now()
-	due := noticedelivery.And(noticedelivery.StateEQ(noticedelivery.StatePENDING), noticedelivery.DueAtLTE(now))
-	if found, err := s.cfg.DB.Ent.NoticeDelivery.Query().Where(due).Exist(ctx); err != nil || !found {
-		return nil, err
-	}
-	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		query := tx.NoticeDelivery.Query().Where(due).Order(ent.Asc(noticedelivery.FieldDueAt)).Limit(sendBatch)
-		postgres.SkipLocked(s.cfg.DB.Dialect, query)
-		if claimed, err = query.All(ctx); err != nil || len(claimed) == 0 {
-			return err
-		}
-		ids := make([]id.Delivery, len(claimed))
-		for i, d := range claimed {
-			ids[i] = d.ID
-			d.Attempts++
-		}
-		return tx.NoticeDelivery.Update().Where(noticedelivery.IDIn(ids...)).AddAttempts(1).SetDueAt(now.Add(lease)).Exec(ctx)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("claim notices: %w", err)
-	}
-	return claimed, nil
-}
-
-// errOver reports a notice of something that has ended meanwhile.
-var errOver = errors.New("its reason has ended")
 
 // attempt sends a delivery once and records the outcome.
 func (s *Service) attempt(ctx context.Context, d *ent.NoticeDelivery) error {
-	err := s.stillHolds(ctx, d)
-	if err == nil {
-		err = s.sendOne(ctx, d)
+	attempt := queue.Attempt{ID: d.ID.UUID(), Number: d.Attempts, RetryUntil: d.RetryUntil}
+	outcome, err := s.queue.Try(ctx, &attempt, func(ctx context.Context) error {
+		if err := s.stillHolds(ctx, d); err != nil {
+			return err
+		}
+		return s.sendOne(ctx, d)
+	})
+	if outcome != "" {
+		s.metrics.of(d).WithLabelValues(outcome).Inc()
 	}
-	if ctx.Err() != nil {
-		return ctx.Err() // another process repeats it after the lease
-	}
-	now := s.now()
-	next := now.Add(pauses.After(d.Attempts))
-	update := s.cfg.DB.Ent.NoticeDelivery.Update().
-		Where(noticedelivery.ID(d.ID), noticedelivery.Attempts(d.Attempts), noticedelivery.StateEQ(noticedelivery.StatePENDING))
-	outcome := sent
-	switch {
-	case err == nil:
-		update.SetState(noticedelivery.StateSENT).SetEndedAt(now).SetError("").ClearPayload()
-	case errors.Is(err, errOver) || next.After(d.RetryUntil):
-		outcome = givenUp
-		update.SetState(noticedelivery.StateGIVEN_UP).SetEndedAt(now).SetError(delivery.Reason(err)).ClearPayload()
-	default:
-		outcome = failed
-		update.SetDueAt(next).SetError(delivery.Reason(err))
-	}
-	s.metrics.of(d).WithLabelValues(outcome).Inc()
-	if err := update.Exec(ctx); err != nil {
-		return fmt.Errorf("record notice %s: %w", d.ID, err)
-	}
-	return nil
+	return err
 }
 
 // sendOne sends a delivery by its channel.
@@ -212,20 +159,20 @@ func (s *Service) sendOne(ctx context.Context, d *ent.NoticeDelivery) error {
 	case s.hook != nil:
 		return s.hook.send(ctx, d, s.now())
 	}
-	return errOver // the operator removed the service
+	return queue.ErrOver // the operator removed the service
 }
 
-// stillHolds returns errOver if the subject of a delivery has ended.
+// stillHolds returns queue.ErrOver if the subject of a delivery has ended.
 func (s *Service) stillHolds(ctx context.Context, d *ent.NoticeDelivery) error {
 	if !s.now().Before(d.RetryUntil) {
-		return errOver
+		return queue.ErrOver
 	}
 	if Kind(d.Kind) == Admitted && d.Attempts > 1 && d.Error == "" {
-		return errOver // a process ended during an attempt, and it may have arrived
+		return queue.ErrOver // a process ended during an attempt, and it may have arrived
 	}
 	holds, err := Subjects{s.cfg.DB}.Holds(ctx, texts[Kind(d.Kind)], d.SubjectID)
 	if err == nil && !holds {
-		err = errOver
+		err = queue.ErrOver
 	}
 	return err
 }

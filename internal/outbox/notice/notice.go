@@ -27,6 +27,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"seckill/internal/outbox/mail"
+	"seckill/internal/outbox/queue"
 	"seckill/internal/outbox/webhook"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/clock"
@@ -95,15 +96,18 @@ type Service struct {
 	links   auth.Sealer // of links that end e-mails
 	hook    *hook       // nil = none
 	push    *pusher     // nil = none
-	metrics *metrics
+	queue   *queue.Queue
+	metrics metrics
 }
 
 // New returns a Service.
 func New(cfg Config) (*Service, error) {
-	s := &Service{cfg: cfg, clock: cfg.Clock, links: auth.NewSealer(cfg.Keys, "unsubscribe links"), metrics: newMetrics(cfg.Registerer)}
+	s := &Service{cfg: cfg, clock: cfg.Clock, links: auth.NewSealer(cfg.Keys, "unsubscribe links")}
 	if s.clock == nil {
 		s.clock = clock.System{}
 	}
+	s.queue = s.newQueue()
+	s.metrics = newMetrics(cfg.Registerer, s.queue)
 	client := webhook.NewClient(cfg.Networks)
 	if cfg.Web != nil {
 		s.push = &pusher{web: *cfg.Web, client: client}

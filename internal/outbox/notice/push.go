@@ -19,6 +19,7 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/pushsubscription"
+	"seckill/internal/outbox/queue"
 	"seckill/internal/outbox/webhook"
 	"seckill/internal/platform/fault"
 )
@@ -150,11 +151,11 @@ func (p *poster) Do(r *http.Request) (*http.Response, error) {
 // any more is deleted.
 func (s *Service) pushTo(ctx context.Context, d *ent.NoticeDelivery) error {
 	if s.push == nil {
-		return errOver
+		return queue.ErrOver
 	}
 	to, err := s.cfg.DB.Ent.PushSubscription.Query().Where(pushsubscription.ID(*d.SubscriptionID), s.active()).Only(ctx)
 	if ent.IsNotFound(err) {
-		return errOver
+		return queue.ErrOver
 	}
 	if err != nil {
 		return fmt.Errorf("read subscription: %w", err)
@@ -165,9 +166,9 @@ func (s *Service) pushTo(ctx context.Context, d *ent.NoticeDelivery) error {
 		if _, err := s.cfg.DB.Ent.PushSubscription.Delete().Where(pushsubscription.ID(to.ID)).Exec(ctx); err != nil {
 			return fmt.Errorf("delete subscription: %w", err)
 		}
-		return fmt.Errorf("status %d: the subscription is %w", status, errOver)
+		return fmt.Errorf("status %d: the subscription is %w", status, queue.ErrOver)
 	case err != nil && status == 0 && Kind(d.Kind) == Admitted:
-		return errors.Join(errOver, err) // it may have arrived
+		return errors.Join(queue.ErrOver, err) // it may have arrived
 	case err != nil:
 		return err
 	}

@@ -256,11 +256,5 @@ func storedDevices(ctx context.Context, db *ent.Client, userID id.User) ([]Store
 
 // purgeSubscriptions deletes the subscriptions of sessions that were ended in SQL.
 func (s *Service) purgeSubscriptions(ctx context.Context) (map[string]int, error) {
-	return s.cfg.DB.Purge(ctx, "push_subscriptions_deleted", func(ctx context.Context, tx *ent.Tx, limit int) (int, error) {
-		ids, err := tx.PushSubscription.Query().Where(signedOut).Limit(limit).IDs(ctx)
-		if err != nil || len(ids) == 0 {
-			return 0, err
-		}
-		return tx.PushSubscription.Delete().Where(pushsubscription.IDIn(ids...)).Exec(ctx)
-	})
+	return s.cfg.DB.Purge(ctx, "push_subscriptions_deleted", pushsubscription.Table, signedOut)
 }

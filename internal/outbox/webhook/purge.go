@@ -5,7 +5,8 @@ import (
 	"maps"
 	"time"
 
-	"seckill/ent"
+	"entgo.io/ent/dialect/sql"
+
 	"seckill/ent/webhookdelivery"
 	"seckill/ent/webhookendpoint"
 	"seckill/ent/webhookevent"
@@ -22,62 +23,32 @@ const (
 // Purge deletes old events and deliveries, and what is left of deleted endpoints. It is a
 // periodic.Step.
 func (s *Service) Purge(ctx context.Context) (map[string]int, error) {
-	counts, err := s.db.Purge(ctx, "deliveries_deleted", s.purgeDeliveries)
+	now := s.now()
+	// A delivery that waits at a disabled endpoint goes as well.
+	old := webhookdelivery.And(webhookdelivery.CreatedAtLT(now.Add(-keepDeliveries)), webhookdelivery.RetryUntilLT(now))
+	counts, err := s.db.Purge(ctx, "deliveries_deleted", webhookdelivery.Table, webhookdelivery.Or(old, ofDeletedEndpoint))
 	if err != nil {
 		return counts, err
 	}
-	events, err := s.db.Purge(ctx, "events_deleted", s.purgeEvents)
+	events, err := s.db.Purge(ctx, "events_deleted", webhookevent.Table,
+		webhookevent.CreatedAtLT(now.Add(-KeepEvents)), webhookevent.BatchGT(0))
 	maps.Copy(counts, events)
 	if err != nil {
 		return counts, err
 	}
-	return counts, s.purgeEndpoints(ctx)
+	_, err = s.db.Purge(ctx, "endpoints_deleted", webhookendpoint.Table,
+		webhookendpoint.StateEQ(webhookendpoint.StateDELETED), webhookendpoint.Not(hasDeliveries))
+	return counts, err
 }
 
-func (s *Service) purgeDeliveries(ctx context.Context, tx *ent.Tx, limit int) (int, error) {
-	deleted, err := tx.WebhookEndpoint.Query().Where(webhookendpoint.StateEQ(webhookendpoint.StateDELETED)).IDs(ctx)
-	if err != nil {
-		return 0, err
-	}
-	// One that waits at a disabled endpoint goes as well.
-	ids, err := tx.WebhookDelivery.Query().Where(webhookdelivery.Or(
-		webhookdelivery.EndpointIDIn(deleted...),
-		webhookdelivery.And(webhookdelivery.CreatedAtLT(s.now().Add(-keepDeliveries)), webhookdelivery.RetryUntilLT(s.now())),
-	)).Limit(limit).IDs(ctx)
-	if err != nil || len(ids) == 0 {
-		return 0, err
-	}
-	return tx.WebhookDelivery.Delete().Where(webhookdelivery.IDIn(ids...)).Exec(ctx)
+func ofDeletedEndpoint(d *sql.Selector) {
+	endpoints := sql.Table(webhookendpoint.Table)
+	d.Where(sql.In(d.C(webhookdelivery.FieldEndpointID), sql.Dialect(d.Dialect()).Select(endpoints.C(webhookendpoint.FieldID)).From(endpoints).
+		Where(sql.EQ(endpoints.C(webhookendpoint.FieldState), string(webhookendpoint.StateDELETED)))))
 }
 
-func (s *Service) purgeEvents(ctx context.Context, tx *ent.Tx, limit int) (int, error) {
-	ids, err := tx.WebhookEvent.Query().Where(webhookevent.CreatedAtLT(s.now().Add(-KeepEvents)), webhookevent.BatchGT(0)).
-		Limit(limit).IDs(ctx)
-	if err != nil || len(ids) == 0 {
-		return 0, err
-	}
-	return tx.WebhookEvent.Delete().Where(webhookevent.IDIn(ids...)).Exec(ctx)
-}
-
-// purgeEndpoints deletes the rows of deleted endpoints without deliveries.
-func (s *Service) purgeEndpoints(ctx context.Context) error {
-	return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		gone, err := tx.WebhookEndpoint.Query().Where(webhookendpoint.StateEQ(webhookendpoint.StateDELETED)).IDs(ctx)
-		if err != nil {
-			return err
-		}
-		for _, endpoint := range gone {
-			left, err := tx.WebhookDelivery.Query().Where(webhookdelivery.EndpointID(endpoint)).Exist(ctx)
-			if err != nil {
-				return err
-			}
-			if left {
-				continue
-			}
-			if err := tx.WebhookEndpoint.DeleteOneID(endpoint).Exec(ctx); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+func hasDeliveries(e *sql.Selector) {
+	deliveries := sql.Table(webhookdelivery.Table)
+	e.Where(sql.Exists(sql.Dialect(e.Dialect()).Select(deliveries.C(webhookdelivery.FieldID)).From(deliveries).
+		Where(sql.ColumnsEQ(deliveries.C(webhookdelivery.FieldEndpointID), e.C(webhookendpoint.FieldID)))))
 }

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -9,16 +10,14 @@ import (
 
 	"entgo.io/ent/dialect/sql"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
-	"golang.org/x/sync/errgroup"
 
 	"seckill/ent"
 	"seckill/ent/webhookdelivery"
 	"seckill/ent/webhookendpoint"
 	"seckill/ent/webhookevent"
-	"seckill/internal/outbox/delivery"
+	"seckill/internal/outbox/queue"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/periodic"
-	"seckill/internal/platform/postgres"
 )
 
 const (
@@ -40,7 +39,13 @@ const (
 	userAgent = "Seckill-Webhooks/1"
 )
 
-var pauses = delivery.Pauses{First: 5 * time.Second, Most: 6 * time.Hour}
+// newQueue returns the queue of deliveries.
+func (s *Service) newQueue() *queue.Queue {
+	return &queue.Queue{
+		DB: s.db, Now: s.now, Table: webhookdelivery.Table, Done: string(webhookdelivery.StateDELIVERED),
+		Pauses: queue.Pauses{First: 5 * time.Second, Most: 6 * time.Hour}, Lease: lease, Batch: claimBatch, Parallel: parallel,
+	}
+}
 
 // Run sends events to endpoints until ctx ends. Any number of processes share the work.
 // An endpoint that is slow or down delays no other.
@@ -114,53 +119,17 @@ func (s *Service) sendSome(ctx context.Context, endpoint id.Endpoint) (n int, er
 	if err != nil {
 		return 0, err
 	}
-	claimed, err := s.claim(ctx, endpoint)
-	if err != nil || len(claimed) == 0 {
-		return 0, err
-	}
-	events, err := s.eventsOf(ctx, claimed)
-	if err != nil {
-		return 0, err
-	}
-	var tasks errgroup.Group
-	tasks.SetLimit(parallel)
-	for _, d := range claimed {
-		tasks.Go(func() (err error) {
-			defer periodic.Recover(&err)
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			return s.attempt(ctx, d, request{to: to, signers: signers, event: events[d.EventID]})
-		})
-	}
-	return len(claimed), tasks.Wait()
-}
-
-// claim reserves due deliveries of an endpoint for this process. A delivery of a subject
-// with an earlier one that has not ended is not due.
-func (s *Service) claim(ctx context.Context, endpoint id.Endpoint) (claimed []*ent.WebhookDelivery, err error) {
-	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		now := s.now()
-		query := tx.WebhookDelivery.Query().Where(
-			webhookdelivery.EndpointID(endpoint), webhookdelivery.StateEQ(webhookdelivery.StatePENDING),
-			webhookdelivery.DueAtLTE(now), isFirst,
-		).Order(ent.Asc(webhookdelivery.FieldDueAt, webhookdelivery.FieldEventID)).Limit(claimBatch)
-		postgres.SkipLocked(s.db.Dialect, query)
-		var err error
-		if claimed, err = query.All(ctx); err != nil || len(claimed) == 0 {
-			return err
+	var events map[int64]*ent.WebhookEvent
+	read := func(ctx context.Context, ids ...id.Delivery) ([]*ent.WebhookDelivery, error) {
+		rows, err := s.db.Ent.WebhookDelivery.Query().Where(webhookdelivery.IDIn(ids...)).All(ctx)
+		if err == nil {
+			events, err = s.eventsOf(ctx, rows)
 		}
-		ids := make([]id.Delivery, len(claimed))
-		for i, d := range claimed {
-			ids[i] = d.ID
-			d.Attempts++
-		}
-		return tx.WebhookDelivery.Update().Where(webhookdelivery.IDIn(ids...)).AddAttempts(1).SetDueAt(now.Add(lease)).Exec(ctx)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("claim deliveries: %w", err)
+		return rows, err
 	}
-	return claimed, nil
+	return queue.Work(ctx, s.queue, read, func(ctx context.Context, d *ent.WebhookDelivery) error {
+		return s.attempt(ctx, d, request{to: to, signers: signers, event: events[d.EventID]})
+	}, webhookdelivery.EndpointID(endpoint), isFirst)
 }
 
 // isFirst matches deliveries without an earlier one of the same endpoint and subject that
@@ -191,6 +160,18 @@ func (s *Service) eventsOf(ctx context.Context, deliveries []*ent.WebhookDeliver
 	return events, nil
 }
 
+// result is the response to an attempt.
+type result struct {
+	status int // 0 = no response
+	took   time.Duration
+}
+
+// Reasons for which endpoints are disabled.
+const (
+	reasonFailing = "all deliveries failed for a day"
+	reasonGone    = "the endpoint answered 410 Gone"
+)
+
 // request is what the attempts at one endpoint share, and the event of one of them.
 type request struct {
 	to      *ent.WebhookEndpoint
@@ -198,25 +179,78 @@ type request struct {
 	event   *ent.WebhookEvent // nil = it is gone
 }
 
-// attempt sends a delivery once and records the result.
+// attempt sends a delivery once and records the result, also on the endpoint.
 func (s *Service) attempt(ctx context.Context, d *ent.WebhookDelivery, r request) error {
-	if r.event == nil {
-		return s.record(ctx, d, r.to, result{outcome: givenUp, err: "the event was purged"})
+	var res result
+	reason := ""
+	attempt := &queue.Attempt{ID: d.ID.UUID(), Number: d.Attempts, RetryUntil: d.RetryUntil}
+	attempt.Then = func(ctx context.Context, tx *ent.Tx, outcome string) (err error) {
+		reason, err = s.rate(ctx, tx, r.to, outcome, res)
+		return err
 	}
-	header, err := r.header(s.now())
+	outcome, err := s.queue.Try(ctx, attempt, func(ctx context.Context) (err error) {
+		res, err = s.post(ctx, r)
+		attempt.Columns = map[string]any{
+			webhookdelivery.FieldStatusCode: res.status, webhookdelivery.FieldDurationMs: res.took.Milliseconds(),
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	began := time.Now()
-	status, err := s.target.post(ctx, r.to.URL, header, r.event.Payload)
-	res := result{outcome: delivered, status: status, took: time.Since(began)}
-	if err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err() // the process ends: another one repeats the delivery after its lease
-		}
-		res.outcome, res.err = failed, delivery.Reason(err)
+	s.metrics.attempts.WithLabelValues(outcome).Inc()
+	s.metrics.seconds.Observe(res.took.Seconds())
+	if reason != "" {
+		s.outbox.Forget()
+		s.metrics.disabled.Inc()
+		s.reportChange(ctx)
+		s.log.ErrorContext(ctx, "webhook endpoint disabled", slog.String("endpoint", r.to.ID.Public()), slog.String("reason", reason))
 	}
-	return s.record(ctx, d, r.to, res)
+	return nil
+}
+
+// post sends the request of an attempt.
+func (s *Service) post(ctx context.Context, r request) (res result, err error) {
+	if r.event == nil {
+		return res, queue.Final(errors.New("the event was purged"))
+	}
+	header, err := r.header(s.now())
+	if err != nil {
+		return res, err
+	}
+	began := time.Now()
+	res.status, err = s.target.post(ctx, r.to.URL, header, r.event.Payload)
+	res.took = time.Since(began)
+	return res, err
+}
+
+// rate notes on the endpoint whether deliveries succeed, and disables it when they do not.
+// It returns the reason when this call did. The row changes only with the first success
+// or failure of a series.
+func (s *Service) rate(ctx context.Context, tx *ent.Tx, to *ent.WebhookEndpoint, outcome string, res result) (reason string, err error) {
+	update := tx.WebhookEndpoint.Update().Where(webhookendpoint.ID(to.ID))
+	now, delivered := s.now(), outcome != queue.Failed && outcome != queue.GivenUp
+	switch {
+	case delivered && to.FailingSince == nil, outcome == queue.GivenUp && res.status == 0 && res.took == 0:
+		return "", nil
+	case delivered:
+		return "", update.Where(webhookendpoint.FailingSinceNotNil()).ClearFailingSince().Exec(ctx)
+	case res.status == http.StatusGone:
+		reason = reasonGone
+	case to.FailingSince == nil:
+		return "", update.Where(webhookendpoint.FailingSinceIsNil()).SetFailingSince(now).Exec(ctx)
+	case now.Sub(*to.FailingSince) < failingFor:
+		return "", nil
+	default:
+		reason = reasonFailing
+		update.Where(webhookendpoint.FailingSinceLTE(now.Add(-failingFor)))
+	}
+	n, err := update.Where(webhookendpoint.StateEQ(webhookendpoint.StateENABLED)).
+		SetState(webhookendpoint.StateDISABLED).SetReason(reason).SetUpdatedAt(now).Save(ctx)
+	if n == 0 {
+		reason = ""
+	}
+	return reason, err
 }
 
 // header returns the header of a request, with a signature of each secret.

@@ -28,6 +28,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"seckill/internal/outbox/queue"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
@@ -120,10 +121,11 @@ type Service struct {
 	sealer   auth.Sealer
 	target   target
 	outbox   *Outbox
+	queue    *queue.Queue
 	security Security
 	inbox    Inbox
 	clock    clock.Clock
-	metrics  *metrics
+	metrics  metrics
 	log      *slog.Logger
 
 	mu      sync.Mutex
@@ -136,11 +138,13 @@ type Service struct {
 func New(cfg Config) *Service {
 	s := &Service{
 		db: cfg.DB, sealer: auth.NewSealer(cfg.Keys, "webhook secrets"), target: newTarget(cfg.Networks), outbox: cfg.Outbox, security: cfg.Security, inbox: cfg.Inbox,
-		clock: cfg.Clock, metrics: newMetrics(cfg.Registerer), log: cfg.Log, sending: map[id.Endpoint]bool{},
+		clock: cfg.Clock, log: cfg.Log, sending: map[id.Endpoint]bool{},
 	}
 	if s.clock == nil {
 		s.clock = clock.System{}
 	}
+	s.queue = s.newQueue()
+	s.metrics = newMetrics(cfg.Registerer, s.queue)
 	return s
 }
 

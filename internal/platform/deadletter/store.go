@@ -217,13 +217,7 @@ func (s *Store) End(ctx context.Context, letterID string, as State) (bool, error
 
 // Purge deletes letters that ended 30 days ago, in batches. It is a periodic.Step.
 func (s *Store) Purge(ctx context.Context) (map[string]int, error) {
-	return s.cfg.DB.Purge(ctx, "dead_letters_deleted", func(ctx context.Context, tx *ent.Tx, limit int) (int, error) {
-		ids, err := tx.DeadLetter.Query().Where(deadletter.EndedAtLT(s.cfg.Clock.Now().Add(-keep))).Limit(limit).IDs(ctx)
-		if err != nil || len(ids) == 0 {
-			return 0, err
-		}
-		return tx.DeadLetter.Delete().Where(deadletter.IDIn(ids...)).Exec(ctx)
-	})
+	return s.cfg.DB.Purge(ctx, "dead_letters_deleted", deadletter.Table, deadletter.EndedAtLT(s.cfg.Clock.Now().Add(-keep)))
 }
 
 func (s *Store) changed(ctx context.Context) {

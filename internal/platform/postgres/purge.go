@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"entgo.io/ent/dialect/sql"
+
 	"seckill/ent"
 )
 
@@ -14,22 +16,31 @@ const (
 	maxPurges = 100
 )
 
-// Purge deletes old rows in batches, each in a transaction of its own, until a batch has
-// fewer than PurgeBatch rows; the rest waits for the next call. The function deletes at
-// most limit rows and returns their number. The result is the total under a name, as a
-// periodic.Step returns it. An error names that, too.
-func (db *DB) Purge(ctx context.Context, name string, batch func(ctx context.Context, tx *ent.Tx, limit int) (int, error)) (map[string]int, error) {
+// Purge deletes the rows of a table that match in batches, each in a transaction of its own,
+// until a batch has fewer than PurgeBatch rows; the rest waits for the next call. match is
+// predicates of ent, and an order. The result is the total under a name, as a periodic.Step
+// returns it. An error names that, too.
+func (db *DB) Purge(ctx context.Context, name, table string, match ...func(*sql.Selector)) (map[string]int, error) {
+	build := sql.Dialect(db.Dialect)
+	old := build.Select().From(sql.Table(table))
+	for _, where := range match {
+		where(old)
+	}
+	query, args := build.Delete(table).Where(sql.In("id", old.Select(old.C("id")).Limit(PurgeBatch))).Query()
 	total := 0
 	for range maxPurges {
-		n := 0
-		err := db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
-			n, err = batch(ctx, tx, PurgeBatch)
+		var n int64
+		err := db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+			result, err := tx.ExecContext(ctx, query, args...)
+			if err == nil {
+				n, err = result.RowsAffected()
+			}
 			return err
 		})
 		if err != nil {
 			return map[string]int{name: total}, fmt.Errorf("purge %s: %w", name, err)
 		}
-		total += n
+		total += int(n)
 		if n < PurgeBatch {
 			break
 		}

@@ -37,6 +37,64 @@ func NewRegistry() *prometheus.Registry {
 	return r
 }
 
+// Factory registers the metrics of a package, whose names begin with seckill_<package>_. Help
+// says what each label means.
+type Factory struct {
+	auto      promauto.Factory
+	subsystem string
+}
+
+// For returns the Factory of a package; with a nil registerer metrics are not exported.
+func For(reg prometheus.Registerer, subsystem string) Factory {
+	return Factory{promauto.With(reg), subsystem}
+}
+
+func (f Factory) opts(name, help string) prometheus.Opts {
+	return prometheus.Opts{Namespace: Namespace, Subsystem: f.subsystem, Name: name, Help: help}
+}
+
+// Counter returns a counter.
+func (f Factory) Counter(name, help string) prometheus.Counter {
+	return f.auto.NewCounter(prometheus.CounterOpts(f.opts(name, help)))
+}
+
+// Counters returns a counter for each value of the labels.
+func (f Factory) Counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return f.auto.NewCounterVec(prometheus.CounterOpts(f.opts(name, help)), labels)
+}
+
+// Gauge returns a gauge.
+func (f Factory) Gauge(name, help string) prometheus.Gauge {
+	return f.auto.NewGauge(prometheus.GaugeOpts(f.opts(name, help)))
+}
+
+// Gauges returns a gauge for each value of the labels.
+func (f Factory) Gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	return f.auto.NewGaugeVec(prometheus.GaugeOpts(f.opts(name, help)), labels)
+}
+
+// Histogram returns a histogram with upper bounds of its buckets.
+func (f Factory) Histogram(name, help string, buckets []float64) prometheus.Histogram {
+	return f.auto.NewHistogram(f.histogram(name, help, buckets))
+}
+
+// Histograms returns a histogram for each value of the labels.
+func (f Factory) Histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return f.auto.NewHistogramVec(f.histogram(name, help, buckets), labels)
+}
+
+func (f Factory) histogram(name, help string, buckets []float64) prometheus.HistogramOpts {
+	return prometheus.HistogramOpts{Namespace: Namespace, Subsystem: f.subsystem, Name: name, Help: help, Buckets: buckets}
+}
+
+// FromZero exports counters with one label as 0 before they are counted the first time.
+func FromZero[V ~string](counters *prometheus.CounterVec, values ...V) *prometheus.CounterVec {
+	for _, value := range values {
+		counters.WithLabelValues(string(value))
+	}
+	return counters
+}
+
 // Observe adds a value to a histogram, with the trace that it belongs to as its exemplar; ""
 // = none.
 func Observe(histogram prometheus.Observer, value float64, traceID string) {
