@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/orderfailure"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/postgres"
 )
 
 // inserter writes fresh orders. A row with the same id or number, or a live order of
@@ -70,18 +70,18 @@ type lot struct {
 func (arrays) insert(ctx context.Context, tx *ent.Tx, orders []*Order) error {
 	lots, lotOf := lotsOf(orders)
 	_, err := tx.ExecContext(ctx, insertArrays,
-		column(orders, func(dst []byte, o *Order) []byte { return appendUUID(dst, o.ID) }),
-		column(orders, func(dst []byte, o *Order) []byte { return appendText(dst, o.Number) }),
-		column(orders, func(dst []byte, o *Order) []byte { return appendUUID(dst, o.User) }),
-		column(orders, func(dst []byte, o *Order) []byte { return appendTime(dst, o.ReservedAt) }),
-		column(lotOf, func(dst []byte, lot int) []byte { return strconv.AppendInt(dst, int64(lot), 10) }),
-		column(lots, func(dst []byte, o *Order) []byte { return appendUUID(dst, o.Sale) }),
-		column(lots, func(dst []byte, o *Order) []byte { return appendUUID(dst, o.Item) }),
-		column(lots, func(dst []byte, o *Order) []byte { return strconv.AppendInt(dst, int64(o.Quantity), 10) }),
-		column(lots, func(dst []byte, o *Order) []byte { return strconv.AppendInt(dst, o.UnitPriceMinor, 10) }),
-		column(lots, func(dst []byte, o *Order) []byte { return appendText(dst, o.Currency) }),
-		column(lots, func(dst []byte, o *Order) []byte { return strconv.AppendInt(dst, o.Epoch, 10) }),
-		column(lots, func(dst []byte, o *Order) []byte { return appendTime(dst, *o.PaymentDeadline) }),
+		postgres.Array(orders, func(dst []byte, o *Order) []byte { return postgres.AppendUUID(dst, o.ID) }),
+		postgres.Array(orders, func(dst []byte, o *Order) []byte { return postgres.AppendText(dst, o.Number) }),
+		postgres.Array(orders, func(dst []byte, o *Order) []byte { return postgres.AppendUUID(dst, o.User) }),
+		postgres.Array(orders, func(dst []byte, o *Order) []byte { return postgres.AppendTime(dst, o.ReservedAt) }),
+		postgres.Array(lotOf, func(dst []byte, lot int) []byte { return strconv.AppendInt(dst, int64(lot), 10) }),
+		postgres.Array(lots, func(dst []byte, o *Order) []byte { return postgres.AppendUUID(dst, o.Sale) }),
+		postgres.Array(lots, func(dst []byte, o *Order) []byte { return postgres.AppendUUID(dst, o.Item) }),
+		postgres.Array(lots, func(dst []byte, o *Order) []byte { return strconv.AppendInt(dst, int64(o.Quantity), 10) }),
+		postgres.Array(lots, func(dst []byte, o *Order) []byte { return strconv.AppendInt(dst, o.UnitPriceMinor, 10) }),
+		postgres.Array(lots, func(dst []byte, o *Order) []byte { return postgres.AppendText(dst, o.Currency) }),
+		postgres.Array(lots, func(dst []byte, o *Order) []byte { return strconv.AppendInt(dst, o.Epoch, 10) }),
+		postgres.Array(lots, func(dst []byte, o *Order) []byte { return postgres.AppendTime(dst, *o.PaymentDeadline) }),
 		orders[0].CreatedAt,
 	)
 	if err != nil {
@@ -107,7 +107,7 @@ func lotsOf(orders []*Order) (lots []*Order, lotOf []int) {
 }
 
 func (arrays) anyFailed(ctx context.Context, tx *ent.Tx, tasks []id.Task) (failed bool, err error) {
-	rows, err := tx.QueryContext(ctx, `SELECT EXISTS (SELECT FROM order_failures WHERE id = ANY ($1::uuid[]))`, column(tasks, appendUUID[id.Task]))
+	rows, err := tx.QueryContext(ctx, `SELECT EXISTS (SELECT FROM order_failures WHERE id = ANY ($1::uuid[]))`, postgres.Array(tasks, postgres.AppendUUID[id.Task]))
 	if err != nil {
 		return false, err
 	}
@@ -118,33 +118,4 @@ func (arrays) anyFailed(ctx context.Context, tx *ent.Tx, tasks []id.Task) (faile
 		}
 	}
 	return failed, rows.Err()
-}
-
-// column returns a Postgres array literal with one value of each row.
-func column[T any](rows []T, value func(dst []byte, row T) []byte) string {
-	dst := append(make([]byte, 0, 37*len(rows)+1), '{')
-	for i, row := range rows {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = value(dst, row)
-	}
-	return string(append(dst, '}'))
-}
-
-// Elements of array literals. Ids, numbers and times need no quotes.
-
-func appendTime(dst []byte, t time.Time) []byte {
-	return t.UTC().AppendFormat(dst, "2006-01-02T15:04:05.999999Z")
-}
-
-func appendText(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	for i := range len(s) {
-		if s[i] == '"' || s[i] == '\\' {
-			dst = append(dst, '\\')
-		}
-		dst = append(dst, s[i])
-	}
-	return append(dst, '"')
 }

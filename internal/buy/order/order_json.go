@@ -3,6 +3,8 @@ package order
 import (
 	"strconv"
 	"time"
+
+	"seckill/internal/platform/postgres"
 )
 
 // appendRecord appends the copy of an order for Redis: the JSON of the Order with the
@@ -41,7 +43,7 @@ func (o *Order) appendRecord(dst []byte, copiedAtMs int64) []byte {
 }
 
 func appendID[T ~[16]byte](dst []byte, u T) []byte {
-	return append(appendUUID(append(dst, '"'), u), '"')
+	return append(postgres.AppendUUID(append(dst, '"'), u), '"')
 }
 
 // appendWord appends a text of letters, digits, dashes and underscores, which needs no
@@ -52,16 +54,4 @@ func appendWord(dst []byte, word string) []byte {
 
 func appendInstant(dst []byte, t time.Time) []byte {
 	return append(t.UTC().AppendFormat(append(dst, '"'), time.RFC3339Nano), '"')
-}
-
-// appendUUID appends the 36-character text of an id.
-func appendUUID[T ~[16]byte](dst []byte, u T) []byte {
-	const digits = "0123456789abcdef"
-	for i, b := range u {
-		if i == 4 || i == 6 || i == 8 || i == 10 {
-			dst = append(dst, '-')
-		}
-		dst = append(dst, digits[b>>4], digits[b&0xf])
-	}
-	return dst
 }

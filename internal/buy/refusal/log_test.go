@@ -254,3 +254,47 @@ func TestRefusalsOfADeletedUserAreNotKept(t *testing.T) {
 		}
 	})
 }
+
+// A buyer sees the own refusals at once in the process that refused, and none of them twice
+// while they are written.
+func TestABuyerSeesRefusalsThatAreNotWrittenYet(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f fixture) {
+		user, sale := id.New[id.User](), id.New[id.Sale]()
+		f.Note(refused(user, sale, "ORDER", fault.SoldOut))
+		f.written()
+		start := f.clock.Now()
+		f.clock.Advance(time.Second)
+		f.Note(refused(user, sale, "ORDER", fault.SoldOut))
+		f.Note(refused(user, sale, "PATH", fault.SoldOut))
+		f.Note(refused(user, id.New[id.Sale](), "ORDER", fault.SoldOut))
+		for range 2 { // before and after they are written
+			list := f.list(user, sale)
+			if len(list) != 2 || list[0].Times+list[1].Times != 3 {
+				t.Fatalf("%+v", list)
+			}
+			for _, r := range list {
+				if r.Stage == "ORDER" && (!r.First.Equal(start) || !r.Last.Equal(start.Add(time.Second))) {
+					t.Errorf("%+v", r)
+				}
+			}
+			f.written()
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for range 50 {
+				f.Note(refused(user, sale, "PATH", fault.SoldOut))
+				f.written()
+			}
+		})
+		for last := 0; last < 51; {
+			list := f.list(user, sale)
+			n := list[0].Times + list[1].Times - 2
+			if n < last || n > 51 {
+				t.Fatalf("%d refusals after %d", n, last)
+			}
+			last = n
+		}
+		wg.Wait()
+	})
+}

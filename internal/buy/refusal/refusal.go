@@ -2,8 +2,9 @@
 // them can see it afterwards: at which stage, with which code, how often, when, and what
 // was left at that moment.
 //
-// A process counts in memory and writes once a second, in small batches: a request that
-// is refused pays for one entry of a map. The counts are exact unless the memory is full,
+// A process counts in memory and writes once a second, in batches: a request that is
+// refused pays for one entry of a map, and its buyer sees it at once in the same process.
+// The counts are exact unless the memory is full,
 // when refusals are dropped and counted by a metric, or a process is killed, which loses
 // its last second. The figures of a sale, which count everything, belong to package
 // salestats.
@@ -41,19 +42,27 @@ type Refusal struct {
 	Left, Ahead *int // the last time
 }
 
-// key identifies what shares a row.
-type key struct {
-	user  id.User
-	sale  id.Sale
-	item  id.Item
-	stage string
-	code  fault.Reason
+// buyer is a user in a sale.
+type buyer struct {
+	user id.User
+	sale id.Sale
 }
 
-func (k key) compare(o key) int {
+// same reports whether two refusals of a buyer share a row.
+func (r *Refusal) same(o *Refusal) bool {
+	return r.Item == o.Item && r.Stage == o.Stage && r.Code == o.Code
+}
+
+// row is what is written for a user.
+type row struct {
+	user id.User
+	*Refusal
+}
+
+func (r row) compare(o row) int {
 	return cmp.Or(
-		bytes.Compare(k.user[:], o.user[:]), bytes.Compare(k.sale[:], o.sale[:]), bytes.Compare(k.item[:], o.item[:]),
-		cmp.Compare(k.stage, o.stage), cmp.Compare(k.code, o.code),
+		bytes.Compare(r.user[:], o.user[:]), bytes.Compare(r.Sale[:], o.Sale[:]), bytes.Compare(r.Item[:], o.Item[:]),
+		cmp.Compare(r.Stage, o.Stage), cmp.Compare(r.Code, o.Code),
 	)
 }
 

@@ -485,11 +485,44 @@ func TestADeletedAccountLeavesOrdersWithoutAName(t *testing.T) {
 	})
 }
 
+func TestADeletionFindsTheRefusalsThatAreBeingWritten(t *testing.T) {
+	t.Parallel()
+	p := real(t).withMail()
+	who := someone()
+	in := p.register(who)
+	deleted := make(chan error, 1)
+	err := p.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		if err := AwaitDeletions(ctx, tx); err != nil {
+			return err
+		}
+		p.refusedIn(tx.RefusedAttempt, in.User.ID)
+		go func() {
+			me := &auth.Principal{UserID: in.User.ID, SessionID: in.Session, Role: auth.Customer}
+			deleted <- p.Delete(t.Context(), me, DeleteInput{Password: who.Password, Language: locale.English, Addr: address(1)})
+		}()
+		for waits := 0; waits == 0; {
+			if err := p.db.SQL.QueryRowContext(ctx, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+				AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&waits); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err = errors.Join(err, <-deleted); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := p.db.Ent.RefusedAttempt.Query().Where(refusedattempt.UserID(in.User.ID)).Count(t.Context()); err != nil || left != 0 {
+		t.Errorf("%d refused attempts are left, %v", left, err)
+	}
+}
+
 // refused writes a refused attempt of a user.
-func (f *fixture) refused(user id.User) {
+func (f *fixture) refused(user id.User) { f.refusedIn(f.db.Ent.RefusedAttempt, user) }
+
+func (f *fixture) refusedIn(table *ent.RefusedAttemptClient, user id.User) {
 	f.t.Helper()
 	now := f.clock.Now()
-	err := f.db.Ent.RefusedAttempt.Create().SetID(id.New[uuid.UUID]()).SetUserID(user).SetSaleID(id.New[id.Sale]()).SetItemID(id.Item{}).
+	err := table.Create().SetID(id.New[uuid.UUID]()).SetUserID(user).SetSaleID(id.New[id.Sale]()).SetItemID(id.Item{}).
 		SetStage("ORDER").SetCode(string(fault.SoldOut)).SetTimes(1).SetFirstAt(now).SetLastAt(now).Exec(f.t.Context())
 	if err != nil {
 		f.t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"entgo.io/ent/dialect"
+
 	"seckill/ent"
 	"seckill/ent/accountlink"
 	entmail "seckill/ent/mail"
@@ -224,11 +226,23 @@ func (s *Store) purchases(ctx context.Context, user id.User, doc *personalData) 
 	return nil
 }
 
-// deletedPrefix begins the account names of deleted users, and of no others.
-const deletedPrefix = "deleted "
+// DeletedPrefix begins the account names of deleted users, and of no others.
+const DeletedPrefix = "deleted "
+
+// deletionLock is the key of the advisory lock that deletions hold while they remove what
+// others write about a user without a lock of the row.
+const deletionLock = 0x6163636f756e74
+
+// AwaitDeletions waits for the deletions in progress, and makes later ones wait until the
+// transaction ends: one lock instead of one of each user's row. It is for Postgres only;
+// SQLite has one writer.
+func AwaitDeletions(ctx context.Context, tx *ent.Tx) error {
+	_, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock_shared($1)", int64(deletionLock))
+	return err
+}
 
 // IsDeleted reports whether an account name is that of a deleted user.
-func IsDeleted(account string) bool { return strings.HasPrefix(account, deletedPrefix) }
+func IsDeleted(account string) bool { return strings.HasPrefix(account, DeletedPrefix) }
 
 // DeleteInput holds what the signed-in user enters to delete the account.
 type DeleteInput struct {
@@ -319,12 +333,17 @@ func (s *Service) erase(ctx context.Context, tx *ent.Tx, u *User, language local
 			return nil, err
 		}
 	}
-	update := tx.User.UpdateOneID(u.ID).AddVersion(1).SetAccount(deletedPrefix + u.ID.String()).SetDisplayName("–").SetPasswordHash("").
+	update := tx.User.UpdateOneID(u.ID).AddVersion(1).SetAccount(DeletedPrefix + u.ID.String()).SetDisplayName("–").SetPasswordHash("").
 		SetLanguage("").ClearVerifiedAt().ClearExternalID().SetDisabledAt(s.cfg.Clock.Now()).SetDisabledReason("deleted by the user")
 	clearTOTP(update)
 	changed, err := update.Save(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if s.cfg.DB.Dialect == dialect.Postgres {
+		if _, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", int64(deletionLock)); err != nil {
+			return nil, err
+		}
 	}
 	_, err = tx.RefusedAttempt.Delete().Where(refusedattempt.UserID(u.ID)).Exec(ctx)
 	return changed, err
