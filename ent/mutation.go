@@ -10139,6 +10139,9 @@ type OrderMutation struct {
 	claim_id             *typedid.Task
 	return_key           *typedid.Refund
 	return_due           *bool
+	return_at            *time.Time
+	person_keys          *string
+	payment_key          *string
 	clearedFields        map[string]struct{}
 	done                 bool
 	oldValue             func(context.Context) (*Order, error)
@@ -11102,6 +11105,153 @@ func (m *OrderMutation) ResetReturnDue() {
 	m.return_due = nil
 }
 
+// SetReturnAt sets the "return_at" field.
+func (m *OrderMutation) SetReturnAt(t time.Time) {
+	m.return_at = &t
+}
+
+// ReturnAt returns the value of the "return_at" field in the mutation.
+func (m *OrderMutation) ReturnAt() (r time.Time, exists bool) {
+	v := m.return_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReturnAt returns the old "return_at" field's value of the Order entity.
+// If the Order object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrderMutation) OldReturnAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReturnAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReturnAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReturnAt: %w", err)
+	}
+	return oldValue.ReturnAt, nil
+}
+
+// ClearReturnAt clears the value of the "return_at" field.
+func (m *OrderMutation) ClearReturnAt() {
+	m.return_at = nil
+	m.clearedFields[order.FieldReturnAt] = struct{}{}
+}
+
+// ReturnAtCleared returns if the "return_at" field was cleared in this mutation.
+func (m *OrderMutation) ReturnAtCleared() bool {
+	_, ok := m.clearedFields[order.FieldReturnAt]
+	return ok
+}
+
+// ResetReturnAt resets all changes to the "return_at" field.
+func (m *OrderMutation) ResetReturnAt() {
+	m.return_at = nil
+	delete(m.clearedFields, order.FieldReturnAt)
+}
+
+// SetPersonKeys sets the "person_keys" field.
+func (m *OrderMutation) SetPersonKeys(s string) {
+	m.person_keys = &s
+}
+
+// PersonKeys returns the value of the "person_keys" field in the mutation.
+func (m *OrderMutation) PersonKeys() (r string, exists bool) {
+	v := m.person_keys
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPersonKeys returns the old "person_keys" field's value of the Order entity.
+// If the Order object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrderMutation) OldPersonKeys(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPersonKeys is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPersonKeys requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPersonKeys: %w", err)
+	}
+	return oldValue.PersonKeys, nil
+}
+
+// ClearPersonKeys clears the value of the "person_keys" field.
+func (m *OrderMutation) ClearPersonKeys() {
+	m.person_keys = nil
+	m.clearedFields[order.FieldPersonKeys] = struct{}{}
+}
+
+// PersonKeysCleared returns if the "person_keys" field was cleared in this mutation.
+func (m *OrderMutation) PersonKeysCleared() bool {
+	_, ok := m.clearedFields[order.FieldPersonKeys]
+	return ok
+}
+
+// ResetPersonKeys resets all changes to the "person_keys" field.
+func (m *OrderMutation) ResetPersonKeys() {
+	m.person_keys = nil
+	delete(m.clearedFields, order.FieldPersonKeys)
+}
+
+// SetPaymentKey sets the "payment_key" field.
+func (m *OrderMutation) SetPaymentKey(s string) {
+	m.payment_key = &s
+}
+
+// PaymentKey returns the value of the "payment_key" field in the mutation.
+func (m *OrderMutation) PaymentKey() (r string, exists bool) {
+	v := m.payment_key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPaymentKey returns the old "payment_key" field's value of the Order entity.
+// If the Order object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrderMutation) OldPaymentKey(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPaymentKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPaymentKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPaymentKey: %w", err)
+	}
+	return oldValue.PaymentKey, nil
+}
+
+// ClearPaymentKey clears the value of the "payment_key" field.
+func (m *OrderMutation) ClearPaymentKey() {
+	m.payment_key = nil
+	m.clearedFields[order.FieldPaymentKey] = struct{}{}
+}
+
+// PaymentKeyCleared returns if the "payment_key" field was cleared in this mutation.
+func (m *OrderMutation) PaymentKeyCleared() bool {
+	_, ok := m.clearedFields[order.FieldPaymentKey]
+	return ok
+}
+
+// ResetPaymentKey resets all changes to the "payment_key" field.
+func (m *OrderMutation) ResetPaymentKey() {
+	m.payment_key = nil
+	delete(m.clearedFields, order.FieldPaymentKey)
+}
+
 // Where appends a list predicates to the OrderMutation builder.
 func (m *OrderMutation) Where(ps ...predicate.Order) {
 	m.predicates = append(m.predicates, ps...)
@@ -11126,7 +11276,7 @@ func (m *OrderMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *OrderMutation) Fields() []string {
-	fields := make([]string, 0, 20)
+	fields := make([]string, 0, 23)
 	if m.number != nil {
 		fields = append(fields, order.FieldNumber)
 	}
@@ -11187,6 +11337,15 @@ func (m *OrderMutation) Fields() []string {
 	if m.return_due != nil {
 		fields = append(fields, order.FieldReturnDue)
 	}
+	if m.return_at != nil {
+		fields = append(fields, order.FieldReturnAt)
+	}
+	if m.person_keys != nil {
+		fields = append(fields, order.FieldPersonKeys)
+	}
+	if m.payment_key != nil {
+		fields = append(fields, order.FieldPaymentKey)
+	}
 	return fields
 }
 
@@ -11235,6 +11394,12 @@ func (m *OrderMutation) Field(name string) (ent.Value, bool) {
 		return m.ReturnKey()
 	case order.FieldReturnDue:
 		return m.ReturnDue()
+	case order.FieldReturnAt:
+		return m.ReturnAt()
+	case order.FieldPersonKeys:
+		return m.PersonKeys()
+	case order.FieldPaymentKey:
+		return m.PaymentKey()
 	}
 	return nil, false
 }
@@ -11284,6 +11449,12 @@ func (m *OrderMutation) OldField(ctx context.Context, name string) (ent.Value, e
 		return m.OldReturnKey(ctx)
 	case order.FieldReturnDue:
 		return m.OldReturnDue(ctx)
+	case order.FieldReturnAt:
+		return m.OldReturnAt(ctx)
+	case order.FieldPersonKeys:
+		return m.OldPersonKeys(ctx)
+	case order.FieldPaymentKey:
+		return m.OldPaymentKey(ctx)
 	}
 	return nil, fmt.Errorf("unknown Order field %s", name)
 }
@@ -11433,6 +11604,27 @@ func (m *OrderMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetReturnDue(v)
 		return nil
+	case order.FieldReturnAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReturnAt(v)
+		return nil
+	case order.FieldPersonKeys:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPersonKeys(v)
+		return nil
+	case order.FieldPaymentKey:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPaymentKey(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Order field %s", name)
 }
@@ -11538,6 +11730,15 @@ func (m *OrderMutation) ClearedFields() []string {
 	if m.FieldCleared(order.FieldReturnKey) {
 		fields = append(fields, order.FieldReturnKey)
 	}
+	if m.FieldCleared(order.FieldReturnAt) {
+		fields = append(fields, order.FieldReturnAt)
+	}
+	if m.FieldCleared(order.FieldPersonKeys) {
+		fields = append(fields, order.FieldPersonKeys)
+	}
+	if m.FieldCleared(order.FieldPaymentKey) {
+		fields = append(fields, order.FieldPaymentKey)
+	}
 	return fields
 }
 
@@ -11563,6 +11764,15 @@ func (m *OrderMutation) ClearField(name string) error {
 		return nil
 	case order.FieldReturnKey:
 		m.ClearReturnKey()
+		return nil
+	case order.FieldReturnAt:
+		m.ClearReturnAt()
+		return nil
+	case order.FieldPersonKeys:
+		m.ClearPersonKeys()
+		return nil
+	case order.FieldPaymentKey:
+		m.ClearPaymentKey()
 		return nil
 	}
 	return fmt.Errorf("unknown Order nullable field %s", name)
@@ -11631,6 +11841,15 @@ func (m *OrderMutation) ResetField(name string) error {
 		return nil
 	case order.FieldReturnDue:
 		m.ResetReturnDue()
+		return nil
+	case order.FieldReturnAt:
+		m.ResetReturnAt()
+		return nil
+	case order.FieldPersonKeys:
+		m.ResetPersonKeys()
+		return nil
+	case order.FieldPaymentKey:
+		m.ResetPaymentKey()
 		return nil
 	}
 	return fmt.Errorf("unknown Order field %s", name)
@@ -16146,6 +16365,7 @@ type PaymentEventMutation struct {
 	currency        *string
 	provider_ref    *string
 	transaction     *string
+	payer           *string
 	refund_key      *typedid.Refund
 	reason          *string
 	state           *paymentevent.State
@@ -16555,6 +16775,55 @@ func (m *PaymentEventMutation) ResetTransaction() {
 	m.transaction = nil
 }
 
+// SetPayer sets the "payer" field.
+func (m *PaymentEventMutation) SetPayer(s string) {
+	m.payer = &s
+}
+
+// Payer returns the value of the "payer" field in the mutation.
+func (m *PaymentEventMutation) Payer() (r string, exists bool) {
+	v := m.payer
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPayer returns the old "payer" field's value of the PaymentEvent entity.
+// If the PaymentEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PaymentEventMutation) OldPayer(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPayer is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPayer requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPayer: %w", err)
+	}
+	return oldValue.Payer, nil
+}
+
+// ClearPayer clears the value of the "payer" field.
+func (m *PaymentEventMutation) ClearPayer() {
+	m.payer = nil
+	m.clearedFields[paymentevent.FieldPayer] = struct{}{}
+}
+
+// PayerCleared returns if the "payer" field was cleared in this mutation.
+func (m *PaymentEventMutation) PayerCleared() bool {
+	_, ok := m.clearedFields[paymentevent.FieldPayer]
+	return ok
+}
+
+// ResetPayer resets all changes to the "payer" field.
+func (m *PaymentEventMutation) ResetPayer() {
+	m.payer = nil
+	delete(m.clearedFields, paymentevent.FieldPayer)
+}
+
 // SetRefundKey sets the "refund_key" field.
 func (m *PaymentEventMutation) SetRefundKey(t typedid.Refund) {
 	m.refund_key = &t
@@ -16949,7 +17218,7 @@ func (m *PaymentEventMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *PaymentEventMutation) Fields() []string {
-	fields := make([]string, 0, 17)
+	fields := make([]string, 0, 18)
 	if m.provider != nil {
 		fields = append(fields, paymentevent.FieldProvider)
 	}
@@ -16973,6 +17242,9 @@ func (m *PaymentEventMutation) Fields() []string {
 	}
 	if m.transaction != nil {
 		fields = append(fields, paymentevent.FieldTransaction)
+	}
+	if m.payer != nil {
+		fields = append(fields, paymentevent.FieldPayer)
 	}
 	if m.refund_key != nil {
 		fields = append(fields, paymentevent.FieldRefundKey)
@@ -17025,6 +17297,8 @@ func (m *PaymentEventMutation) Field(name string) (ent.Value, bool) {
 		return m.ProviderRef()
 	case paymentevent.FieldTransaction:
 		return m.Transaction()
+	case paymentevent.FieldPayer:
+		return m.Payer()
 	case paymentevent.FieldRefundKey:
 		return m.RefundKey()
 	case paymentevent.FieldReason:
@@ -17068,6 +17342,8 @@ func (m *PaymentEventMutation) OldField(ctx context.Context, name string) (ent.V
 		return m.OldProviderRef(ctx)
 	case paymentevent.FieldTransaction:
 		return m.OldTransaction(ctx)
+	case paymentevent.FieldPayer:
+		return m.OldPayer(ctx)
 	case paymentevent.FieldRefundKey:
 		return m.OldRefundKey(ctx)
 	case paymentevent.FieldReason:
@@ -17150,6 +17426,13 @@ func (m *PaymentEventMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetTransaction(v)
+		return nil
+	case paymentevent.FieldPayer:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPayer(v)
 		return nil
 	case paymentevent.FieldRefundKey:
 		v, ok := value.(typedid.Refund)
@@ -17271,6 +17554,9 @@ func (m *PaymentEventMutation) AddField(name string, value ent.Value) error {
 // mutation.
 func (m *PaymentEventMutation) ClearedFields() []string {
 	var fields []string
+	if m.FieldCleared(paymentevent.FieldPayer) {
+		fields = append(fields, paymentevent.FieldPayer)
+	}
 	if m.FieldCleared(paymentevent.FieldRefundKey) {
 		fields = append(fields, paymentevent.FieldRefundKey)
 	}
@@ -17291,6 +17577,9 @@ func (m *PaymentEventMutation) FieldCleared(name string) bool {
 // error if the field is not defined in the schema.
 func (m *PaymentEventMutation) ClearField(name string) error {
 	switch name {
+	case paymentevent.FieldPayer:
+		m.ClearPayer()
+		return nil
 	case paymentevent.FieldRefundKey:
 		m.ClearRefundKey()
 		return nil
@@ -17328,6 +17617,9 @@ func (m *PaymentEventMutation) ResetField(name string) error {
 		return nil
 	case paymentevent.FieldTransaction:
 		m.ResetTransaction()
+		return nil
+	case paymentevent.FieldPayer:
+		m.ResetPayer()
 		return nil
 	case paymentevent.FieldRefundKey:
 		m.ResetRefundKey()
@@ -21674,6 +21966,7 @@ type SaleMutation struct {
 	requires_verified_contact    *bool
 	minimum_account_age_hours    *int
 	addminimum_account_age_hours *int
+	limit_by                     *string
 	accent                       *string
 	epoch                        *int64
 	addepoch                     *int64
@@ -22434,6 +22727,42 @@ func (m *SaleMutation) ResetMinimumAccountAgeHours() {
 	m.addminimum_account_age_hours = nil
 }
 
+// SetLimitBy sets the "limit_by" field.
+func (m *SaleMutation) SetLimitBy(s string) {
+	m.limit_by = &s
+}
+
+// LimitBy returns the value of the "limit_by" field in the mutation.
+func (m *SaleMutation) LimitBy() (r string, exists bool) {
+	v := m.limit_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLimitBy returns the old "limit_by" field's value of the Sale entity.
+// If the Sale object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleMutation) OldLimitBy(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLimitBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLimitBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLimitBy: %w", err)
+	}
+	return oldValue.LimitBy, nil
+}
+
+// ResetLimitBy resets all changes to the "limit_by" field.
+func (m *SaleMutation) ResetLimitBy() {
+	m.limit_by = nil
+}
+
 // SetAccent sets the "accent" field.
 func (m *SaleMutation) SetAccent(s string) {
 	m.accent = &s
@@ -23164,7 +23493,7 @@ func (m *SaleMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SaleMutation) Fields() []string {
-	fields := make([]string, 0, 30)
+	fields := make([]string, 0, 31)
 	if m.slug != nil {
 		fields = append(fields, sale.FieldSlug)
 	}
@@ -23209,6 +23538,9 @@ func (m *SaleMutation) Fields() []string {
 	}
 	if m.minimum_account_age_hours != nil {
 		fields = append(fields, sale.FieldMinimumAccountAgeHours)
+	}
+	if m.limit_by != nil {
+		fields = append(fields, sale.FieldLimitBy)
 	}
 	if m.accent != nil {
 		fields = append(fields, sale.FieldAccent)
@@ -23293,6 +23625,8 @@ func (m *SaleMutation) Field(name string) (ent.Value, bool) {
 		return m.RequiresVerifiedContact()
 	case sale.FieldMinimumAccountAgeHours:
 		return m.MinimumAccountAgeHours()
+	case sale.FieldLimitBy:
+		return m.LimitBy()
 	case sale.FieldAccent:
 		return m.Accent()
 	case sale.FieldEpoch:
@@ -23362,6 +23696,8 @@ func (m *SaleMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldRequiresVerifiedContact(ctx)
 	case sale.FieldMinimumAccountAgeHours:
 		return m.OldMinimumAccountAgeHours(ctx)
+	case sale.FieldLimitBy:
+		return m.OldLimitBy(ctx)
 	case sale.FieldAccent:
 		return m.OldAccent(ctx)
 	case sale.FieldEpoch:
@@ -23505,6 +23841,13 @@ func (m *SaleMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetMinimumAccountAgeHours(v)
+		return nil
+	case sale.FieldLimitBy:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLimitBy(v)
 		return nil
 	case sale.FieldAccent:
 		v, ok := value.(string)
@@ -23866,6 +24209,9 @@ func (m *SaleMutation) ResetField(name string) error {
 		return nil
 	case sale.FieldMinimumAccountAgeHours:
 		m.ResetMinimumAccountAgeHours()
+		return nil
+	case sale.FieldLimitBy:
+		m.ResetLimitBy()
 		return nil
 	case sale.FieldAccent:
 		m.ResetAccent()
@@ -33509,6 +33855,8 @@ type WaitlistEntryMutation struct {
 	offer_expires_at *time.Time
 	order_id         *typedid.Task
 	return_due       *bool
+	contact_key      *string
+	address_key      *string
 	created_at       *time.Time
 	updated_at       *time.Time
 	clearedFields    map[string]struct{}
@@ -33992,6 +34340,104 @@ func (m *WaitlistEntryMutation) ResetReturnDue() {
 	m.return_due = nil
 }
 
+// SetContactKey sets the "contact_key" field.
+func (m *WaitlistEntryMutation) SetContactKey(s string) {
+	m.contact_key = &s
+}
+
+// ContactKey returns the value of the "contact_key" field in the mutation.
+func (m *WaitlistEntryMutation) ContactKey() (r string, exists bool) {
+	v := m.contact_key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldContactKey returns the old "contact_key" field's value of the WaitlistEntry entity.
+// If the WaitlistEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WaitlistEntryMutation) OldContactKey(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldContactKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldContactKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldContactKey: %w", err)
+	}
+	return oldValue.ContactKey, nil
+}
+
+// ClearContactKey clears the value of the "contact_key" field.
+func (m *WaitlistEntryMutation) ClearContactKey() {
+	m.contact_key = nil
+	m.clearedFields[waitlistentry.FieldContactKey] = struct{}{}
+}
+
+// ContactKeyCleared returns if the "contact_key" field was cleared in this mutation.
+func (m *WaitlistEntryMutation) ContactKeyCleared() bool {
+	_, ok := m.clearedFields[waitlistentry.FieldContactKey]
+	return ok
+}
+
+// ResetContactKey resets all changes to the "contact_key" field.
+func (m *WaitlistEntryMutation) ResetContactKey() {
+	m.contact_key = nil
+	delete(m.clearedFields, waitlistentry.FieldContactKey)
+}
+
+// SetAddressKey sets the "address_key" field.
+func (m *WaitlistEntryMutation) SetAddressKey(s string) {
+	m.address_key = &s
+}
+
+// AddressKey returns the value of the "address_key" field in the mutation.
+func (m *WaitlistEntryMutation) AddressKey() (r string, exists bool) {
+	v := m.address_key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAddressKey returns the old "address_key" field's value of the WaitlistEntry entity.
+// If the WaitlistEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WaitlistEntryMutation) OldAddressKey(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAddressKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAddressKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAddressKey: %w", err)
+	}
+	return oldValue.AddressKey, nil
+}
+
+// ClearAddressKey clears the value of the "address_key" field.
+func (m *WaitlistEntryMutation) ClearAddressKey() {
+	m.address_key = nil
+	m.clearedFields[waitlistentry.FieldAddressKey] = struct{}{}
+}
+
+// AddressKeyCleared returns if the "address_key" field was cleared in this mutation.
+func (m *WaitlistEntryMutation) AddressKeyCleared() bool {
+	_, ok := m.clearedFields[waitlistentry.FieldAddressKey]
+	return ok
+}
+
+// ResetAddressKey resets all changes to the "address_key" field.
+func (m *WaitlistEntryMutation) ResetAddressKey() {
+	m.address_key = nil
+	delete(m.clearedFields, waitlistentry.FieldAddressKey)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *WaitlistEntryMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -34088,7 +34534,7 @@ func (m *WaitlistEntryMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *WaitlistEntryMutation) Fields() []string {
-	fields := make([]string, 0, 11)
+	fields := make([]string, 0, 13)
 	if m.sale_id != nil {
 		fields = append(fields, waitlistentry.FieldSaleID)
 	}
@@ -34115,6 +34561,12 @@ func (m *WaitlistEntryMutation) Fields() []string {
 	}
 	if m.return_due != nil {
 		fields = append(fields, waitlistentry.FieldReturnDue)
+	}
+	if m.contact_key != nil {
+		fields = append(fields, waitlistentry.FieldContactKey)
+	}
+	if m.address_key != nil {
+		fields = append(fields, waitlistentry.FieldAddressKey)
 	}
 	if m.created_at != nil {
 		fields = append(fields, waitlistentry.FieldCreatedAt)
@@ -34148,6 +34600,10 @@ func (m *WaitlistEntryMutation) Field(name string) (ent.Value, bool) {
 		return m.OrderID()
 	case waitlistentry.FieldReturnDue:
 		return m.ReturnDue()
+	case waitlistentry.FieldContactKey:
+		return m.ContactKey()
+	case waitlistentry.FieldAddressKey:
+		return m.AddressKey()
 	case waitlistentry.FieldCreatedAt:
 		return m.CreatedAt()
 	case waitlistentry.FieldUpdatedAt:
@@ -34179,6 +34635,10 @@ func (m *WaitlistEntryMutation) OldField(ctx context.Context, name string) (ent.
 		return m.OldOrderID(ctx)
 	case waitlistentry.FieldReturnDue:
 		return m.OldReturnDue(ctx)
+	case waitlistentry.FieldContactKey:
+		return m.OldContactKey(ctx)
+	case waitlistentry.FieldAddressKey:
+		return m.OldAddressKey(ctx)
 	case waitlistentry.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	case waitlistentry.FieldUpdatedAt:
@@ -34254,6 +34714,20 @@ func (m *WaitlistEntryMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetReturnDue(v)
+		return nil
+	case waitlistentry.FieldContactKey:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetContactKey(v)
+		return nil
+	case waitlistentry.FieldAddressKey:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAddressKey(v)
 		return nil
 	case waitlistentry.FieldCreatedAt:
 		v, ok := value.(time.Time)
@@ -34332,6 +34806,12 @@ func (m *WaitlistEntryMutation) ClearedFields() []string {
 	if m.FieldCleared(waitlistentry.FieldOrderID) {
 		fields = append(fields, waitlistentry.FieldOrderID)
 	}
+	if m.FieldCleared(waitlistentry.FieldContactKey) {
+		fields = append(fields, waitlistentry.FieldContactKey)
+	}
+	if m.FieldCleared(waitlistentry.FieldAddressKey) {
+		fields = append(fields, waitlistentry.FieldAddressKey)
+	}
 	return fields
 }
 
@@ -34351,6 +34831,12 @@ func (m *WaitlistEntryMutation) ClearField(name string) error {
 		return nil
 	case waitlistentry.FieldOrderID:
 		m.ClearOrderID()
+		return nil
+	case waitlistentry.FieldContactKey:
+		m.ClearContactKey()
+		return nil
+	case waitlistentry.FieldAddressKey:
+		m.ClearAddressKey()
 		return nil
 	}
 	return fmt.Errorf("unknown WaitlistEntry nullable field %s", name)
@@ -34386,6 +34872,12 @@ func (m *WaitlistEntryMutation) ResetField(name string) error {
 		return nil
 	case waitlistentry.FieldReturnDue:
 		m.ResetReturnDue()
+		return nil
+	case waitlistentry.FieldContactKey:
+		m.ResetContactKey()
+		return nil
+	case waitlistentry.FieldAddressKey:
+		m.ResetAddressKey()
 		return nil
 	case waitlistentry.FieldCreatedAt:
 		m.ResetCreatedAt()

@@ -57,7 +57,13 @@ type Order struct {
 	// ledger key of the units that a refund returned last, when it is not the order's id: those of a partial refund
 	ReturnKey *typedid.Refund `json:"return_key,omitempty"`
 	// whether what Redis holds for it is still to be given back
-	ReturnDue    bool `json:"return_due,omitempty"`
+	ReturnDue bool `json:"return_due,omitempty"`
+	// before which it is not given back; null = at once
+	ReturnAt *time.Time `json:"return_at,omitempty"`
+	// keyed hashes of the contact and address that the limits of the sale count; cleared when the sale is settled
+	PersonKeys *string `json:"person_keys,omitempty"`
+	// that of the means of payment
+	PaymentKey   *string `json:"payment_key,omitempty"`
 	selectValues sql.SelectValues
 }
 
@@ -74,9 +80,9 @@ func (*Order) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case order.FieldQuantity, order.FieldRefundedQuantity, order.FieldUnitPriceMinor, order.FieldVersion, order.FieldEpoch:
 			values[i] = new(sql.NullInt64)
-		case order.FieldNumber, order.FieldKind, order.FieldStatus, order.FieldCurrency:
+		case order.FieldNumber, order.FieldKind, order.FieldStatus, order.FieldCurrency, order.FieldPersonKeys, order.FieldPaymentKey:
 			values[i] = new(sql.NullString)
-		case order.FieldReservedAt, order.FieldCreatedAt, order.FieldUpdatedAt, order.FieldPaymentDeadline, order.FieldPaidAt:
+		case order.FieldReservedAt, order.FieldCreatedAt, order.FieldUpdatedAt, order.FieldPaymentDeadline, order.FieldPaidAt, order.FieldReturnAt:
 			values[i] = new(sql.NullTime)
 		case order.FieldItemID:
 			values[i] = new(typedid.Item)
@@ -231,6 +237,27 @@ func (_m *Order) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.ReturnDue = value.Bool
 			}
+		case order.FieldReturnAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field return_at", values[i])
+			} else if value.Valid {
+				_m.ReturnAt = new(time.Time)
+				*_m.ReturnAt = value.Time
+			}
+		case order.FieldPersonKeys:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field person_keys", values[i])
+			} else if value.Valid {
+				_m.PersonKeys = new(string)
+				*_m.PersonKeys = value.String
+			}
+		case order.FieldPaymentKey:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field payment_key", values[i])
+			} else if value.Valid {
+				_m.PaymentKey = new(string)
+				*_m.PaymentKey = value.String
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -334,6 +361,21 @@ func (_m *Order) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("return_due=")
 	builder.WriteString(fmt.Sprintf("%v", _m.ReturnDue))
+	builder.WriteString(", ")
+	if v := _m.ReturnAt; v != nil {
+		builder.WriteString("return_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	if v := _m.PersonKeys; v != nil {
+		builder.WriteString("person_keys=")
+		builder.WriteString(*v)
+	}
+	builder.WriteString(", ")
+	if v := _m.PaymentKey; v != nil {
+		builder.WriteString("payment_key=")
+		builder.WriteString(*v)
+	}
 	builder.WriteByte(')')
 	return builder.String()
 }

@@ -119,6 +119,20 @@ func (_c *OrderCreate) SetNillablePaymentDeadline(v *time.Time) *OrderCreate {
 	return _c
 }
 
+// SetPersonKeys sets the "person_keys" field.
+func (_c *OrderCreate) SetPersonKeys(v string) *OrderCreate {
+	_c.mutation.SetPersonKeys(v)
+	return _c
+}
+
+// SetNillablePersonKeys sets the "person_keys" field if the given value is not nil.
+func (_c *OrderCreate) SetNillablePersonKeys(v *string) *OrderCreate {
+	if v != nil {
+		_c.SetPersonKeys(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *OrderCreate) SetID(v typedid.Order) *OrderCreate {
 	_c.mutation.SetID(v)
@@ -251,6 +265,16 @@ func (_c *OrderCreate) check() error {
 	if _, ok := _c.mutation.ReturnDue(); !ok {
 		return &ValidationError{Name: "return_due", err: errors.New(`ent: missing required field "Order.return_due"`)}
 	}
+	if v, ok := _c.mutation.PersonKeys(); ok {
+		if err := order.PersonKeysValidator(v); err != nil {
+			return &ValidationError{Name: "person_keys", err: fmt.Errorf(`ent: validator failed for field "Order.person_keys": %w`, err)}
+		}
+	}
+	if v, ok := _c.mutation.PaymentKey(); ok {
+		if err := order.PaymentKeyValidator(v); err != nil {
+			return &ValidationError{Name: "payment_key", err: fmt.Errorf(`ent: validator failed for field "Order.payment_key": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -365,6 +389,18 @@ func (_c *OrderCreate) createSpec() (*Order, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.ReturnDue(); ok {
 		_spec.SetField(order.FieldReturnDue, field.TypeBool, value)
 		_node.ReturnDue = value
+	}
+	if value, ok := _c.mutation.ReturnAt(); ok {
+		_spec.SetField(order.FieldReturnAt, field.TypeTime, value)
+		_node.ReturnAt = &value
+	}
+	if value, ok := _c.mutation.PersonKeys(); ok {
+		_spec.SetField(order.FieldPersonKeys, field.TypeString, value)
+		_node.PersonKeys = &value
+	}
+	if value, ok := _c.mutation.PaymentKey(); ok {
+		_spec.SetField(order.FieldPaymentKey, field.TypeString, value)
+		_node.PaymentKey = &value
 	}
 	return _node, _spec
 }

@@ -108,6 +108,18 @@ func (_u *OrderUpdate) SetReturnDue(v bool) *OrderUpdate {
 	return _u
 }
 
+// SetReturnAt sets the "return_at" field.
+func (_u *OrderUpdate) SetReturnAt(v time.Time) *OrderUpdate {
+	_u.mutation.SetReturnAt(v)
+	return _u
+}
+
+// ClearReturnAt clears the value of the "return_at" field.
+func (_u *OrderUpdate) ClearReturnAt() *OrderUpdate {
+	_u.mutation.ClearReturnAt()
+	return _u
+}
+
 // Mutation returns the OrderMutation object of the builder.
 func (_u *OrderUpdate) Mutation() *OrderMutation {
 	return _u.mutation
@@ -134,6 +146,16 @@ func (_u *OrderUpdate) check() error {
 	if v, ok := _u.mutation.RefundedQuantity(); ok {
 		if err := order.RefundedQuantityValidator(v); err != nil {
 			return &ValidationError{Name: "refunded_quantity", err: fmt.Errorf(`ent: validator failed for field "Order.refunded_quantity": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.PersonKeys(); ok {
+		if err := order.PersonKeysValidator(v); err != nil {
+			return &ValidationError{Name: "person_keys", err: fmt.Errorf(`ent: validator failed for field "Order.person_keys": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.PaymentKey(); ok {
+		if err := order.PaymentKeyValidator(v); err != nil {
+			return &ValidationError{Name: "payment_key", err: fmt.Errorf(`ent: validator failed for field "Order.payment_key": %w`, err)}
 		}
 	}
 	return nil
@@ -202,6 +224,24 @@ func (_u *OrderUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.ReturnDue(); ok {
 		_spec.SetField(order.FieldReturnDue, field.TypeBool, value)
 	}
+	if value, ok := _u.mutation.ReturnAt(); ok {
+		_spec.SetField(order.FieldReturnAt, field.TypeTime, value)
+	}
+	if _u.mutation.ReturnAtCleared() {
+		_spec.ClearField(order.FieldReturnAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.PersonKeys(); ok {
+		_spec.SetField(order.FieldPersonKeys, field.TypeString, value)
+	}
+	if _u.mutation.PersonKeysCleared() {
+		_spec.ClearField(order.FieldPersonKeys, field.TypeString)
+	}
+	if value, ok := _u.mutation.PaymentKey(); ok {
+		_spec.SetField(order.FieldPaymentKey, field.TypeString, value)
+	}
+	if _u.mutation.PaymentKeyCleared() {
+		_spec.ClearField(order.FieldPaymentKey, field.TypeString)
+	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -268,6 +308,16 @@ func (_u *OrderUpdateOne) check() error {
 	if v, ok := _u.mutation.RefundedQuantity(); ok {
 		if err := order.RefundedQuantityValidator(v); err != nil {
 			return &ValidationError{Name: "refunded_quantity", err: fmt.Errorf(`ent: validator failed for field "Order.refunded_quantity": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.PersonKeys(); ok {
+		if err := order.PersonKeysValidator(v); err != nil {
+			return &ValidationError{Name: "person_keys", err: fmt.Errorf(`ent: validator failed for field "Order.person_keys": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.PaymentKey(); ok {
+		if err := order.PaymentKeyValidator(v); err != nil {
+			return &ValidationError{Name: "payment_key", err: fmt.Errorf(`ent: validator failed for field "Order.payment_key": %w`, err)}
 		}
 	}
 	return nil
@@ -352,6 +402,24 @@ func (_u *OrderUpdateOne) sqlSave(ctx context.Context) (_node *Order, err error)
 	}
 	if value, ok := _u.mutation.ReturnDue(); ok {
 		_spec.SetField(order.FieldReturnDue, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.ReturnAt(); ok {
+		_spec.SetField(order.FieldReturnAt, field.TypeTime, value)
+	}
+	if _u.mutation.ReturnAtCleared() {
+		_spec.ClearField(order.FieldReturnAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.PersonKeys(); ok {
+		_spec.SetField(order.FieldPersonKeys, field.TypeString, value)
+	}
+	if _u.mutation.PersonKeysCleared() {
+		_spec.ClearField(order.FieldPersonKeys, field.TypeString)
+	}
+	if value, ok := _u.mutation.PaymentKey(); ok {
+		_spec.SetField(order.FieldPaymentKey, field.TypeString, value)
+	}
+	if _u.mutation.PaymentKeyCleared() {
+		_spec.ClearField(order.FieldPaymentKey, field.TypeString)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &Order{config: _u.config}

@@ -34,6 +34,8 @@ type PaymentEvent struct {
 	ProviderRef string `json:"provider_ref,omitempty"`
 	// Transaction holds the value of the "transaction" field.
 	Transaction string `json:"transaction,omitempty"`
+	// keyed hash of the means of payment, while a limit of the sale may count it
+	Payer *string `json:"payer,omitempty"`
 	// REFUND_FAILED: the idempotency key of the refund
 	RefundKey *typedid.Refund `json:"refund_key,omitempty"`
 	// REFUND_FAILED: in the provider's words; declined: a code of the shop's list
@@ -64,7 +66,7 @@ func (*PaymentEvent) scanValues(columns []string) ([]any, error) {
 			values[i] = &sql.NullScanner{S: new(typedid.Refund)}
 		case paymentevent.FieldAmountMinor, paymentevent.FieldTries:
 			values[i] = new(sql.NullInt64)
-		case paymentevent.FieldProvider, paymentevent.FieldEventID, paymentevent.FieldKind, paymentevent.FieldCurrency, paymentevent.FieldProviderRef, paymentevent.FieldTransaction, paymentevent.FieldReason, paymentevent.FieldState, paymentevent.FieldOutcome:
+		case paymentevent.FieldProvider, paymentevent.FieldEventID, paymentevent.FieldKind, paymentevent.FieldCurrency, paymentevent.FieldProviderRef, paymentevent.FieldTransaction, paymentevent.FieldPayer, paymentevent.FieldReason, paymentevent.FieldState, paymentevent.FieldOutcome:
 			values[i] = new(sql.NullString)
 		case paymentevent.FieldTryAt, paymentevent.FieldHappenedAt, paymentevent.FieldCreatedAt, paymentevent.FieldHandledAt:
 			values[i] = new(sql.NullTime)
@@ -140,6 +142,13 @@ func (_m *PaymentEvent) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field transaction", values[i])
 			} else if value.Valid {
 				_m.Transaction = value.String
+			}
+		case paymentevent.FieldPayer:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field payer", values[i])
+			} else if value.Valid {
+				_m.Payer = new(string)
+				*_m.Payer = value.String
 			}
 		case paymentevent.FieldRefundKey:
 			if value, ok := values[i].(*sql.NullScanner); !ok {
@@ -256,6 +265,11 @@ func (_m *PaymentEvent) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("transaction=")
 	builder.WriteString(_m.Transaction)
+	builder.WriteString(", ")
+	if v := _m.Payer; v != nil {
+		builder.WriteString("payer=")
+		builder.WriteString(*v)
+	}
 	builder.WriteString(", ")
 	if v := _m.RefundKey; v != nil {
 		builder.WriteString("refund_key=")

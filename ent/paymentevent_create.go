@@ -212,6 +212,11 @@ func (_c *PaymentEventCreate) check() error {
 			return &ValidationError{Name: "transaction", err: fmt.Errorf(`ent: validator failed for field "PaymentEvent.transaction": %w`, err)}
 		}
 	}
+	if v, ok := _c.mutation.Payer(); ok {
+		if err := paymentevent.PayerValidator(v); err != nil {
+			return &ValidationError{Name: "payer", err: fmt.Errorf(`ent: validator failed for field "PaymentEvent.payer": %w`, err)}
+		}
+	}
 	if _, ok := _c.mutation.Reason(); !ok {
 		return &ValidationError{Name: "reason", err: errors.New(`ent: missing required field "PaymentEvent.reason"`)}
 	}
@@ -314,6 +319,10 @@ func (_c *PaymentEventCreate) createSpec() (*PaymentEvent, *sqlgraph.CreateSpec)
 	if value, ok := _c.mutation.Transaction(); ok {
 		_spec.SetField(paymentevent.FieldTransaction, field.TypeString, value)
 		_node.Transaction = value
+	}
+	if value, ok := _c.mutation.Payer(); ok {
+		_spec.SetField(paymentevent.FieldPayer, field.TypeString, value)
+		_node.Payer = &value
 	}
 	if value, ok := _c.mutation.RefundKey(); ok {
 		_spec.SetField(paymentevent.FieldRefundKey, field.TypeUUID, value)

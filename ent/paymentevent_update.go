@@ -77,6 +77,11 @@ func (_u *PaymentEventUpdate) Exec(ctx context.Context) error {
 
 // check runs all checks and user-defined validators on the builder.
 func (_u *PaymentEventUpdate) check() error {
+	if v, ok := _u.mutation.Payer(); ok {
+		if err := paymentevent.PayerValidator(v); err != nil {
+			return &ValidationError{Name: "payer", err: fmt.Errorf(`ent: validator failed for field "PaymentEvent.payer": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.State(); ok {
 		if err := paymentevent.StateValidator(v); err != nil {
 			return &ValidationError{Name: "state", err: fmt.Errorf(`ent: validator failed for field "PaymentEvent.state": %w`, err)}
@@ -101,6 +106,12 @@ func (_u *PaymentEventUpdate) sqlSave(ctx context.Context) (_node int, err error
 				ps[i](selector)
 			}
 		}
+	}
+	if value, ok := _u.mutation.Payer(); ok {
+		_spec.SetField(paymentevent.FieldPayer, field.TypeString, value)
+	}
+	if _u.mutation.PayerCleared() {
+		_spec.ClearField(paymentevent.FieldPayer, field.TypeString)
 	}
 	if _u.mutation.RefundKeyCleared() {
 		_spec.ClearField(paymentevent.FieldRefundKey, field.TypeUUID)
@@ -190,6 +201,11 @@ func (_u *PaymentEventUpdateOne) Exec(ctx context.Context) error {
 
 // check runs all checks and user-defined validators on the builder.
 func (_u *PaymentEventUpdateOne) check() error {
+	if v, ok := _u.mutation.Payer(); ok {
+		if err := paymentevent.PayerValidator(v); err != nil {
+			return &ValidationError{Name: "payer", err: fmt.Errorf(`ent: validator failed for field "PaymentEvent.payer": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.State(); ok {
 		if err := paymentevent.StateValidator(v); err != nil {
 			return &ValidationError{Name: "state", err: fmt.Errorf(`ent: validator failed for field "PaymentEvent.state": %w`, err)}
@@ -231,6 +247,12 @@ func (_u *PaymentEventUpdateOne) sqlSave(ctx context.Context) (_node *PaymentEve
 				ps[i](selector)
 			}
 		}
+	}
+	if value, ok := _u.mutation.Payer(); ok {
+		_spec.SetField(paymentevent.FieldPayer, field.TypeString, value)
+	}
+	if _u.mutation.PayerCleared() {
+		_spec.ClearField(paymentevent.FieldPayer, field.TypeString)
 	}
 	if _u.mutation.RefundKeyCleared() {
 		_spec.ClearField(paymentevent.FieldRefundKey, field.TypeUUID)

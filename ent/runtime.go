@@ -359,6 +359,14 @@ func init() {
 	orderDescReturnDue := orderFields[20].Descriptor()
 	// order.DefaultReturnDue holds the default value on creation for the return_due field.
 	order.DefaultReturnDue = orderDescReturnDue.Default.(bool)
+	// orderDescPersonKeys is the schema descriptor for person_keys field.
+	orderDescPersonKeys := orderFields[22].Descriptor()
+	// order.PersonKeysValidator is a validator for the "person_keys" field. It is called by the builders before save.
+	order.PersonKeysValidator = orderDescPersonKeys.Validators[0].(func(string) error)
+	// orderDescPaymentKey is the schema descriptor for payment_key field.
+	orderDescPaymentKey := orderFields[23].Descriptor()
+	// order.PaymentKeyValidator is a validator for the "payment_key" field. It is called by the builders before save.
+	order.PaymentKeyValidator = orderDescPaymentKey.Validators[0].(func(string) error)
 	ordereventFields := schema.OrderEvent{}.Fields()
 	_ = ordereventFields
 	// ordereventDescNote is the schema descriptor for note field.
@@ -571,20 +579,24 @@ func init() {
 	paymentevent.DefaultTransaction = paymenteventDescTransaction.Default.(string)
 	// paymentevent.TransactionValidator is a validator for the "transaction" field. It is called by the builders before save.
 	paymentevent.TransactionValidator = paymenteventDescTransaction.Validators[0].(func(string) error)
+	// paymenteventDescPayer is the schema descriptor for payer field.
+	paymenteventDescPayer := paymenteventFields[9].Descriptor()
+	// paymentevent.PayerValidator is a validator for the "payer" field. It is called by the builders before save.
+	paymentevent.PayerValidator = paymenteventDescPayer.Validators[0].(func(string) error)
 	// paymenteventDescReason is the schema descriptor for reason field.
-	paymenteventDescReason := paymenteventFields[10].Descriptor()
+	paymenteventDescReason := paymenteventFields[11].Descriptor()
 	// paymentevent.DefaultReason holds the default value on creation for the reason field.
 	paymentevent.DefaultReason = paymenteventDescReason.Default.(string)
 	// paymentevent.ReasonValidator is a validator for the "reason" field. It is called by the builders before save.
 	paymentevent.ReasonValidator = paymenteventDescReason.Validators[0].(func(string) error)
 	// paymenteventDescOutcome is the schema descriptor for outcome field.
-	paymenteventDescOutcome := paymenteventFields[12].Descriptor()
+	paymenteventDescOutcome := paymenteventFields[13].Descriptor()
 	// paymentevent.DefaultOutcome holds the default value on creation for the outcome field.
 	paymentevent.DefaultOutcome = paymenteventDescOutcome.Default.(string)
 	// paymentevent.OutcomeValidator is a validator for the "outcome" field. It is called by the builders before save.
 	paymentevent.OutcomeValidator = paymenteventDescOutcome.Validators[0].(func(string) error)
 	// paymenteventDescTries is the schema descriptor for tries field.
-	paymenteventDescTries := paymenteventFields[13].Descriptor()
+	paymenteventDescTries := paymenteventFields[14].Descriptor()
 	// paymentevent.DefaultTries holds the default value on creation for the tries field.
 	paymentevent.DefaultTries = paymenteventDescTries.Default.(int)
 	pushsubscriptionFields := schema.PushSubscription{}.Fields()
@@ -775,64 +787,68 @@ func init() {
 	sale.DefaultMinimumAccountAgeHours = saleDescMinimumAccountAgeHours.Default.(int)
 	// sale.MinimumAccountAgeHoursValidator is a validator for the "minimum_account_age_hours" field. It is called by the builders before save.
 	sale.MinimumAccountAgeHoursValidator = saleDescMinimumAccountAgeHours.Validators[0].(func(int) error)
+	// saleDescLimitBy is the schema descriptor for limit_by field.
+	saleDescLimitBy := saleFields[16].Descriptor()
+	// sale.DefaultLimitBy holds the default value on creation for the limit_by field.
+	sale.DefaultLimitBy = saleDescLimitBy.Default.(string)
 	// saleDescAccent is the schema descriptor for accent field.
-	saleDescAccent := saleFields[16].Descriptor()
+	saleDescAccent := saleFields[17].Descriptor()
 	// sale.DefaultAccent holds the default value on creation for the accent field.
 	sale.DefaultAccent = saleDescAccent.Default.(string)
 	// sale.AccentValidator is a validator for the "accent" field. It is called by the builders before save.
 	sale.AccentValidator = saleDescAccent.Validators[0].(func(string) error)
 	// saleDescEpoch is the schema descriptor for epoch field.
-	saleDescEpoch := saleFields[17].Descriptor()
+	saleDescEpoch := saleFields[18].Descriptor()
 	// sale.DefaultEpoch holds the default value on creation for the epoch field.
 	sale.DefaultEpoch = saleDescEpoch.Default.(int64)
 	// saleDescRevision is the schema descriptor for revision field.
-	saleDescRevision := saleFields[18].Descriptor()
+	saleDescRevision := saleFields[19].Descriptor()
 	// sale.DefaultRevision holds the default value on creation for the revision field.
 	sale.DefaultRevision = saleDescRevision.Default.(int64)
 	// saleDescNotice is the schema descriptor for notice field.
-	saleDescNotice := saleFields[21].Descriptor()
+	saleDescNotice := saleFields[22].Descriptor()
 	// sale.DefaultNotice holds the default value on creation for the notice field.
 	sale.DefaultNotice = saleDescNotice.Default.(string)
 	// sale.NoticeValidator is a validator for the "notice" field. It is called by the builders before save.
 	sale.NoticeValidator = saleDescNotice.Validators[0].(func(string) error)
 	// saleDescWasPublic is the schema descriptor for was_public field.
-	saleDescWasPublic := saleFields[22].Descriptor()
+	saleDescWasPublic := saleFields[23].Descriptor()
 	// sale.DefaultWasPublic holds the default value on creation for the was_public field.
 	sale.DefaultWasPublic = saleDescWasPublic.Default.(bool)
 	// saleDescCaptchaRequired is the schema descriptor for captcha_required field.
-	saleDescCaptchaRequired := saleFields[24].Descriptor()
+	saleDescCaptchaRequired := saleFields[25].Descriptor()
 	// sale.DefaultCaptchaRequired holds the default value on creation for the captcha_required field.
 	sale.DefaultCaptchaRequired = saleDescCaptchaRequired.Default.(bool)
 	// saleDescCaptchaKinds is the schema descriptor for captcha_kinds field.
-	saleDescCaptchaKinds := saleFields[25].Descriptor()
+	saleDescCaptchaKinds := saleFields[26].Descriptor()
 	// sale.DefaultCaptchaKinds holds the default value on creation for the captcha_kinds field.
 	sale.DefaultCaptchaKinds = saleDescCaptchaKinds.Default.(string)
 	// saleDescPowMax is the schema descriptor for pow_max field.
-	saleDescPowMax := saleFields[26].Descriptor()
+	saleDescPowMax := saleFields[27].Descriptor()
 	// sale.DefaultPowMax holds the default value on creation for the pow_max field.
 	sale.DefaultPowMax = saleDescPowMax.Default.(int)
 	// sale.PowMaxValidator is a validator for the "pow_max" field. It is called by the builders before save.
 	sale.PowMaxValidator = saleDescPowMax.Validators[0].(func(int) error)
 	// saleDescPermitPerMille is the schema descriptor for permit_per_mille field.
-	saleDescPermitPerMille := saleFields[27].Descriptor()
+	saleDescPermitPerMille := saleFields[28].Descriptor()
 	// sale.DefaultPermitPerMille holds the default value on creation for the permit_per_mille field.
 	sale.DefaultPermitPerMille = saleDescPermitPerMille.Default.(int)
 	// sale.PermitPerMilleValidator is a validator for the "permit_per_mille" field. It is called by the builders before save.
 	sale.PermitPerMilleValidator = saleDescPermitPerMille.Validators[0].(func(int) error)
 	// saleDescInflowPerSecond is the schema descriptor for inflow_per_second field.
-	saleDescInflowPerSecond := saleFields[28].Descriptor()
+	saleDescInflowPerSecond := saleFields[29].Descriptor()
 	// sale.DefaultInflowPerSecond holds the default value on creation for the inflow_per_second field.
 	sale.DefaultInflowPerSecond = saleDescInflowPerSecond.Default.(int)
 	// sale.InflowPerSecondValidator is a validator for the "inflow_per_second" field. It is called by the builders before save.
 	sale.InflowPerSecondValidator = saleDescInflowPerSecond.Validators[0].(func(int) error)
 	// saleDescLimitBurst is the schema descriptor for limit_burst field.
-	saleDescLimitBurst := saleFields[29].Descriptor()
+	saleDescLimitBurst := saleFields[30].Descriptor()
 	// sale.DefaultLimitBurst holds the default value on creation for the limit_burst field.
 	sale.DefaultLimitBurst = saleDescLimitBurst.Default.(int)
 	// sale.LimitBurstValidator is a validator for the "limit_burst" field. It is called by the builders before save.
 	sale.LimitBurstValidator = saleDescLimitBurst.Validators[0].(func(int) error)
 	// saleDescLimitPerSecond is the schema descriptor for limit_per_second field.
-	saleDescLimitPerSecond := saleFields[30].Descriptor()
+	saleDescLimitPerSecond := saleFields[31].Descriptor()
 	// sale.DefaultLimitPerSecond holds the default value on creation for the limit_per_second field.
 	sale.DefaultLimitPerSecond = saleDescLimitPerSecond.Default.(float64)
 	// sale.LimitPerSecondValidator is a validator for the "limit_per_second" field. It is called by the builders before save.
@@ -1091,6 +1107,14 @@ func init() {
 	waitlistentryDescReturnDue := waitlistentryFields[9].Descriptor()
 	// waitlistentry.DefaultReturnDue holds the default value on creation for the return_due field.
 	waitlistentry.DefaultReturnDue = waitlistentryDescReturnDue.Default.(bool)
+	// waitlistentryDescContactKey is the schema descriptor for contact_key field.
+	waitlistentryDescContactKey := waitlistentryFields[10].Descriptor()
+	// waitlistentry.ContactKeyValidator is a validator for the "contact_key" field. It is called by the builders before save.
+	waitlistentry.ContactKeyValidator = waitlistentryDescContactKey.Validators[0].(func(string) error)
+	// waitlistentryDescAddressKey is the schema descriptor for address_key field.
+	waitlistentryDescAddressKey := waitlistentryFields[11].Descriptor()
+	// waitlistentry.AddressKeyValidator is a validator for the "address_key" field. It is called by the builders before save.
+	waitlistentry.AddressKeyValidator = waitlistentryDescAddressKey.Validators[0].(func(string) error)
 	webhookdeliveryFields := schema.WebhookDelivery{}.Fields()
 	_ = webhookdeliveryFields
 	// webhookdeliveryDescSubject is the schema descriptor for subject field.

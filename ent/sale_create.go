@@ -127,6 +127,12 @@ func (_c *SaleCreate) SetMinimumAccountAgeHours(v int) *SaleCreate {
 	return _c
 }
 
+// SetLimitBy sets the "limit_by" field.
+func (_c *SaleCreate) SetLimitBy(v string) *SaleCreate {
+	_c.mutation.SetLimitBy(v)
+	return _c
+}
+
 // SetAccent sets the "accent" field.
 func (_c *SaleCreate) SetAccent(v string) *SaleCreate {
 	_c.mutation.SetAccent(v)
@@ -211,6 +217,10 @@ func (_c *SaleCreate) defaults() {
 	if _, ok := _c.mutation.MinimumAccountAgeHours(); !ok {
 		v := sale.DefaultMinimumAccountAgeHours
 		_c.mutation.SetMinimumAccountAgeHours(v)
+	}
+	if _, ok := _c.mutation.LimitBy(); !ok {
+		v := sale.DefaultLimitBy
+		_c.mutation.SetLimitBy(v)
 	}
 	if _, ok := _c.mutation.Accent(); !ok {
 		v := sale.DefaultAccent
@@ -342,6 +352,9 @@ func (_c *SaleCreate) check() error {
 		if err := sale.MinimumAccountAgeHoursValidator(v); err != nil {
 			return &ValidationError{Name: "minimum_account_age_hours", err: fmt.Errorf(`ent: validator failed for field "Sale.minimum_account_age_hours": %w`, err)}
 		}
+	}
+	if _, ok := _c.mutation.LimitBy(); !ok {
+		return &ValidationError{Name: "limit_by", err: errors.New(`ent: missing required field "Sale.limit_by"`)}
 	}
 	if _, ok := _c.mutation.Accent(); !ok {
 		return &ValidationError{Name: "accent", err: errors.New(`ent: missing required field "Sale.accent"`)}
@@ -511,6 +524,10 @@ func (_c *SaleCreate) createSpec() (*Sale, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.MinimumAccountAgeHours(); ok {
 		_spec.SetField(sale.FieldMinimumAccountAgeHours, field.TypeInt, value)
 		_node.MinimumAccountAgeHours = value
+	}
+	if value, ok := _c.mutation.LimitBy(); ok {
+		_spec.SetField(sale.FieldLimitBy, field.TypeString, value)
+		_node.LimitBy = value
 	}
 	if value, ok := _c.mutation.Accent(); ok {
 		_spec.SetField(sale.FieldAccent, field.TypeString, value)

@@ -123,6 +123,12 @@ func (_u *SaleUpdate) SetMinimumAccountAgeHours(v int) *SaleUpdate {
 	return _u
 }
 
+// SetLimitBy sets the "limit_by" field.
+func (_u *SaleUpdate) SetLimitBy(v string) *SaleUpdate {
+	_u.mutation.SetLimitBy(v)
+	return _u
+}
+
 // SetAccent sets the "accent" field.
 func (_u *SaleUpdate) SetAccent(v string) *SaleUpdate {
 	_u.mutation.SetAccent(v)
@@ -337,6 +343,9 @@ func (_u *SaleUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.AddedMinimumAccountAgeHours(); ok {
 		_spec.AddField(sale.FieldMinimumAccountAgeHours, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.LimitBy(); ok {
+		_spec.SetField(sale.FieldLimitBy, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.Accent(); ok {
 		_spec.SetField(sale.FieldAccent, field.TypeString, value)
@@ -766,6 +775,9 @@ func (_u *SaleUpdateOne) sqlSave(ctx context.Context) (_node *Sale, err error) {
 	}
 	if value, ok := _u.mutation.AddedMinimumAccountAgeHours(); ok {
 		_spec.AddField(sale.FieldMinimumAccountAgeHours, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.LimitBy(); ok {
+		_spec.SetField(sale.FieldLimitBy, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.Accent(); ok {
 		_spec.SetField(sale.FieldAccent, field.TypeString, value)

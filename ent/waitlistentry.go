@@ -36,6 +36,10 @@ type WaitlistEntry struct {
 	OrderID *typedid.Task `json:"order_id,omitempty"`
 	// whether what is held in Redis for an expired or left offer is still to be given back
 	ReturnDue bool `json:"return_due,omitempty"`
+	// as person_keys of an order
+	ContactKey *string `json:"contact_key,omitempty"`
+	// AddressKey holds the value of the "address_key" field.
+	AddressKey *string `json:"address_key,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// UpdatedAt holds the value of the "updated_at" field.
@@ -54,7 +58,7 @@ func (*WaitlistEntry) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case waitlistentry.FieldQuantity, waitlistentry.FieldVersion:
 			values[i] = new(sql.NullInt64)
-		case waitlistentry.FieldStatus:
+		case waitlistentry.FieldStatus, waitlistentry.FieldContactKey, waitlistentry.FieldAddressKey:
 			values[i] = new(sql.NullString)
 		case waitlistentry.FieldOfferExpiresAt, waitlistentry.FieldCreatedAt, waitlistentry.FieldUpdatedAt:
 			values[i] = new(sql.NullTime)
@@ -143,6 +147,20 @@ func (_m *WaitlistEntry) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.ReturnDue = value.Bool
 			}
+		case waitlistentry.FieldContactKey:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field contact_key", values[i])
+			} else if value.Valid {
+				_m.ContactKey = new(string)
+				*_m.ContactKey = value.String
+			}
+		case waitlistentry.FieldAddressKey:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field address_key", values[i])
+			} else if value.Valid {
+				_m.AddressKey = new(string)
+				*_m.AddressKey = value.String
+			}
 		case waitlistentry.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -221,6 +239,16 @@ func (_m *WaitlistEntry) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("return_due=")
 	builder.WriteString(fmt.Sprintf("%v", _m.ReturnDue))
+	builder.WriteString(", ")
+	if v := _m.ContactKey; v != nil {
+		builder.WriteString("contact_key=")
+		builder.WriteString(*v)
+	}
+	builder.WriteString(", ")
+	if v := _m.AddressKey; v != nil {
+		builder.WriteString("address_key=")
+		builder.WriteString(*v)
+	}
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

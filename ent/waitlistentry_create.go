@@ -63,6 +63,34 @@ func (_c *WaitlistEntryCreate) SetReturnDue(v bool) *WaitlistEntryCreate {
 	return _c
 }
 
+// SetContactKey sets the "contact_key" field.
+func (_c *WaitlistEntryCreate) SetContactKey(v string) *WaitlistEntryCreate {
+	_c.mutation.SetContactKey(v)
+	return _c
+}
+
+// SetNillableContactKey sets the "contact_key" field if the given value is not nil.
+func (_c *WaitlistEntryCreate) SetNillableContactKey(v *string) *WaitlistEntryCreate {
+	if v != nil {
+		_c.SetContactKey(*v)
+	}
+	return _c
+}
+
+// SetAddressKey sets the "address_key" field.
+func (_c *WaitlistEntryCreate) SetAddressKey(v string) *WaitlistEntryCreate {
+	_c.mutation.SetAddressKey(v)
+	return _c
+}
+
+// SetNillableAddressKey sets the "address_key" field if the given value is not nil.
+func (_c *WaitlistEntryCreate) SetNillableAddressKey(v *string) *WaitlistEntryCreate {
+	if v != nil {
+		_c.SetAddressKey(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *WaitlistEntryCreate) SetCreatedAt(v time.Time) *WaitlistEntryCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -147,6 +175,16 @@ func (_c *WaitlistEntryCreate) check() error {
 	if _, ok := _c.mutation.ReturnDue(); !ok {
 		return &ValidationError{Name: "return_due", err: errors.New(`ent: missing required field "WaitlistEntry.return_due"`)}
 	}
+	if v, ok := _c.mutation.ContactKey(); ok {
+		if err := waitlistentry.ContactKeyValidator(v); err != nil {
+			return &ValidationError{Name: "contact_key", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.contact_key": %w`, err)}
+		}
+	}
+	if v, ok := _c.mutation.AddressKey(); ok {
+		if err := waitlistentry.AddressKeyValidator(v); err != nil {
+			return &ValidationError{Name: "address_key", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.address_key": %w`, err)}
+		}
+	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`ent: missing required field "WaitlistEntry.created_at"`)}
 	}
@@ -223,6 +261,14 @@ func (_c *WaitlistEntryCreate) createSpec() (*WaitlistEntry, *sqlgraph.CreateSpe
 	if value, ok := _c.mutation.ReturnDue(); ok {
 		_spec.SetField(waitlistentry.FieldReturnDue, field.TypeBool, value)
 		_node.ReturnDue = value
+	}
+	if value, ok := _c.mutation.ContactKey(); ok {
+		_spec.SetField(waitlistentry.FieldContactKey, field.TypeString, value)
+		_node.ContactKey = &value
+	}
+	if value, ok := _c.mutation.AddressKey(); ok {
+		_spec.SetField(waitlistentry.FieldAddressKey, field.TypeString, value)
+		_node.AddressKey = &value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(waitlistentry.FieldCreatedAt, field.TypeTime, value)

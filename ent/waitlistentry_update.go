@@ -95,6 +95,16 @@ func (_u *WaitlistEntryUpdate) check() error {
 			return &ValidationError{Name: "status", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.status": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.ContactKey(); ok {
+		if err := waitlistentry.ContactKeyValidator(v); err != nil {
+			return &ValidationError{Name: "contact_key", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.contact_key": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.AddressKey(); ok {
+		if err := waitlistentry.AddressKeyValidator(v); err != nil {
+			return &ValidationError{Name: "address_key", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.address_key": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -133,6 +143,18 @@ func (_u *WaitlistEntryUpdate) sqlSave(ctx context.Context) (_node int, err erro
 	}
 	if value, ok := _u.mutation.ReturnDue(); ok {
 		_spec.SetField(waitlistentry.FieldReturnDue, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.ContactKey(); ok {
+		_spec.SetField(waitlistentry.FieldContactKey, field.TypeString, value)
+	}
+	if _u.mutation.ContactKeyCleared() {
+		_spec.ClearField(waitlistentry.FieldContactKey, field.TypeString)
+	}
+	if value, ok := _u.mutation.AddressKey(); ok {
+		_spec.SetField(waitlistentry.FieldAddressKey, field.TypeString, value)
+	}
+	if _u.mutation.AddressKeyCleared() {
+		_spec.ClearField(waitlistentry.FieldAddressKey, field.TypeString)
 	}
 	if value, ok := _u.mutation.CreatedAt(); ok {
 		_spec.SetField(waitlistentry.FieldCreatedAt, field.TypeTime, value)
@@ -209,6 +231,16 @@ func (_u *WaitlistEntryUpdateOne) check() error {
 			return &ValidationError{Name: "status", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.status": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.ContactKey(); ok {
+		if err := waitlistentry.ContactKeyValidator(v); err != nil {
+			return &ValidationError{Name: "contact_key", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.contact_key": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.AddressKey(); ok {
+		if err := waitlistentry.AddressKeyValidator(v); err != nil {
+			return &ValidationError{Name: "address_key", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.address_key": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -264,6 +296,18 @@ func (_u *WaitlistEntryUpdateOne) sqlSave(ctx context.Context) (_node *WaitlistE
 	}
 	if value, ok := _u.mutation.ReturnDue(); ok {
 		_spec.SetField(waitlistentry.FieldReturnDue, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.ContactKey(); ok {
+		_spec.SetField(waitlistentry.FieldContactKey, field.TypeString, value)
+	}
+	if _u.mutation.ContactKeyCleared() {
+		_spec.ClearField(waitlistentry.FieldContactKey, field.TypeString)
+	}
+	if value, ok := _u.mutation.AddressKey(); ok {
+		_spec.SetField(waitlistentry.FieldAddressKey, field.TypeString, value)
+	}
+	if _u.mutation.AddressKeyCleared() {
+		_spec.ClearField(waitlistentry.FieldAddressKey, field.TypeString)
 	}
 	if value, ok := _u.mutation.CreatedAt(); ok {
 		_spec.SetField(waitlistentry.FieldCreatedAt, field.TypeTime, value)

@@ -41,7 +41,7 @@ func (r *Resolver) toSale(v *sale.Sale) *model.Sale {
 		Phase: r.Shop.Phase(v, now), Status: v.StatusAt(now),
 		PaymentWindowSeconds: int(v.PaymentWindow / time.Second), PurchaseLimit: unlessZero(v.PurchaseLimit),
 		Revision: int(v.Revision), Notice: unlessZero(v.Notice), PreheatAt: &v.PreheatAt, HideExactStock: &v.HideExactStock, Switches: toSwitches(v.Switches), Source: v,
-		ExternalReference: unlessZero(v.ExternalReference), RequiresAddress: v.RequiresAddress,
+		ExternalReference: unlessZero(v.ExternalReference), RequiresAddress: v.RequiresAddress, LimitBy: v.LimitBy.Kinds(),
 		RequireVerifiedContact: v.Requires.VerifiedContact, MinimumAccountAge: int(v.Requires.AccountAge / time.Hour),
 		Accent: toAccent(v.Accent), DrawOpensAt: drawOpensAt(v, now),
 	}

@@ -21,6 +21,7 @@ import (
 	"seckill/internal/buy/sale"
 	"seckill/internal/buy/waitlist"
 	"seckill/internal/identity/account"
+	"seckill/internal/identity/person"
 	"seckill/internal/pay/payment"
 	"seckill/internal/platform/captcha"
 	"seckill/internal/platform/fault"
@@ -91,8 +92,13 @@ func basicError(ctx context.Context, why fault.Reason, path []string) model.Basi
 
 // overLimit names the limit and what it leaves to the buyer.
 func overLimit(ctx context.Context, v reservation.LimitReached) model.PurchaseLimitError {
-	out := model.PurchaseLimitError{Code: v.Reason(), Path: inputPath(v), Limit: v.Limit, Remaining: v.Remaining, WholeSale: v.WholeSale}
+	out := model.PurchaseLimitError{Code: v.Reason(), Path: inputPath(v), Limit: v.Limit, Remaining: v.Remaining, WholeSale: v.WholeSale,
+		LimitBy: cmp.Or(v.By, person.Account)}
 	switch {
+	case v.By == person.Contact:
+		out.Message = contactLimit.with(ctx, v.Limit)
+	case v.By == person.Address:
+		out.Message = addressLimit.with(ctx, v.Limit)
 	case v.WholeSale && v.Remaining == 0:
 		out.Message = saleLimitUsed.with(ctx, v.Limit)
 	case v.WholeSale:

@@ -33,7 +33,7 @@ func upsertedSale(in model.UpsertSaleInput) operator.SaleDraft {
 	d := saleDraft(model.CreateSaleInput{
 		Title: in.Title, Slug: in.Slug, Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
 		PaymentWindowSeconds: in.PaymentWindowSeconds, PurchaseLimit: in.PurchaseLimit, HideExactStock: in.HideExactStock, RequiresAddress: in.RequiresAddress,
-		RequireVerifiedContact: in.RequireVerifiedContact, MinimumAccountAge: in.MinimumAccountAge, Items: in.Items, Accent: in.Accent,
+		RequireVerifiedContact: in.RequireVerifiedContact, MinimumAccountAge: in.MinimumAccountAge, Items: in.Items, LimitBy: in.LimitBy, Accent: in.Accent,
 	})
 	d.Reference = in.ExternalReference
 	return d

@@ -161,6 +161,8 @@ var saleCancelled = text{"The sale was cancelled.", "抢购已取消。"}
 var (
 	itemLimit     = text{"One buyer may have at most %d of this item.", "该商品每人限购 %d 件。"}
 	saleLimit     = text{"One buyer may have at most %d in this sale; you may buy %d more.", "本场抢购每人限购 %d 件，您还可购买 %d 件。"}
+	contactLimit  = text{"Accounts with one contact may have at most %d together; they have them.", "同一邮箱或手机号的账号合计限购 %d 件，已达到限购数量。"}
+	addressLimit  = text{"Orders to one delivery address may have at most %d together; they have them.", "同一收货地址合计限购 %d 件，已达到限购数量。"}
 	saleLimitUsed = text{"One buyer may have at most %d in this sale, and you have them.", "本场抢购每人限购 %d 件，您已达到限购数量。"}
 )
 

@@ -9,6 +9,7 @@ import (
 	"seckill/graph/model"
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/sale"
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/captcha"
 	"seckill/internal/platform/fault"
@@ -92,15 +93,25 @@ func saleDraft(in model.CreateSaleInput) operator.SaleDraft {
 		PaymentWindow: time.Duration(deref(in.PaymentWindowSeconds)) * time.Second, PurchaseLimit: deref(in.PurchaseLimit),
 		HideExactStock: in.HideExactStock, RequiresAddress: in.RequiresAddress, Items: itemDrafts(in.Items),
 		Requires: sale.Requirements{VerifiedContact: in.RequireVerifiedContact, AccountAge: time.Duration(in.MinimumAccountAge) * time.Hour},
+		LimitBy:  limitByOf(in.LimitBy),
 		Accent:   deref(in.Accent),
 	}
+}
+
+// limitByOf returns what limits count; nil where it was left out.
+func limitByOf(kinds []person.Kind) *sale.LimitBy {
+	if kinds == nil {
+		return nil
+	}
+	counts := sale.LimitByKinds(kinds)
+	return &counts
 }
 
 // salePatch parses the input of updateSale.
 func salePatch(in model.UpdateSaleInput) operator.SalePatch {
 	p := operator.SalePatch{
 		Title: in.Title, Slug: in.Slug, Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
-		HideExactStock: in.HideExactStock, RequiresAddress: in.RequiresAddress, VerifiedContact: in.RequireVerifiedContact, Note: deref(in.Note),
+		HideExactStock: in.HideExactStock, RequiresAddress: in.RequiresAddress, VerifiedContact: in.RequireVerifiedContact, LimitBy: limitByOf(in.LimitBy), Note: deref(in.Note),
 	}
 	if in.MinimumAccountAge != nil {
 		age := time.Duration(*in.MinimumAccountAge) * time.Hour

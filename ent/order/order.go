@@ -53,6 +53,12 @@ const (
 	FieldReturnKey = "return_key"
 	// FieldReturnDue holds the string denoting the return_due field in the database.
 	FieldReturnDue = "return_due"
+	// FieldReturnAt holds the string denoting the return_at field in the database.
+	FieldReturnAt = "return_at"
+	// FieldPersonKeys holds the string denoting the person_keys field in the database.
+	FieldPersonKeys = "person_keys"
+	// FieldPaymentKey holds the string denoting the payment_key field in the database.
+	FieldPaymentKey = "payment_key"
 	// Table holds the table name of the order in the database.
 	Table = "orders"
 )
@@ -80,6 +86,9 @@ var Columns = []string{
 	FieldClaimID,
 	FieldReturnKey,
 	FieldReturnDue,
+	FieldReturnAt,
+	FieldPersonKeys,
+	FieldPaymentKey,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -109,6 +118,10 @@ var (
 	DefaultVersion int64
 	// DefaultReturnDue holds the default value on creation for the "return_due" field.
 	DefaultReturnDue bool
+	// PersonKeysValidator is a validator for the "person_keys" field. It is called by the builders before save.
+	PersonKeysValidator func(string) error
+	// PaymentKeyValidator is a validator for the "payment_key" field. It is called by the builders before save.
+	PaymentKeyValidator func(string) error
 )
 
 // Kind defines the type for the "kind" enum field.

@@ -65,6 +65,11 @@ func NumberHasPrefix(v string) predicate.Order {
 	return predicate.Order(sql.FieldHasPrefix(FieldNumber, v))
 }
 
+// SaleIDIn applies the In predicate on the "sale_id" field.
+func SaleIDIn(vs ...typedid.Sale) predicate.Order {
+	return predicate.Order(sql.FieldIn(FieldSaleID, vs...))
+}
+
 // ItemIDIn applies the In predicate on the "item_id" field.
 func ItemIDIn(vs ...typedid.Item) predicate.Order {
 	return predicate.Order(sql.FieldIn(FieldItemID, vs...))
@@ -163,6 +168,21 @@ func ReturnKeyIn(vs ...typedid.Refund) predicate.Order {
 // ReturnKeyIsNil applies the IsNil predicate on the "return_key" field.
 func ReturnKeyIsNil() predicate.Order {
 	return predicate.Order(sql.FieldIsNull(FieldReturnKey))
+}
+
+// ReturnAtLTE applies the LTE predicate on the "return_at" field.
+func ReturnAtLTE(v time.Time) predicate.Order {
+	return predicate.Order(sql.FieldLTE(FieldReturnAt, v))
+}
+
+// ReturnAtIsNil applies the IsNil predicate on the "return_at" field.
+func ReturnAtIsNil() predicate.Order {
+	return predicate.Order(sql.FieldIsNull(FieldReturnAt))
+}
+
+// PersonKeysNotNil applies the NotNil predicate on the "person_keys" field.
+func PersonKeysNotNil() predicate.Order {
+	return predicate.Order(sql.FieldNotNull(FieldPersonKeys))
 }
 
 // And groups predicates with the AND operator between them.

@@ -149,6 +149,7 @@ const (
 	CodeDELIVERED         Code = "DELIVERED"
 	CodeRETURNED          Code = "RETURNED"
 	CodeRECIPIENT_CHANGED Code = "RECIPIENT_CHANGED"
+	CodeLIMIT_REACHED     Code = "LIMIT_REACHED"
 )
 
 func (c Code) String() string {
@@ -158,7 +159,7 @@ func (c Code) String() string {
 // CodeValidator is a validator for the "code" field enum values. It is called by the builders before save.
 func CodeValidator(c Code) error {
 	switch c {
-	case CodePAID, CodePAID_LATE, CodeCANCELLED, CodeLAPSED, CodeVOIDED, CodeREFUND_ASKED, CodeREFUND_APPROVED, CodeREFUND_REJECTED, CodeREFUNDED, CodePAYMENT_DECLINED, CodePAYMENT_RETURNED, CodePAYMENT_HELD, CodeREFUND_FAILED, CodeREFUND_SETTLED, CodePAYMENT_DISPUTED, CodeDISPUTE_WON, CodeDISPUTE_LOST, CodePREPARING, CodeSHIPPED, CodeDELIVERED, CodeRETURNED, CodeRECIPIENT_CHANGED:
+	case CodePAID, CodePAID_LATE, CodeCANCELLED, CodeLAPSED, CodeVOIDED, CodeREFUND_ASKED, CodeREFUND_APPROVED, CodeREFUND_REJECTED, CodeREFUNDED, CodePAYMENT_DECLINED, CodePAYMENT_RETURNED, CodePAYMENT_HELD, CodeREFUND_FAILED, CodeREFUND_SETTLED, CodePAYMENT_DISPUTED, CodeDISPUTE_WON, CodeDISPUTE_LOST, CodePREPARING, CodeSHIPPED, CodeDELIVERED, CodeRETURNED, CodeRECIPIENT_CHANGED, CodeLIMIT_REACHED:
 		return nil
 	default:
 		return fmt.Errorf("orderevent: invalid enum value for code field: %q", c)

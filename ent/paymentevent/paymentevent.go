@@ -29,6 +29,8 @@ const (
 	FieldProviderRef = "provider_ref"
 	// FieldTransaction holds the string denoting the transaction field in the database.
 	FieldTransaction = "transaction"
+	// FieldPayer holds the string denoting the payer field in the database.
+	FieldPayer = "payer"
 	// FieldRefundKey holds the string denoting the refund_key field in the database.
 	FieldRefundKey = "refund_key"
 	// FieldReason holds the string denoting the reason field in the database.
@@ -62,6 +64,7 @@ var Columns = []string{
 	FieldCurrency,
 	FieldProviderRef,
 	FieldTransaction,
+	FieldPayer,
 	FieldRefundKey,
 	FieldReason,
 	FieldState,
@@ -98,6 +101,8 @@ var (
 	DefaultTransaction string
 	// TransactionValidator is a validator for the "transaction" field. It is called by the builders before save.
 	TransactionValidator func(string) error
+	// PayerValidator is a validator for the "payer" field. It is called by the builders before save.
+	PayerValidator func(string) error
 	// DefaultReason holds the default value on creation for the "reason" field.
 	DefaultReason string
 	// ReasonValidator is a validator for the "reason" field. It is called by the builders before save.

@@ -43,6 +43,8 @@ const (
 	FieldRequiresVerifiedContact = "requires_verified_contact"
 	// FieldMinimumAccountAgeHours holds the string denoting the minimum_account_age_hours field in the database.
 	FieldMinimumAccountAgeHours = "minimum_account_age_hours"
+	// FieldLimitBy holds the string denoting the limit_by field in the database.
+	FieldLimitBy = "limit_by"
 	// FieldAccent holds the string denoting the accent field in the database.
 	FieldAccent = "accent"
 	// FieldEpoch holds the string denoting the epoch field in the database.
@@ -95,6 +97,7 @@ var Columns = []string{
 	FieldRequiresAddress,
 	FieldRequiresVerifiedContact,
 	FieldMinimumAccountAgeHours,
+	FieldLimitBy,
 	FieldAccent,
 	FieldEpoch,
 	FieldRevision,
@@ -147,6 +150,8 @@ var (
 	DefaultMinimumAccountAgeHours int
 	// MinimumAccountAgeHoursValidator is a validator for the "minimum_account_age_hours" field. It is called by the builders before save.
 	MinimumAccountAgeHoursValidator func(int) error
+	// DefaultLimitBy holds the default value on creation for the "limit_by" field.
+	DefaultLimitBy string
 	// DefaultAccent holds the default value on creation for the "accent" field.
 	DefaultAccent string
 	// AccentValidator is a validator for the "accent" field. It is called by the builders before save.

@@ -41,6 +41,10 @@ func (Order) Fields() []ent.Field {
 		field.UUID("return_key", id.Refund{}).Optional().Nillable().
 			Comment("ledger key of the units that a refund returned last, when it is not the order's id: those of a partial refund"),
 		field.Bool("return_due").Default(false).Comment("whether what Redis holds for it is still to be given back"),
+		field.Time("return_at").Optional().Nillable().SchemaType(timestamptz).Comment("before which it is not given back; null = at once"),
+		field.String("person_keys").MaxLen(64).Optional().Nillable().
+			Comment("keyed hashes of the contact and address that the limits of the sale count; cleared when the sale is settled"),
+		field.String("payment_key").MaxLen(32).Optional().Nillable().Comment("that of the means of payment"),
 	}
 }
 
@@ -55,6 +59,9 @@ func (Order) Indexes() []ent.Index {
 		index.Fields("sale_id", "created_at"),
 		index.Fields("payment_deadline").StorageKey("order_unpaid_by_deadline").
 			Annotations(entsql.IndexWhere("status = 'PENDING_PAYMENT'")),
+		index.Fields("sale_id", "payment_key").StorageKey("order_by_payment_key").Annotations(entsql.IndexWhere("payment_key IS NOT NULL")),
+		index.Fields("sale_id", "person_keys").StorageKey("order_cancelled_by_person").
+			Annotations(entsql.IndexWhere("status = 'CANCELLED' AND person_keys IS NOT NULL")),
 		index.Fields("id").StorageKey("order_returns").Annotations(entsql.IndexWhere("return_due")),
 	}
 }

@@ -78,6 +78,7 @@ func (PaymentEvent) Fields() []ent.Field {
 		currency(),
 		field.String("provider_ref").MaxLen(128).Default("").Immutable(),
 		field.String("transaction").MaxLen(128).Default("").Immutable(),
+		field.String("payer").MaxLen(64).Optional().Nillable().Comment("keyed hash of the means of payment, while a limit of the sale may count it"),
 		field.UUID("refund_key", id.Refund{}).Optional().Nillable().Immutable().Comment("REFUND_FAILED: the idempotency key of the refund"),
 		field.String("reason").MaxLen(200).Default("").Immutable().Comment("REFUND_FAILED: in the provider's words; declined: a code of the shop's list"),
 		field.Enum("state").Values("RECEIVED", "HANDLED", "HELD").Default("RECEIVED").

@@ -33,6 +33,7 @@ func (Sale) Fields() []ent.Field {
 		field.Bool("requires_address").Default(false).Comment("whether an order has the buyer's address"),
 		field.Bool("requires_verified_contact").Default(false).Comment("whether buyers need a verified address or number"),
 		field.Int("minimum_account_age_hours").NonNegative().Default(0).Comment("least age of a buyer's account at the opening; 0 = any"),
+		field.String("limit_by").Default("").Comment("what purchase limits count beside the account: CONTACT, ADDRESS, PAYMENT; comma separated"),
 		field.String("accent").MaxLen(7).Default("").Comment("accent colour of its page, #rrggbb; empty = that of the installation"),
 		field.Int64("epoch").Default(0).Comment("grows each time the gate in Redis is rebuilt; 0 = never loaded"),
 		field.Int64("revision").Default(1),

@@ -26,6 +26,8 @@ func (WaitlistEntry) Fields() []ent.Field {
 		field.Time("offer_expires_at").Optional().Nillable().SchemaType(timestamptz).Comment("until when a unit is held, once OFFERED"),
 		field.UUID("order_id", id.Task{}).Optional().Nillable().Comment("the order task, once REDEEMED"),
 		field.Bool("return_due").Default(false).Comment("whether what is held in Redis for an expired or left offer is still to be given back"),
+		field.String("contact_key").MaxLen(32).Optional().Nillable().Comment("as person_keys of an order"),
+		field.String("address_key").MaxLen(32).Optional().Nillable(),
 		instant("created_at"),
 		instant("updated_at"),
 	}
@@ -35,6 +37,10 @@ func (WaitlistEntry) Fields() []ent.Field {
 func (WaitlistEntry) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("item_id", "user_id").Unique().StorageKey("waitlist_one_place_per_user_and_item").
+			Annotations(entsql.IndexWhere("status IN ('WAITING', 'OFFERED')")),
+		index.Fields("item_id", "contact_key").Unique().StorageKey("waitlist_one_place_per_contact_and_item").
+			Annotations(entsql.IndexWhere("status IN ('WAITING', 'OFFERED')")),
+		index.Fields("item_id", "address_key").Unique().StorageKey("waitlist_one_place_per_address_and_item").
 			Annotations(entsql.IndexWhere("status IN ('WAITING', 'OFFERED')")),
 		index.Fields("item_id", "id").StorageKey("waitlist_line").Annotations(entsql.IndexWhere("status = 'WAITING'")),
 		index.Fields("offer_expires_at").StorageKey("waitlist_offers").Annotations(entsql.IndexWhere("status = 'OFFERED'")),

@@ -31,6 +31,10 @@ const (
 	FieldOrderID = "order_id"
 	// FieldReturnDue holds the string denoting the return_due field in the database.
 	FieldReturnDue = "return_due"
+	// FieldContactKey holds the string denoting the contact_key field in the database.
+	FieldContactKey = "contact_key"
+	// FieldAddressKey holds the string denoting the address_key field in the database.
+	FieldAddressKey = "address_key"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// FieldUpdatedAt holds the string denoting the updated_at field in the database.
@@ -51,6 +55,8 @@ var Columns = []string{
 	FieldOfferExpiresAt,
 	FieldOrderID,
 	FieldReturnDue,
+	FieldContactKey,
+	FieldAddressKey,
 	FieldCreatedAt,
 	FieldUpdatedAt,
 }
@@ -72,6 +78,10 @@ var (
 	DefaultVersion int64
 	// DefaultReturnDue holds the default value on creation for the "return_due" field.
 	DefaultReturnDue bool
+	// ContactKeyValidator is a validator for the "contact_key" field. It is called by the builders before save.
+	ContactKeyValidator func(string) error
+	// AddressKeyValidator is a validator for the "address_key" field. It is called by the builders before save.
+	AddressKeyValidator func(string) error
 )
 
 // Status defines the type for the "status" enum field.

@@ -80,6 +80,16 @@ func OfferExpiresAtLT(v time.Time) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldLT(FieldOfferExpiresAt, v))
 }
 
+// ContactKeyIn applies the In predicate on the "contact_key" field.
+func ContactKeyIn(vs ...string) predicate.WaitlistEntry {
+	return predicate.WaitlistEntry(sql.FieldIn(FieldContactKey, vs...))
+}
+
+// AddressKeyIn applies the In predicate on the "address_key" field.
+func AddressKeyIn(vs ...string) predicate.WaitlistEntry {
+	return predicate.WaitlistEntry(sql.FieldIn(FieldAddressKey, vs...))
+}
+
 // UpdatedAtLT applies the LT predicate on the "updated_at" field.
 func UpdatedAtLT(v time.Time) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldLT(FieldUpdatedAt, v))

@@ -9,6 +9,7 @@ import (
 	"math"
 	"seckill/graph/model"
 	"seckill/internal/buy/sale"
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/fault"
 	"strconv"
 	"sync/atomic"
@@ -507,6 +508,29 @@ func (ec *executionContext) _PurchaseLimitError_limit(ctx context.Context, field
 }
 func (ec *executionContext) fieldContext_PurchaseLimitError_limit(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PurchaseLimitError", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _PurchaseLimitError_limitBy(ctx context.Context, field graphql.CollectedField, obj *model.PurchaseLimitError) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PurchaseLimitError_limitBy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LimitBy, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v person.Kind) graphql.Marshaler {
+			return ec.marshalNLimitBy2seckillᚋinternalᚋidentityᚋpersonᚐKind(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PurchaseLimitError_limitBy(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PurchaseLimitError", field, false, false, errors.New("field of type LimitBy does not have child fields"))
 }
 
 func (ec *executionContext) _PurchaseLimitError_message(ctx context.Context, field graphql.CollectedField, obj *model.PurchaseLimitError) (ret graphql.Marshaler) {
@@ -1430,6 +1454,11 @@ func (ec *executionContext) _PurchaseLimitError(ctx context.Context, sel ast.Sel
 			}
 		case "limit":
 			out.Values[i] = ec._PurchaseLimitError_limit(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "limitBy":
+			out.Values[i] = ec._PurchaseLimitError_limitBy(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

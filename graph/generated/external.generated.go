@@ -597,7 +597,7 @@ func (ec *executionContext) unmarshalInputUpsertSaleInput(ctx context.Context, o
 		asMap["rules"] = ""
 	}
 
-	fieldsInOrder := [...]string{"accent", "endsAt", "externalReference", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "items", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
+	fieldsInOrder := [...]string{"accent", "endsAt", "externalReference", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "items", "limitBy", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -660,6 +660,13 @@ func (ec *executionContext) unmarshalInputUpsertSaleInput(ctx context.Context, o
 				return it, err
 			}
 			it.Items = data
+		case "limitBy":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("limitBy"))
+			data, err := ec.unmarshalOLimitBy2ᚕseckillᚋinternalᚋidentityᚋpersonᚐKindᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.LimitBy = data
 		case "paymentWindowSeconds":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("paymentWindowSeconds"))
 			data, err := ec.unmarshalOInt2ᚖint(ctx, v)

@@ -2892,7 +2892,7 @@ func (ec *executionContext) unmarshalInputCreateSaleInput(ctx context.Context, o
 		asMap["rules"] = ""
 	}
 
-	fieldsInOrder := [...]string{"accent", "endsAt", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "items", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
+	fieldsInOrder := [...]string{"accent", "endsAt", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "items", "limitBy", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2948,6 +2948,13 @@ func (ec *executionContext) unmarshalInputCreateSaleInput(ctx context.Context, o
 				return it, err
 			}
 			it.Items = data
+		case "limitBy":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("limitBy"))
+			data, err := ec.unmarshalOLimitBy2ᚕseckillᚋinternalᚋidentityᚋpersonᚐKindᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.LimitBy = data
 		case "paymentWindowSeconds":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("paymentWindowSeconds"))
 			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
@@ -3789,7 +3796,7 @@ func (ec *executionContext) unmarshalInputUpdateSaleInput(ctx context.Context, o
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"accent", "endsAt", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "items", "note", "paymentWindowSeconds", "purchaseLimit", "rules", "saleId", "slug", "startsAt", "title"}
+	fieldsInOrder := [...]string{"accent", "endsAt", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "items", "limitBy", "note", "paymentWindowSeconds", "purchaseLimit", "rules", "saleId", "slug", "startsAt", "title"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -3845,6 +3852,13 @@ func (ec *executionContext) unmarshalInputUpdateSaleInput(ctx context.Context, o
 				return it, err
 			}
 			it.Items = data
+		case "limitBy":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("limitBy"))
+			data, err := ec.unmarshalOLimitBy2ᚕseckillᚋinternalᚋidentityᚋpersonᚐKindᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.LimitBy = data
 		case "note":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)

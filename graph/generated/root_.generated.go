@@ -1087,6 +1087,8 @@ type PurchaseLimitError implements UserError {
   existingOrder: Order @deprecated(reason: "Use ` + "`" + `order` + "`" + ` of ` + "`" + `AlreadyOrderedError` + "`" + `.")
   """Most units that one buyer may have: of the item, or with ` + "`" + `wholeSale` + "`" + ` of all items of the sale together."""
   limit: Int!
+  """Whose units are counted: those of the caller's account, or those of all accounts with the same contact, address or means of payment."""
+  limitBy: LimitBy!
   """Text for the user, in the language of ` + "`" + `Accept-Language` + "`" + `."""
   message: String!
   """Path of the invalid input field, from ` + "`" + `input` + "`" + ` down; null when no field is at fault."""
@@ -1236,6 +1238,11 @@ input UpsertSaleInput {
   minimumAccountAge: Int! = 0 @constraint(min: 0, max: 87600)
   """Items of the sale, 1 to 20."""
   items: [SaleItemInput!]!
+  """
+  What the purchase limits count beside the account; when left out: ` + "`" + `[CONTACT]` + "`" + ` for a new sale, unchanged otherwise. ACCOUNT always counts and may be left out. ADDRESS needs
+  ` + "`" + `requiresAddress` + "`" + `.
+  """
+  limitBy: [LimitBy!]
   """Payment window. When left out: the default of the installation for a new sale, unchanged otherwise."""
   paymentWindowSeconds: Int @constraint(min: 30, max: 86400)
   """Most units per buyer over all items; no limit when left out."""
@@ -2636,6 +2643,11 @@ input CreateSaleInput {
   minimumAccountAge: Int! = 0 @constraint(min: 0, max: 87600)
   """Items of the sale, 1 to 20."""
   items: [SaleItemInput!]!
+  """
+  What the purchase limits count beside the account; ` + "`" + `[CONTACT]` + "`" + ` for a new sale when left out. ACCOUNT always counts and may be left out. ADDRESS needs
+  ` + "`" + `requiresAddress` + "`" + `.
+  """
+  limitBy: [LimitBy!]
   """Payment window in seconds; the default of the installation (` + "`" + `SECKILL_PAYMENT_WINDOW` + "`" + `) when left out."""
   paymentWindowSeconds: Int @constraint(min: 30, max: 86400)
   """Most units per buyer over all items; no limit when left out."""
@@ -2941,6 +2953,8 @@ input UpdateSaleInput {
   minimumAccountAge: Int @constraint(min: 0, max: 87600)
   """Items of the sale, which replace the present ones; 1 to 20."""
   items: [SaleItemInput!]
+  """What the purchase limits count beside the account. ADDRESS needs ` + "`" + `requiresAddress` + "`" + `."""
+  limitBy: [LimitBy!]
   """Reason, for the log."""
   note: String @constraint(maxLength: 200)
   """Payment window in seconds."""
@@ -4026,6 +4040,31 @@ extend type Query {
     """Filter; all entries without one."""
     filter: RefundFilter
   ): RefundConnection @auth(role: OPERATOR, scope: ORDERS_READ) @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges"])
+}
+`, BuiltIn: false},
+	{Name: "../schema/person.graphqls", Input: `"""
+What the purchase limits of a sale count as one buyer.
+"""
+enum LimitBy {
+  """The account; always counted."""
+  ACCOUNT
+  """
+  The contact: accounts with the same mailbox or phone number are one buyer. Tags (` + "`" + `name+tag@` + "`" + `), and dots where the provider of the mailbox ignores them, make
+  no difference. A verified contact and an unverified one are counted apart.
+  """
+  CONTACT
+  """The delivery address: country, postal code and street; in a sale with ` + "`" + `requiresAddress` + "`" + `."""
+  ADDRESS
+  """
+  The means of payment as the payment provider names it. A payment with a card or payer account that the limit is used up for is refused or, where the
+  provider names it only with the payment, returned at once.
+  """
+  PAYMENT
+}
+
+extend type Sale {
+  """What the purchase limits of the sale count as one buyer; ACCOUNT is always there."""
+  limitBy: [LimitBy!]!
 }
 `, BuiltIn: false},
 	{Name: "../schema/provider.graphqls", Input: `"""
@@ -7568,6 +7607,8 @@ func (ec *executionContext) childFields_Sale(ctx context.Context, field graphql.
 		return ec.fieldContext_Sale_timeline(ctx, field)
 	case "moneyTotals":
 		return ec.fieldContext_Sale_moneyTotals(ctx, field)
+	case "limitBy":
+		return ec.fieldContext_Sale_limitBy(ctx, field)
 	case "requiresAddress":
 		return ec.fieldContext_Sale_requiresAddress(ctx, field)
 	}

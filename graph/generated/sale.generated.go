@@ -9,6 +9,7 @@ import (
 	"seckill/graph/model"
 	"seckill/internal/buy/sale"
 	"seckill/internal/buy/storefront"
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/id"
 	"strconv"
 	"sync/atomic"
@@ -1315,6 +1316,29 @@ func (ec *executionContext) fieldContext_Sale_moneyTotals(_ context.Context, fie
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _Sale_limitBy(ctx context.Context, field graphql.CollectedField, obj *model.Sale) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Sale_limitBy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LimitBy, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []person.Kind) graphql.Marshaler {
+			return ec.marshalNLimitBy2ᚕseckillᚋinternalᚋidentityᚋpersonᚐKindᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Sale_limitBy(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Sale", field, false, false, errors.New("field of type LimitBy does not have child fields"))
 }
 
 func (ec *executionContext) _Sale_requiresAddress(ctx context.Context, field graphql.CollectedField, obj *model.Sale) (ret graphql.Marshaler) {
@@ -3554,6 +3578,11 @@ func (ec *executionContext) _Sale(ctx context.Context, sel ast.SelectionSet, obj
 			}
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "limitBy":
+			out.Values[i] = ec._Sale_limitBy(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "requiresAddress":
 			out.Values[i] = ec._Sale_requiresAddress(ctx, field, obj)
 			if out.Values[i] == graphql.Null {

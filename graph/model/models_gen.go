@@ -13,6 +13,7 @@ import (
 	"seckill/internal/buy/salestats"
 	"seckill/internal/buy/storefront"
 	"seckill/internal/buy/waitlist"
+	"seckill/internal/identity/person"
 	"seckill/internal/outbox/notice"
 	"seckill/internal/outbox/webhook"
 	"seckill/internal/pay/payment"
@@ -375,6 +376,9 @@ type CreateSaleInput struct {
 	MinimumAccountAge int `json:"minimumAccountAge"`
 	// Items of the sale, 1 to 20.
 	Items []*SaleItemInput `json:"items"`
+	// What the purchase limits count beside the account; `[CONTACT]` for a new sale when left out. ACCOUNT always counts and may be left out. ADDRESS needs
+	// `requiresAddress`.
+	LimitBy []person.Kind `json:"limitBy,omitempty"`
 	// Payment window in seconds; the default of the installation (`SECKILL_PAYMENT_WINDOW`) when left out.
 	PaymentWindowSeconds *int `json:"paymentWindowSeconds,omitempty"`
 	// Most units per buyer over all items; no limit when left out.
@@ -1662,6 +1666,8 @@ type PurchaseLimitError struct {
 	ExistingOrder *Order `json:"existingOrder,omitempty"`
 	// Most units that one buyer may have: of the item, or with `wholeSale` of all items of the sale together.
 	Limit int `json:"limit"`
+	// Whose units are counted: those of the caller's account, or those of all accounts with the same contact, address or means of payment.
+	LimitBy person.Kind `json:"limitBy"`
 	// Text for the user, in the language of `Accept-Language`.
 	Message string `json:"message"`
 	// Path of the invalid input field, from `input` down; null when no field is at fault.
@@ -2251,6 +2257,8 @@ type Sale struct {
 	Timeline []*SaleLogEntry `json:"timeline"`
 	// The money of its orders, one entry per currency.
 	MoneyTotals []*MoneyTotals `json:"moneyTotals,omitempty"`
+	// What the purchase limits of the sale count as one buyer; ACCOUNT is always there.
+	LimitBy []person.Kind `json:"limitBy"`
 	// Whether orders need a delivery address: the buyer's default address at that time. Buyers without one are refused with `ADDRESS_REQUIRED`
 	// before they get a path token.
 	RequiresAddress bool       `json:"requiresAddress"`
@@ -3054,6 +3062,8 @@ type UpdateSaleInput struct {
 	MinimumAccountAge *int `json:"minimumAccountAge,omitempty"`
 	// Items of the sale, which replace the present ones; 1 to 20.
 	Items []*SaleItemInput `json:"items,omitempty"`
+	// What the purchase limits count beside the account. ADDRESS needs `requiresAddress`.
+	LimitBy []person.Kind `json:"limitBy,omitempty"`
 	// Reason, for the log.
 	Note *string `json:"note,omitempty"`
 	// Payment window in seconds.
@@ -3151,6 +3161,9 @@ type UpsertSaleInput struct {
 	MinimumAccountAge int `json:"minimumAccountAge"`
 	// Items of the sale, 1 to 20.
 	Items []*SaleItemInput `json:"items"`
+	// What the purchase limits count beside the account; when left out: `[CONTACT]` for a new sale, unchanged otherwise. ACCOUNT always counts and may be left out. ADDRESS needs
+	// `requiresAddress`.
+	LimitBy []person.Kind `json:"limitBy,omitempty"`
 	// Payment window. When left out: the default of the installation for a new sale, unchanged otherwise.
 	PaymentWindowSeconds *int `json:"paymentWindowSeconds,omitempty"`
 	// Most units per buyer over all items; no limit when left out.

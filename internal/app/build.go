@@ -17,6 +17,7 @@ import (
 	"seckill/internal/buy/refusal"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/salestats"
+	"seckill/internal/identity/person"
 	"seckill/internal/identity/servicetoken"
 	"seckill/internal/outbox/notice"
 	"seckill/internal/outbox/webhook"
@@ -37,6 +38,11 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	if err := b.trace(); err != nil {
 		return nil, err
 	}
+	keys, err := signingKeys(cfg)
+	if err != nil {
+		return nil, err
+	}
+	b.persons = person.NewHasher(keys.Derive("person keys"))
 	gates, err := newGates(ctx, b)
 	if err != nil {
 		return nil, err
@@ -47,10 +53,6 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	}
 	stats := newStats(b, gates, messages)
 	orders := newOrders(b, gates, messages, stats)
-	keys, err := signingKeys(cfg)
-	if err != nil {
-		return nil, err
-	}
 	admission, err := newAdmission(b, gates, stats, keys)
 	if err != nil {
 		return nil, err
@@ -81,7 +83,7 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	if err != nil {
 		return nil, err
 	}
-	shop := newShop(b, gates, messages, stats, shopParts{orders: orders, admission: admission, waiting: waiting, directory: accounts.directory})
+	shop := newShop(b, gates, messages, stats, shopParts{orders: orders, admission: admission, waiting: waiting, directory: accounts.directory, persons: b.persons})
 	hooks := newWebhooks(b, gates.clock, messages, keys, accounts.security)
 	admin, err := newAdmin(b, gates, stats, adminParts{waiting: waiting, messages: messages, orders: orders, payments: payments, scheduler: scheduler, accounts: accounts})
 	if err != nil {
@@ -143,6 +145,7 @@ type base struct {
 	admitted      *notice.Admissions // nil = nothing is sent to browsers
 	tracer        *tracing.Tracer    // nil = off
 	absences      *ratelimit.Absences
+	persons       person.Hasher
 }
 
 func newBase(cfg *config.Config, roles Roles, svc *services, log *slog.Logger) base {

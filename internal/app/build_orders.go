@@ -180,7 +180,7 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 	})
 	writer := order.NewWriter(order.WriterConfig{
 		DB: b.svc.db, Publisher: publisher, Facts: b.facts(), Clock: g.clock, Tracer: b.tracer,
-		Metrics: b.orderMetrics, Timeout: b.scaled(order.BatchTimeout),
+		Metrics: b.orderMetrics, Timeout: b.scaled(order.BatchTimeout), Persons: &b.persons,
 	})
 	letters := orderintake.NewDeadLetters(orderintake.DeadLettersConfig{
 		DB: b.svc.db, Store: m.letters, Letters: m.deadLetters, Orders: store, Writer: writer, Clock: g.clock, Log: b.log,

@@ -15,6 +15,7 @@ import (
 	"seckill/internal/buy/storefront"
 	"seckill/internal/buy/waitlist"
 	"seckill/internal/identity/account"
+	"seckill/internal/identity/person"
 	"seckill/internal/identity/recipient"
 	"seckill/internal/platform/accent"
 	"seckill/internal/platform/auth"
@@ -38,6 +39,7 @@ type shopParts struct {
 	admission admission
 	waiting   waiting
 	directory *account.Directory
+	persons   person.Hasher
 }
 
 func newShop(b base, g gates, m messages, s stats, in shopParts) shop {
@@ -55,7 +57,7 @@ func newShop(b base, g gates, m messages, s stats, in shopParts) shop {
 		checkout: checkout.New(checkout.Config{
 			Catalog: g.catalog, Stock: g.stock, Gate: g.gate, Orders: in.orders.store,
 			Paths: in.admission.paths, Queue: in.admission.queue, Waitlist: in.waiting.service, Tries: tries, Risk: in.admission.risk, Book: book,
-			Observer: observer{s.counts}, Users: in.directory,
+			Observer: observer{s.counts}, Users: in.directory, Persons: in.persons,
 		}),
 	}
 }

@@ -30,7 +30,7 @@ var rooms = []room{
 	}},
 	{"tests", [][]string{{"/internal/testenv"}, {"/internal/testdb"}}},
 	{"internal/outbox", [][]string{{"queue"}, {"mail", "webhook"}, {"notice"}}},
-	{"internal/identity", [][]string{{"recipient", "servicetoken"}, {"account"}, {"oidc"}}},
+	{"internal/identity", [][]string{{"person"}, {"recipient", "servicetoken"}, {"account"}, {"oidc"}}},
 	{"internal/buy", [][]string{
 		{"order", "reservation", "sale"}, {"orderfacts", "acceptance", "admission", "refusal", "waitlist"}, {"salestats"}, {"checkout", "orderintake", "storefront"},
 	}},

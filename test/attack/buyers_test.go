@@ -29,6 +29,7 @@ type outcome struct {
 	Ticket        *struct{ ID string }
 	Intervention  *struct{ State string }
 	WaitlistEntry *struct{ ID string }
+	OrderTask     *struct{ ID string }
 	EndedSessions int
 }
 

@@ -19,6 +19,7 @@ import (
 	"seckill/internal/buy/sale"
 	"seckill/internal/buy/waitlist"
 	"seckill/internal/identity/account"
+	"seckill/internal/identity/person"
 	"seckill/internal/identity/recipient"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
@@ -37,6 +38,7 @@ type Checkout struct {
 	risk     *risk.Hook
 	book     *recipient.Book
 	users    *account.Directory
+	persons  person.Hasher
 	observer Observer
 }
 
@@ -53,6 +55,7 @@ type Config struct {
 	Risk     *risk.Hook         // asked about buyers before admission; nil = none
 	Book     *recipient.Book    // for sales whose orders have an address
 	Users    *account.Directory // for sales that require something of an account
+	Persons  person.Hasher      // for sales whose limits count more than the account
 	Observer Observer
 }
 
@@ -68,7 +71,7 @@ type Observer interface {
 func New(cfg Config) *Checkout {
 	return &Checkout{
 		catalog: cfg.Catalog, stock: cfg.Stock, gate: cfg.Gate, orders: cfg.Orders, paths: cfg.Paths,
-		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, risk: cfg.Risk, book: cfg.Book, users: cfg.Users, observer: cfg.Observer,
+		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, risk: cfg.Risk, book: cfg.Book, users: cfg.Users, persons: cfg.Persons, observer: cfg.Observer,
 	}
 }
 
@@ -206,6 +209,10 @@ func (c *Checkout) refuse(ctx context.Context, parent *sale.Sale, in Attempt, o 
 		return Result{}, reservation.LimitReached{Limit: limitOf(parent, in.Item), Remaining: o.LimitLeft, At: []string{"quantity"}}
 	case reservation.OverSaleLimit:
 		return Result{}, reservation.LimitReached{Limit: parent.PurchaseLimit, Remaining: o.LimitLeft, WholeSale: true, At: []string{"quantity"}}
+	case reservation.OverContactLimit:
+		return Result{}, personLimit(parent, in.Item, reservation.LimitReached{By: person.Contact, Remaining: o.LimitLeft, At: []string{"quantity"}})
+	case reservation.OverAddressLimit:
+		return Result{}, personLimit(parent, in.Item, reservation.LimitReached{By: person.Address, Remaining: o.LimitLeft, At: []string{"quantity"}})
 	case reservation.PathInvalid:
 		return Result{Task: c.task(ctx, parent, in, o)}, fault.Refused{Why: fault.PathInvalid, At: []string{"pathToken"}}
 	case reservation.AlreadyHolding:
@@ -213,6 +220,16 @@ func (c *Checkout) refuse(ctx context.Context, parent *sale.Sale, in Attempt, o 
 	case reservation.Accepted, reservation.Replayed:
 	}
 	return Result{}, fmt.Errorf("reserve answered %d", o.Code)
+}
+
+// personLimit names the limit that the accounts of a person share: that of the sale, or where it
+// has none, that of the item.
+func personLimit(parent *sale.Sale, item id.Item, l reservation.LimitReached) reservation.LimitReached {
+	l.Limit, l.WholeSale = parent.PurchaseLimit, parent.PurchaseLimit > 0
+	if !l.WholeSale {
+		l.Limit = limitOf(parent, item)
+	}
+	return l
 }
 
 // limitOf returns the purchase limit of an item of a sale.

@@ -5,6 +5,7 @@ import (
 
 	"seckill/internal/buy/sale"
 	"seckill/internal/identity/account"
+	"seckill/internal/identity/person"
 	"seckill/internal/identity/recipient"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
@@ -67,4 +68,29 @@ func (c *Checkout) buyer(ctx context.Context, user id.User) (*account.User, erro
 		err = fault.New(fault.Unauthenticated, "the account is gone; sign in")
 	}
 	return u, err
+}
+
+// personsOf returns the keys by which the limits of a sale count a buyer beside the account. An
+// account without a contact, of another system that names none, is counted alone.
+func (c *Checkout) personsOf(ctx context.Context, parent *sale.Sale, user id.User) (person.Keys, error) {
+	var keys person.Keys
+	if parent.LimitBy.Contact {
+		buyer, err := c.buyer(ctx, user)
+		if err != nil {
+			return keys, err
+		}
+		if contact, ok := buyer.Contact(); ok {
+			keys.Contact = c.persons.Contact(parent.ID, contact, buyer.Verified)
+		}
+	}
+	if parent.LimitBy.Address {
+		to, err := c.book.Default(ctx, user)
+		if err != nil {
+			return keys, err
+		}
+		if to != nil {
+			keys.Address = c.persons.Address(parent.ID, to.Place())
+		}
+	}
+	return keys, nil
 }

@@ -8,6 +8,7 @@ import (
 	"seckill/internal/buy/admission/path"
 	"seckill/internal/buy/admission/queue"
 	"seckill/internal/buy/admission/risk"
+	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
 	"seckill/internal/platform/captcha"
 	"seckill/internal/platform/fault"
@@ -52,8 +53,12 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 	if err := c.risk.Ask(ctx, in.question(risk.IssuePath, parent)); err != nil {
 		return Issued{}, err
 	}
+	persons, err := c.personsOf(ctx, parent, in.User)
+	if err != nil {
+		return Issued{}, err
+	}
 	issued, err := c.paths.Issue(ctx, path.IssueInput{
-		Sale: parent.ID, Item: item.ID, User: in.User, From: in.From, Captcha: in.Captcha, Waived: !parent.Switches.CaptchaRequired,
+		Sale: parent.ID, Item: item.ID, User: in.User, Persons: persons, From: in.From, Captcha: in.Captcha, Waived: !parent.Switches.CaptchaRequired,
 		PerMille: permits(parent), Queued: parent.Switches.InflowPerSecond > 0, Opens: parent.StartsAt,
 	})
 	if _, full := errors.AsType[path.NoPermit](err); full {
@@ -63,7 +68,7 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 	if err == nil {
 		c.observer.PathIssued(parent.ID)
 	}
-	return Issued{Path: issued}, closedAs(parent, err)
+	return Issued{Path: issued}, named(parent, item.ID, err)
 }
 
 // EnterQueue returns a ticket of the waiting room, also before the opening.
@@ -89,11 +94,24 @@ func (in IssueInput) question(action risk.Action, parent *sale.Sale) risk.Questi
 }
 
 func (c *Checkout) enter(ctx context.Context, in IssueInput, item *sale.Item, parent *sale.Sale) (*queue.Ticket, error) {
+	persons, err := c.personsOf(ctx, parent, in.User)
+	if err != nil {
+		return nil, err
+	}
 	ticket, err := c.queue.Enter(ctx, queue.EnterInput{
-		Sale: parent.ID, Item: in.Item, User: in.User, Session: in.Session, From: in.From, Captcha: in.Captcha,
+		Sale: parent.ID, Item: in.Item, User: in.User, Persons: persons, Session: in.Session, From: in.From, Captcha: in.Captcha,
 		Waived: !parent.Switches.CaptchaRequired, Opens: parent.StartsAt, Seed: item.DrawSeed, Nonce: in.Nonce,
 	})
-	return ticket, closedAs(parent, err)
+	return ticket, named(parent, item.ID, err)
+}
+
+// named completes a refusal with what the scripts do not reply: the limit that the accounts of a
+// person share, and the phase of a sale.
+func named(parent *sale.Sale, item id.Item, err error) error {
+	if limit, ok := errors.AsType[reservation.LimitReached](err); ok && limit.By != "" {
+		return personLimit(parent, item, limit)
+	}
+	return closedAs(parent, err)
 }
 
 // closedAs returns a refusal by a gate that is paused or missing with the phase of its

@@ -33,7 +33,11 @@ func (c *Checkout) JoinWaitlist(ctx context.Context, user id.User, itemID id.Ite
 	if err := c.risk.Ask(ctx, risk.Question{Action: risk.JoinWaitlist, User: user, Sale: parent.ID, Item: item.ID, From: from}); err != nil {
 		return nil, err
 	}
-	entry, err := c.waitlist.Join(ctx, waitlist.JoinInput{Sale: parent.ID, Item: item.ID, User: user, Quantity: 1})
+	persons, err := c.personsOf(ctx, parent, user)
+	if err != nil {
+		return nil, err
+	}
+	entry, err := c.waitlist.Join(ctx, waitlist.JoinInput{Sale: parent.ID, Item: item.ID, User: user, Persons: persons, Quantity: 1})
 	switch reason := fault.ReasonOf(err); {
 	case reason == fault.SaleClosed:
 		return nil, notOpen(sale.PhaseEnded, parent, now)
@@ -41,8 +45,7 @@ func (c *Checkout) JoinWaitlist(ctx context.Context, user id.User, itemID id.Ite
 		return nil, notOpen(closedPhase(parent, now.At), parent, now)
 	}
 	if limit, ok := errors.AsType[reservation.LimitReached](err); ok {
-		limit.Limit = parent.PurchaseLimit // which the gate's script does not return
-		return nil, limit
+		return nil, personLimit(parent, item.ID, limit) // which the gate's script does not return
 	}
 	return entry, err
 }

@@ -8,6 +8,7 @@ import (
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/orderfailure"
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
 )
@@ -30,12 +31,21 @@ func (portable) insert(ctx context.Context, tx *ent.Tx, orders []*Order) error {
 			SetUserID(o.User).SetKind(entorder.Kind(o.Kind)).SetStatus(entorder.Status(o.Status)).
 			SetQuantity(o.Quantity).SetUnitPriceMinor(o.UnitPriceMinor).SetCurrency(o.Currency).SetVersion(o.Version).
 			SetEpoch(o.Epoch).SetReservedAt(o.ReservedAt).SetCreatedAt(o.CreatedAt).SetUpdatedAt(o.UpdatedAt).
-			SetNillablePaymentDeadline(o.PaymentDeadline))
+			SetNillablePaymentDeadline(o.PaymentDeadline).SetNillablePersonKeys(storedKeys(o.Persons)))
 	}
 	if err := tx.Order.CreateBulk(rows...).Exec(ctx); err != nil {
 		return fmt.Errorf("insert orders: %w", err)
 	}
 	return nil
+}
+
+// storedKeys returns the column of the person keys.
+func storedKeys(keys person.Keys) *string {
+	if keys.IsZero() {
+		return nil
+	}
+	text := keys.String()
+	return &text
 }
 
 func (portable) anyFailed(ctx context.Context, tx *ent.Tx, tasks []id.Task) (bool, error) {
@@ -51,13 +61,13 @@ type arrays struct{}
 const insertArrays = `
 WITH input AS (
   SELECT id, number, buyer, reserved, ($6::uuid[])[lot] AS sale, ($7::uuid[])[lot] AS item, ($8::int8[])[lot] AS quantity,
-         ($9::int8[])[lot] AS price, ($10::text[])[lot] AS currency, ($11::int8[])[lot] AS epoch, ($12::timestamptz[])[lot] AS deadline
-  FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::timestamptz[], $5::int4[]) AS t (id, number, buyer, reserved, lot)
+         ($9::int8[])[lot] AS price, ($10::text[])[lot] AS currency, ($11::int8[])[lot] AS epoch, ($12::timestamptz[])[lot] AS deadline, persons
+  FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::timestamptz[], $5::int4[], $14::text[]) AS t (id, number, buyer, reserved, lot, persons)
 )
 INSERT INTO orders (id, number, sale_id, item_id, user_id, kind, status, quantity, unit_price_minor, currency,
-                    version, epoch, reserved_at, created_at, updated_at, payment_deadline)
+                    version, epoch, reserved_at, created_at, updated_at, payment_deadline, person_keys)
 SELECT id, number, sale, item, buyer, 'SECKILL', 'PENDING_PAYMENT', quantity, price, currency,
-       1, epoch, reserved, $13, $13, deadline FROM input`
+       1, epoch, reserved, $13, $13, deadline, NULLIF(persons, '') FROM input`
 
 // lot is the values that orders of a batch share. Orders of one item have the same
 // price and the same payment window.
@@ -83,6 +93,7 @@ func (arrays) insert(ctx context.Context, tx *ent.Tx, orders []*Order) error {
 		postgres.Array(lots, func(dst []byte, o *Order) []byte { return strconv.AppendInt(dst, o.Epoch, 10) }),
 		postgres.Array(lots, func(dst []byte, o *Order) []byte { return postgres.AppendTime(dst, *o.PaymentDeadline) }),
 		orders[0].CreatedAt,
+		postgres.Array(orders, func(dst []byte, o *Order) []byte { return postgres.AppendText(dst, o.Persons.String()) }),
 	)
 	if err != nil {
 		return fmt.Errorf("insert orders: %w", err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/stream"
 	"seckill/internal/platform/tracing"
@@ -36,18 +37,19 @@ var ErrMalformed = errors.New("malformed order message")
 // writer takes price, currency and payment window from the item's row in Postgres; those
 // of the message say what the buyer saw.
 type Request struct {
-	V                    int     `json:"v"`
-	Task                 id.Task `json:"task"`
-	User                 id.User `json:"user"`
-	Sale                 id.Sale `json:"sale"`
-	Item                 id.Item `json:"item"`
-	Quantity             int     `json:"quantity"`
-	UnitPriceMinor       int64   `json:"unitPriceMinor"`
-	Currency             string  `json:"currency"`
-	PaymentWindowSeconds int     `json:"paymentWindowSeconds"`
-	IdempotencyKey       string  `json:"idempotencyKey"`
-	Epoch                int64   `json:"epoch,omitempty"`         // of the gate
-	SubmittedAtMs        int64   `json:"submittedAtMs,omitempty"` // Redis time of the reservation
+	V                    int         `json:"v"`
+	Task                 id.Task     `json:"task"`
+	User                 id.User     `json:"user"`
+	Sale                 id.Sale     `json:"sale"`
+	Item                 id.Item     `json:"item"`
+	Quantity             int         `json:"quantity"`
+	UnitPriceMinor       int64       `json:"unitPriceMinor"`
+	Currency             string      `json:"currency"`
+	PaymentWindowSeconds int         `json:"paymentWindowSeconds"`
+	IdempotencyKey       string      `json:"idempotencyKey"`
+	Persons              person.Keys `json:"persons,omitzero"`        // by which the limits of the sale count the buyer
+	Epoch                int64       `json:"epoch,omitempty"`         // of the gate
+	SubmittedAtMs        int64       `json:"submittedAtMs,omitempty"` // Redis time of the reservation
 }
 
 // The payload of a message has lines, separated by "\n". The reserve script appends
@@ -56,7 +58,8 @@ type Request struct {
 //	v2
 //	@sale|item|epoch|price|currency|window   one per item, before its orders; price in
 //	                                         minor units, window in seconds
-//	user|task|quantity|at|key                one per order; at in Unix milliseconds
+//	user|task|quantity|at|key                one per order; at in Unix milliseconds, with the
+//	                                         person keys of the buyer behind it (person.MarkTime)
 const (
 	payloadVersion = "v2"
 	itemMark       = '@'
@@ -102,7 +105,7 @@ func NewMessage(requests ...Request) (*stream.Message, error) {
 			item = line
 			payload = append(append(payload, '\n'), line...)
 		}
-		payload = fmt.Appendf(payload, "\n%s|%s|%d|%d|%s", r.User, r.Task, r.Quantity, r.SubmittedAtMs, r.IdempotencyKey)
+		payload = fmt.Appendf(payload, "\n%s|%s|%d|%s|%s", r.User, r.Task, r.Quantity, person.MarkTime(r.SubmittedAtMs, r.Persons), r.IdempotencyKey)
 	}
 	return newMessage(requests[0].Task.String(), payload, len(requests)), nil
 }
@@ -222,9 +225,12 @@ func parseOrder(item, line []byte) (Request, error) {
 	r := Request{
 		V: requestVersion, Sale: readID[id.Sale](&terms), Item: readID[id.Item](&terms), Epoch: terms.number(), UnitPriceMinor: terms.number(),
 		Currency: string(terms.next()), PaymentWindowSeconds: int(terms.number()),
-		User: readID[id.User](&fields), Task: readID[id.Task](&fields), Quantity: int(fields.number()), SubmittedAtMs: fields.number(),
-		IdempotencyKey: string(fields.rest),
+		User: readID[id.User](&fields), Task: readID[id.Task](&fields), Quantity: int(fields.number()),
 	}
+	var err error
+	r.SubmittedAtMs, r.Persons, err = person.ParseTime(string(fields.next()))
+	fields.err = errors.Join(fields.err, err)
+	r.IdempotencyKey = string(fields.rest)
 	if err := errors.Join(terms.err, fields.err); err != nil {
 		return r, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}

@@ -29,10 +29,13 @@ var (
 
 // Move is a requested change of state.
 type Move struct {
-	Order          *Order // as it was read; its status and version are the guard
-	To             Status
-	At             time.Time
-	KeepUnits      bool     // take the units off the sale instead of returning them, where the table allows it
+	Order     *Order // as it was read; its status and version are the guard
+	To        Status
+	At        time.Time
+	KeepUnits bool // take the units off the sale instead of returning them, where the table allows it
+	// ReturnAfter is how long units that the move releases stay off sale, unless buyers wait for
+	// them: an accomplice of the buyer cannot time an attempt. 0 = they return at once.
+	ReturnAfter    time.Duration
 	NewReservation *id.Task // for EXPIRED to PAID: the name of the new reservation in Redis
 	Part           *Part    // for REFUNDING to PAID and to REFUNDED: the refunded units; nil = none, or all units of the order
 	Entry          Entry    // for the order's log
@@ -86,6 +89,9 @@ func Apply(ctx context.Context, tx *ent.Tx, m Move) (*Order, error) {
 		moved.ClaimID = m.NewReservation
 	}
 	line := ledgerLine{kind: stock, key: moved.ID.UUID(), units: units}
+	if stock == Release && m.ReturnAfter > 0 {
+		line.returnAt = m.At.Add(m.ReturnAfter)
+	}
 	if stock.refunds() {
 		moved.RefundedQuantity = m.Order.RefundedQuantity + units
 		if m.Part != nil {
@@ -156,6 +162,8 @@ type ledgerLine struct {
 	kind  Movement
 	key   uuid.UUID // the order, or a partial refund of it
 	units int
+	// returnAt is the moment at which the units return to the gate; zero = at once.
+	returnAt time.Time
 }
 
 func compareAndSet(ctx context.Context, tx *ent.Tx, was, is *Order, line ledgerLine) error {
@@ -168,6 +176,11 @@ func compareAndSet(ctx context.Context, tx *ent.Tx, was, is *Order, line ledgerL
 	}
 	if line.kind.returns() {
 		update.SetReturnDue(true)
+		if line.returnAt.IsZero() {
+			update.ClearReturnAt()
+		} else {
+			update.SetReturnAt(instant(line.returnAt))
+		}
 	}
 	if line.kind.refunds() {
 		// The row names one refund whose units are due: those of the one before must be back

@@ -43,6 +43,7 @@ import (
 	"time"
 
 	"seckill/ent"
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/id"
 )
 
@@ -74,6 +75,10 @@ type Order struct {
 	// ClaimID is the name of the reservation in Redis when it is not the order's id:
 	// the order expired and reacquired its units. See Reservation.
 	ClaimID *id.Task `json:"claim,omitempty"`
+
+	// Persons are the keys by which the limits of the sale count the buyer, until the sale is
+	// settled.
+	Persons person.Keys `json:"-"`
 
 	// Noted reports that the version is due to Note: the state is that of the version before.
 	Noted bool `json:"-"`
@@ -108,7 +113,7 @@ func (o *Order) Left() int { return o.Quantity - o.RefundedUnits() }
 // Reservation returns the reservation of an order in Redis, with the units that it has
 // once all refunded units have returned.
 func (o *Order) Reservation() Reservation {
-	c := Reservation{Name: id.Task(o.ID), Order: o.ID, Sale: o.Sale, Item: o.Item, User: o.User, Quantity: o.Quantity, Expired: o.Status == Expired}
+	c := Reservation{Name: id.Task(o.ID), Order: o.ID, Sale: o.Sale, Item: o.Item, User: o.User, Quantity: o.Quantity, Expired: o.Status == Expired, Persons: o.Persons}
 	if o.Status.IsLive() {
 		c.Quantity = o.Left()
 	}
@@ -129,6 +134,7 @@ type Reservation struct {
 	Expired   bool // not paid in time, or cancelled late: it counts as an expiry
 	Oversold  bool // Postgres had no units for it; the gate removes them
 	Withdrawn bool // a refund took the units off the sale; the gate removes them
+	Persons   person.Keys
 	// Keep is how many units stay reserved, because their order was refunded in part; 0 = the
 	// reservation ends.
 	Keep int
@@ -147,8 +153,13 @@ func (o *Order) Task() Task {
 
 // FromRow converts a row of the orders table.
 func FromRow(row *ent.Order) *Order {
+	persons := person.Keys{}
+	if row.PersonKeys != nil {
+		persons, _ = person.Parse(*row.PersonKeys) // only this package writes them
+	}
 	return &Order{
-		ID: row.ID, Number: row.Number, Sale: row.SaleID, Item: row.ItemID, User: row.UserID,
+		Persons: persons,
+		ID:      row.ID, Number: row.Number, Sale: row.SaleID, Item: row.ItemID, User: row.UserID,
 		Kind: Kind(row.Kind), Status: Status(row.Status), Quantity: row.Quantity, RefundedQuantity: row.RefundedQuantity,
 		UnitPriceMinor: row.UnitPriceMinor, Currency: row.Currency,
 		Version: row.Version, Epoch: row.Epoch,

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"seckill/ent"
+	"seckill/internal/identity/person"
 	"seckill/internal/identity/recipient"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
@@ -15,7 +16,7 @@ func (b *orderBatch) copyRecipients(ctx context.Context, tx *ent.Tx, orders []*O
 	var due []recipient.Order
 	for _, o := range orders {
 		if b.terms[o.Item].address {
-			due = append(due, recipient.Order{ID: o.ID, User: o.User})
+			due = append(due, recipient.Order{ID: o.ID, User: o.User, At: b.at(o.Sale, o.Persons.Address)})
 		}
 	}
 	if len(due) == 0 {
@@ -29,7 +30,8 @@ func (b *orderBatch) copyRecipients(ctx context.Context, tx *ent.Tx, orders []*O
 }
 
 // refuseWithoutAddress divides requests into those that may become orders, and failures
-// of buyers who have no address where the sale requires one.
+// of buyers who have no address where the sale requires one, or changed it after their
+// path token was issued and the limits of the sale count addresses.
 func (b *orderBatch) refuseWithoutAddress(ctx context.Context, tx *ent.Tx, requests []Request) (left []Request, failed []Failure, err error) {
 	var users []id.User
 	for _, r := range requests {
@@ -37,18 +39,38 @@ func (b *orderBatch) refuseWithoutAddress(ctx context.Context, tx *ent.Tx, reque
 			users = append(users, r.User)
 		}
 	}
-	missing, err := recipient.Without(ctx, tx, users)
+	of, err := recipient.Defaults(ctx, tx, users)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, r := range requests {
-		if b.terms[r.Item].address && missing[r.User] && b.giveUp[r.Task] == "" {
-			failed = append(failed, b.failure(r, fault.AddressRequired, "no address when the order was written"))
+		reason := ""
+		if b.terms[r.Item].address && b.giveUp[r.Task] == "" {
+			to, there := of[r.User]
+			counted := b.at(r.Sale, r.Persons.Address)
+			switch {
+			case !there:
+				reason = "no address when the order was written"
+			case counted != nil && !counted(to):
+				reason = "another address when the order was written than the limit counted"
+			}
+		}
+		if reason != "" {
+			failed = append(failed, b.failure(r, fault.AddressRequired, reason))
 			continue
 		}
 		left = append(left, r)
 	}
 	return left, failed, nil
+}
+
+// at returns what compares an address with that which the gate counted for a limit; nil where it
+// counted none.
+func (b *orderBatch) at(sale id.Sale, counted person.Key) func(recipient.Recipient) bool {
+	if counted == "" || b.persons == nil {
+		return nil
+	}
+	return func(r recipient.Recipient) bool { return b.persons.Address(sale, r.Place()) == counted }
 }
 
 // Recipient returns to whom an order goes; nil = its sale requires no address, or the

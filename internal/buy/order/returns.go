@@ -7,15 +7,19 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	"entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
 
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/orderevent"
 	"seckill/ent/orderfailure"
+	"seckill/ent/predicate"
 	"seckill/ent/stockmovement"
+	"seckill/ent/waitlistentry"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/periodic"
@@ -124,8 +128,19 @@ func (r returner) markReturned(ctx context.Context, returned []Reservation, coun
 	return nil
 }
 
+// mayReturn selects orders whose moment of return has come, or for whose item buyers wait: the
+// units are for the waitlist, and no other buyer can take them.
+func mayReturn(now time.Time) predicate.Order {
+	return entorder.Or(entorder.ReturnAtIsNil(), entorder.ReturnAtLTE(now), func(s *sql.Selector) {
+		line := sql.Dialect(s.Dialect()).Table(waitlistentry.Table)
+		s.Where(sql.In(s.C(entorder.FieldItemID), sql.Dialect(s.Dialect()).Select(line.C(waitlistentry.FieldItemID)).From(line).
+			Where(sql.EQ(line.C(waitlistentry.FieldStatus), waitlistentry.StatusWAITING))))
+	})
+}
+
 func ordersDue(ctx context.Context, db *postgres.DB, but []id.Item) ([]Reservation, error) {
-	rows, err := db.Ent.Order.Query().Where(entorder.ReturnDue(true), entorder.ItemIDNotIn(but...)).
+	now := time.Now()
+	rows, err := db.Ent.Order.Query().Where(entorder.ReturnDue(true), entorder.ItemIDNotIn(but...), mayReturn(now)).
 		Order(ent.Asc(entorder.FieldID)).Limit(returnBatch).All(ctx)
 	reservations := make([]Reservation, len(rows))
 	refunded := map[uuid.UUID]int{} // ledger key → index of its reservation
@@ -167,12 +182,16 @@ func ordersDue(ctx context.Context, db *postgres.DB, but []id.Item) ([]Reservati
 }
 
 // countExpiries marks the reservations of orders that their buyers cancelled late, or
-// after other cancellations in the sale, as expired: they withheld units from others.
+// after other cancellations of the same account or person in the sale, as expired: they withheld units from others.
 // Orders that an operator expired do not count: their buyers are not to blame.
 func countExpiries(ctx context.Context, db *postgres.DB, ended []*ent.Order, reservations []Reservation) error {
 	ids, users := make([]id.Order, len(ended)), make([]id.User, len(ended))
+	var sales []id.Sale // those with person keys
 	for i, row := range ended {
 		ids[i], users[i] = row.ID, row.UserID
+		if row.PersonKeys != nil && !slices.Contains(sales, row.SaleID) {
+			sales = append(sales, row.SaleID)
+		}
 	}
 	events, err := db.Ent.OrderEvent.Query().Where(orderevent.OrderIDIn(ids...), orderevent.Or(
 		orderevent.And(orderevent.CodeEQ(orderevent.CodeCANCELLED), orderevent.ActorEQ(orderevent.ActorBUYER)),
@@ -192,18 +211,37 @@ func countExpiries(ctx context.Context, db *postgres.DB, ended []*ent.Order, res
 		return err
 	}
 	type buyer struct {
-		user id.User
-		sale id.Sale
+		subject string // an account or a person key
+		sale    id.Sale
 	}
-	often := map[buyer]bool{}
+	cancelled := map[buyer]int{}
 	for _, sum := range sums {
-		often[buyer{sum.UserID, sum.SaleID}] = sum.Count > freeCancels
+		cancelled[buyer{sum.UserID.String(), sum.SaleID}] = sum.Count
+	}
+	var shared []struct {
+		PersonKeys string  `json:"person_keys"`
+		SaleID     id.Sale `json:"sale_id"`
+		Count      int     `json:"count"`
+	}
+	err = db.Ent.Order.Query().Where(entorder.SaleIDIn(sales...), entorder.StatusEQ(entorder.StatusCANCELLED), entorder.PersonKeysNotNil()).
+		GroupBy(entorder.FieldPersonKeys, entorder.FieldSaleID).Aggregate(ent.Count()).Scan(ctx, &shared)
+	if err != nil {
+		return err
+	}
+	for _, sum := range shared {
+		for key := range strings.SplitSeq(sum.PersonKeys, ",") {
+			cancelled[buyer{key, sum.SaleID}] += sum.Count
+		}
+	}
+	often := func(o *Order) bool {
+		subjects := []string{o.User.String(), string(o.Persons.Contact), string(o.Persons.Address)}
+		return slices.ContainsFunc(subjects, func(s string) bool { return cancelled[buyer{s, o.Sale}] > freeCancels })
 	}
 	for _, e := range events {
 		row := ended[slices.Index(ids, e.OrderID)]
 		i := slices.IndexFunc(reservations, func(r Reservation) bool { return r.Order == e.OrderID })
 		reservations[i].Expired = e.Code == orderevent.CodeCANCELLED &&
-			(e.CreatedAt.Sub(row.CreatedAt) > CancelGrace || often[buyer{row.UserID, row.SaleID}])
+			(e.CreatedAt.Sub(row.CreatedAt) > CancelGrace || often(FromRow(row)))
 	}
 	return nil
 }

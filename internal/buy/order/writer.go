@@ -17,6 +17,7 @@ import (
 	"seckill/ent"
 	"seckill/ent/saleitem"
 	"seckill/ent/stockmovement"
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/batch"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/fault"
@@ -52,6 +53,7 @@ type WriterConfig struct {
 	DB        *postgres.DB
 	Publisher *Publisher      // nil = publish nothing
 	Facts     Facts           // nil = pass nothing on
+	Persons   *person.Hasher  // compares addresses with those that limits counted; nil = not compared
 	Clock     clock.Clock     // nil = clock.System
 	Tracer    *tracing.Tracer // nil = trace nothing
 	Metrics   *Metrics        // nil = count nothing
@@ -69,6 +71,7 @@ type Writer struct {
 	metrics   *Metrics
 	tracer    *tracing.Tracer
 	facts     Facts
+	persons   *person.Hasher
 	terms     *termsCache
 	rows      inserter
 	maxBatch  int // requests of one transaction
@@ -94,7 +97,7 @@ type Result struct {
 func NewWriter(cfg WriterConfig) *Writer {
 	w := &Writer{
 		db: cfg.DB, publisher: cfg.Publisher, clock: cfg.Clock, rows: arrays{}, maxBatch: maxBatch,
-		metrics: cfg.Metrics, tracer: cfg.Tracer, facts: orNone(cfg.Facts), terms: newTermsCache(cfg.DB),
+		metrics: cfg.Metrics, tracer: cfg.Tracer, facts: orNone(cfg.Facts), persons: cfg.Persons, terms: newTermsCache(cfg.DB),
 	}
 	if w.clock == nil {
 		w.clock = clock.System{}
@@ -249,11 +252,12 @@ var errNeedsOneByOne = errors.New("batch must be decided order by order")
 // orderBatch is the work of one transaction. A new one is made for each attempt, because a
 // transaction may run several times.
 type orderBatch struct {
-	rows  inserter
-	facts Facts
-	now   time.Time
-	terms map[id.Item]terms
-	ends  map[id.Task]Result
+	rows    inserter
+	facts   Facts
+	persons *person.Hasher
+	now     time.Time
+	terms   map[id.Item]terms
+	ends    map[id.Task]Result
 	// superseded are the tasks that were not decided, because their gate was rebuilt.
 	superseded []id.Task
 
@@ -262,7 +266,7 @@ type orderBatch struct {
 }
 
 func (w *Writer) newBatch(known map[id.Item]terms, size int) *orderBatch {
-	return &orderBatch{rows: w.rows, facts: w.facts, now: instant(w.clock.Now()), terms: known, ends: make(map[id.Task]Result, size)}
+	return &orderBatch{rows: w.rows, facts: w.facts, persons: w.persons, now: instant(w.clock.Now()), terms: known, ends: make(map[id.Task]Result, size)}
 }
 
 // persist ends every request in one transaction. It takes the fast path when all
@@ -417,7 +421,7 @@ func (b *orderBatch) draft(r Request) *Order {
 		ID: id.Order(r.Task), Number: Number(id.Order(r.Task), b.now, b.attempt), Sale: r.Sale, Item: r.Item, User: r.User,
 		Kind: Seckill, Status: PendingPayment, Quantity: r.Quantity, UnitPriceMinor: t.priceMinor, Currency: t.currency,
 		Version: 1, Epoch: r.Epoch, ReservedAt: r.submittedAt(), CreatedAt: b.now, UpdatedAt: b.now,
-		PaymentDeadline: &deadline,
+		PaymentDeadline: &deadline, Persons: r.Persons,
 	}
 }
 

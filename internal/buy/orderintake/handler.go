@@ -84,7 +84,7 @@ func (h *Handler) readmit(ctx context.Context, requests []order.Request) error {
 	for _, r := range requests {
 		o, err := h.gate.Reacquire(ctx, reservation.Reacquire{
 			Ref: reservation.Ref{Sale: r.Sale, Item: r.Item, User: r.User, Task: r.Task}, Before: id.Order{},
-			Quantity: r.Quantity, IdempotencyKey: r.IdempotencyKey,
+			Quantity: r.Quantity, IdempotencyKey: r.IdempotencyKey, Persons: r.Persons,
 		})
 		if err != nil {
 			return stream.Retryable(err)

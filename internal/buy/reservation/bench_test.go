@@ -2,6 +2,7 @@ package reservation_test
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,7 +20,7 @@ import (
 // path token: the accepted path through the script, with and without counted tries.
 func BenchmarkReserve(b *testing.B) {
 	for name, tries := range map[string]reservation.Tries{
-		"uncounted": {}, "counted": {Burst: 5, Window: 5 * time.Second},
+		"uncounted": {}, "counted": {Burst: 5, Window: 5 * time.Second}, "contact": {Burst: 5, Window: 5 * time.Second}, "contact and address": {Burst: 5, Window: 5 * time.Second},
 	} {
 		b.Run(name, func(b *testing.B) {
 			f := newFixture(b, patient(b, testenv.RedisServer(b).URL()), "t:")
@@ -27,6 +28,12 @@ func BenchmarkReserve(b *testing.B) {
 			attempts := f.attempts(b.N)
 			for i := range attempts {
 				attempts[i].Tries = tries
+				switch name {
+				case "contact":
+					attempts[i].Permit.Persons = f.persons(fmt.Sprint(i, "@example.com"), "")
+				case "contact and address":
+					attempts[i].Permit.Persons = f.persons(fmt.Sprint(i, "@example.com"), fmt.Sprint(i, " Main Street"))
+				}
 			}
 			b.ReportAllocs()
 			before := f.processorTime()

@@ -89,7 +89,8 @@ func source(name string) string {
 
 // GateLua defines the Lua functions that read a gate and decide whether it may be used;
 // lua/prelude.lua documents them. Every script that uses a gate includes it.
-var GateLua = source("prelude")
+var GateLua = fmt.Sprintf("local FREE_EXPIRIES, FIRST_WAIT, LONGEST_WAIT, EXPIRIES_KEPT = %d, %d, %d, %d\n",
+	MaxExpired, ExpiredWait.Milliseconds(), LongestWait.Milliseconds(), expiriesKept.Milliseconds()) + source("prelude")
 
 // The scripts of the gate. redis.Script is immutable.
 var (

@@ -3,6 +3,7 @@ package reservation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -115,7 +116,14 @@ func (g *Gate) AddReservations(ctx context.Context, c *Contents, list []Reservat
 func (g *Gate) addChunk(ctx context.Context, c Contents, chunk []Reservation) *redis.Cmd {
 	shard := id.ShardOf(c.Sale)
 	keys := []string{g.keys.Item(shard, c.Item), g.keys.Reservations(shard, c.Item), g.keys.Units(shard, c.Sale)}
-	args := append(make([]any, 0, 2+2*len(chunk)), strconv.FormatInt(c.Epoch, 10), c.SaleLimit > 0)
+	counted := 0
+	switch {
+	case c.SaleLimit > 0:
+		counted = 1
+	case slices.ContainsFunc(chunk, func(r Reservation) bool { return !r.Persons.IsZero() }):
+		counted = 2
+	}
+	args := append(make([]any, 0, 3+2*len(chunk)), strconv.FormatInt(c.Epoch, 10), counted, c.Item.String())
 	for _, r := range chunk {
 		args = append(args, r.User.String(), r.record())
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/id"
 )
 
@@ -19,7 +20,7 @@ const (
 	ReacquireNotLoaded ReacquireCode = -1 // the item has no gate in Redis
 	ReacquireNotYet    ReacquireCode = -2 // the gate is being built or stale, the former reservation is not released yet, or units per buyer are not counted
 	ReacquireOther     ReacquireCode = -3 // the user has a reservation for another order
-	ReacquireOverLimit ReacquireCode = -4 // the user's reservations leave too little of the limit of the sale
+	ReacquireOverLimit ReacquireCode = -4 // the user's reservations leave too little of the limit of the sale, or those of the person of a limit
 )
 
 // Reacquire names units to reserve again, for an order that had expired, or for a task
@@ -30,6 +31,7 @@ type Reacquire struct {
 	Quantity int
 	// IdempotencyKey is the key of the attempt, which repeated calls find; "" = none.
 	IdempotencyKey string
+	Persons        person.Keys
 }
 
 // ReacquireOutcome is the result of Reacquire.
@@ -45,7 +47,8 @@ type ReacquireOutcome struct {
 func (g *Gate) Reacquire(ctx context.Context, r Reacquire) (ReacquireOutcome, error) {
 	shard := id.ShardOf(r.Sale)
 	keys := []string{g.keys.Item(shard, r.Item), g.keys.Reservations(shard, r.Item), g.keys.Units(shard, r.Sale)}
-	reply, err := reacquireScript.Run(ctx, g.client, keys, r.User.String(), r.Task.String(), r.Quantity, r.Before.String(), r.IdempotencyKey).Int64Slice()
+	reply, err := reacquireScript.Run(ctx, g.client, keys, r.User.String(), r.Task.String(), r.Quantity, r.Before.String(), r.IdempotencyKey,
+		r.Item.String(), r.Persons.String()).Int64Slice()
 	if err == nil && len(reply) != 4 {
 		err = fmt.Errorf("reply of %d values", len(reply))
 	}

@@ -38,11 +38,16 @@ func (r Ref) end() int {
 }
 
 const (
-	// MaxExpired is the number of expired reservations in a sale after which a buyer
+	// MaxExpired is the number of expired reservations in a sale after which a person
 	// has to wait: an unpaid reservation withholds units from others.
 	MaxExpired = 2
-	// ExpiredWait is that wait, counted from the last expiry.
-	ExpiredWait = 30 * time.Minute
+	// ExpiredWait is the first wait, counted from the last expiry. It doubles with each further
+	// one, up to LongestWait.
+	ExpiredWait = 15 * time.Minute
+	LongestWait = 12 * time.Hour
+	// expiriesKept is how long expiries are counted after the last: longer than the longest wait,
+	// so that the next expiry after a wait continues the count.
+	expiriesKept = 24 * time.Hour
 )
 
 // Released is the outcome of a release.
@@ -58,12 +63,8 @@ type Released struct {
 // all but those to keep.
 func (g *Gate) Release(ctx context.Context, r Ref) (Released, error) {
 	shard := id.ShardOf(r.Sale)
-	keys := []string{g.keys.Item(shard, r.Item), g.keys.Reservations(shard, r.Item), g.keys.Expiries(shard, r.Sale, r.User), g.keys.IdempotencyKeys(shard, r.Sale), g.keys.Units(shard, r.Sale)}
-	var wait time.Duration
-	if r.Expired {
-		wait = ExpiredWait
-	}
-	reply, err := releaseScript.Run(ctx, g.client, keys, r.User.String(), r.Task.String(), wait.Milliseconds(), r.end(),
+	keys := []string{g.keys.Item(shard, r.Item), g.keys.Reservations(shard, r.Item), g.keys.ExpiriesPrefix(shard, r.Sale), g.keys.IdempotencyKeys(shard, r.Sale), g.keys.Units(shard, r.Sale)}
+	reply, err := releaseScript.Run(ctx, g.client, keys, r.User.String(), r.Task.String(), r.Expired, r.end(),
 		recordTTL.Milliseconds(), r.Item.String(), r.Keep).Int64Slice()
 	if err == nil && len(reply) != 4 {
 		err = fmt.Errorf("reply of %d values", len(reply))

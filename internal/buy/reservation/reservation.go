@@ -21,6 +21,7 @@ import (
 	"strconv"
 	"time"
 
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/tracing"
@@ -46,6 +47,8 @@ const (
 	TooFewLeft          Code = 12 // some units are left, but fewer than requested
 	TooManyTries        Code = 13 // by this user in this sale; see Attempt.Tries
 	OverSaleLimit       Code = 14
+	OverContactLimit    Code = 15 // which the accounts with a contact share
+	OverAddressLimit    Code = 16 // which the accounts with a delivery address share
 )
 
 // Attempt is one attempt to take stock.
@@ -74,6 +77,8 @@ type Attempt struct {
 type Permit struct {
 	Epoch int64     // of the gate that it was issued for
 	Until time.Time // its expiry, in whole milliseconds: the score of the user among the permits (Keys.Permits)
+	// Persons are the keys by which the limits of the sale count the buyer.
+	Persons person.Keys
 }
 
 // text is the form that the reserve script compares: "epoch|expiry in Unix milliseconds".
@@ -106,7 +111,7 @@ type Outcome struct {
 	Epoch     int64     // of the gate
 	Opens     time.Time // of the gate
 	At        time.Time // Redis time of the decision
-	LimitLeft int       // units that the limits leave to the user, after OverLimit and OverSaleLimit
+	LimitLeft int       // units that the limits leave to the user, after OverLimit and the other limits
 	// RetryAfter is the wait after TooManyTries. With that code, Remaining, Revision
 	// and Epoch are zero.
 	RetryAfter time.Duration
@@ -130,8 +135,9 @@ func (a AlreadyOrdered) Error() string { return fault.Text(a, "task "+a.Task.Str
 // LimitReached refuses a buyer whose units would exceed a purchase limit.
 type LimitReached struct {
 	Limit     int
-	Remaining int  // units that the limits leave to the buyer
-	WholeSale bool // Limit is that of the sale, over all its items
+	Remaining int         // units that the limits leave to the buyer
+	WholeSale bool        // Limit is that of the sale, over all its items
+	By        person.Kind // whose units are counted; "" = those of the account
 	At        []string
 }
 
@@ -143,6 +149,16 @@ func (l LimitReached) Path() []string { return l.At }
 
 // Error returns the limit.
 func (l LimitReached) Error() string { return fault.Text(l, "limit "+strconv.Itoa(l.Limit)) }
+
+// PersonLimitReached returns the refusal of a buyer because the units of other accounts of the
+// same person use up a limit. The letter of a key names its kind.
+func PersonLimitReached(letter string, at ...string) LimitReached {
+	by := person.Contact
+	if letter == "a" {
+		by = person.Address
+	}
+	return LimitReached{By: by, At: at}
+}
 
 // SaleLimitReached returns the refusal of a buyer whose reservations use up the limit of
 // a sale, which a script replied.

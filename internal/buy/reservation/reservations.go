@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/batch"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/redisconn"
@@ -29,6 +30,7 @@ const (
 type Reservation struct {
 	User           id.User
 	Task           id.Task
+	Persons        person.Keys
 	Quantity       int
 	At             time.Time
 	IdempotencyKey string
@@ -36,10 +38,11 @@ type Reservation struct {
 
 // record returns the value stored in the hash Reservations.
 func (r Reservation) record() string {
-	return fmt.Sprintf("%s|%d|%d|%s", r.Task, r.Quantity, r.At.UnixMilli(), r.IdempotencyKey)
+	return fmt.Sprintf("%s|%d|%s|%s", r.Task, r.Quantity, person.MarkTime(r.At.UnixMilli(), r.Persons), r.IdempotencyKey)
 }
 
-// ParseReservation reads the record "task|quantity|at|idempotency key" of a user.
+// ParseReservation reads the record "task|quantity|at|idempotency key" of a user; at has the keys
+// of persons behind it.
 func ParseReservation(user id.User, record string) (Reservation, error) {
 	parts := strings.SplitN(record, "|", 4)
 	if len(parts) != 4 {
@@ -47,11 +50,11 @@ func ParseReservation(user id.User, record string) (Reservation, error) {
 	}
 	task, errTask := id.ParseUUID[id.Task](parts[0])
 	quantity, errQuantity := strconv.Atoi(parts[1])
-	at, errAt := strconv.ParseInt(parts[2], 10, 64)
+	at, persons, errAt := person.ParseTime(parts[2])
 	if err := errors.Join(errTask, errQuantity, errAt); err != nil {
 		return Reservation{}, fmt.Errorf("reservation record: %w", err)
 	}
-	return Reservation{User: user, Task: task, Quantity: quantity, At: time.UnixMilli(at).UTC(), IdempotencyKey: parts[3]}, nil
+	return Reservation{User: user, Task: task, Persons: persons, Quantity: quantity, At: time.UnixMilli(at).UTC(), IdempotencyKey: parts[3]}, nil
 }
 
 // lookup requests the reservations of a user, and whether buyers wait for one of the

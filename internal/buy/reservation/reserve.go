@@ -160,7 +160,7 @@ func (g *Gate) sendReserve(ctx context.Context, attempts []*Attempt, traces stri
 	}
 	orders := g.keys.Orders(shard)
 	keys := append(make([]string, 0, 2+6*len(items.keys)+len(attempts)), orders, stream.SumKey(orders))
-	args := append(make([]any, 0, 7+4*len(items.keys)+8*len(attempts)), len(attempts), recordTTL.Milliseconds(), len(items.keys),
+	args := append(make([]any, 0, 7+4*len(items.keys)+9*len(attempts)), len(attempts), recordTTL.Milliseconds(), len(items.keys),
 		counted, stream.FieldID, stream.FieldPayload, traces)
 	for i, b := range items.keys {
 		keys = append(keys, g.keys.Item(shard, b.item), g.keys.Reservations(shard, b.item), g.keys.Permits(shard, b.item), g.keys.IdempotencyKeys(shard, b.sale),
@@ -168,7 +168,7 @@ func (g *Gate) sendReserve(ctx context.Context, attempts []*Attempt, traces stri
 		args = append(args, b.sale.String(), b.item.String(), first[i].Terms, first[i].OnlyItem)
 	}
 	for i, a := range attempts {
-		args = append(args, itemOf[i]+1, a.User.String(), a.Task.String(), a.Permit.text(), a.Quantity, a.IdempotencyKey)
+		args = append(args, itemOf[i]+1, a.User.String(), a.Task.String(), a.Permit.text(), a.Quantity, a.IdempotencyKey, a.Permit.Persons.String())
 		if counted {
 			keys = append(keys, g.keys.Tries(shard, a.Sale, a.User))
 			args = append(args, a.Tries.Burst, a.Tries.windowMs())
@@ -206,6 +206,11 @@ func (c Code) namesTask() bool {
 	return c == Replayed || c == IdempotencyMismatch || c == PathInvalid || c == AlreadyHolding
 }
 
+// leavesUnits reports whether the reply has the units that a limit leaves after the code.
+func (c Code) leavesUnits() bool {
+	return c == OverLimit || c == OverSaleLimit || c == OverContactLimit || c == OverAddressLimit
+}
+
 // parseOutcomes parses the reply of lua/reserve.lua: the items, then the attempts.
 // itemOf is the index of each attempt's item.
 func parseOutcomes(reply []any, itemOf []int, items int) ([]Outcome, error) {
@@ -234,7 +239,7 @@ func parseOutcomes(reply []any, itemOf []int, items int) ([]Outcome, error) {
 				o.Task = task
 			}
 		}
-		if code == OverLimit || code == OverSaleLimit {
+		if code.leavesUnits() {
 			o.LimitLeft = int(take[int64](&r))
 		}
 		outcomes[i] = o

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/stream"
@@ -24,7 +25,14 @@ type GateStatus struct {
 type UserStatus struct {
 	Task      id.Task       // of the user's reservation; Nil = none
 	Wait      time.Duration // remaining wait of a user with too many expired reservations
-	LimitLeft int           // units that the limit of the sale leaves to the user; -1 = no limit
+	LimitLeft int           // units that the limits of the sale leave to the user; -1 = no limit
+	LimitBy   person.Kind   // whose units leave the fewest; "" = those of the account
+}
+
+// StatusUser is a user of whom Status is asked.
+type StatusUser struct {
+	User    id.User
+	Persons person.Keys
 }
 
 // Waiting says whether buyers wait for an item.
@@ -40,13 +48,12 @@ const (
 // Status records whether buyers wait for an item, if that is known, which keeps released
 // units for them for three seconds. It returns the status of the gate and of the given
 // users, at most a few hundred.
-func (g *Gate) Status(ctx context.Context, sale id.Sale, item id.Item, waiting Waiting, users ...id.User) (GateStatus, error) {
+func (g *Gate) Status(ctx context.Context, sale id.Sale, item id.Item, waiting Waiting, users ...StatusUser) (GateStatus, error) {
 	shard := id.ShardOf(sale)
-	keys := append(make([]string, 0, 3+len(users)), g.keys.Item(shard, item), g.keys.Reservations(shard, item), g.keys.Units(shard, sale))
-	args := append(make([]any, 0, 2+len(users)), string(waiting), MaxExpired)
+	keys := []string{g.keys.Item(shard, item), g.keys.Reservations(shard, item), g.keys.Units(shard, sale)}
+	args := append(make([]any, 0, 3+2*len(users)), string(waiting), g.keys.ExpiriesPrefix(shard, sale), item.String())
 	for _, user := range users {
-		keys = append(keys, g.keys.Expiries(shard, sale, user))
-		args = append(args, user.String())
+		args = append(args, user.User.String(), user.Persons.String())
 	}
 	reply, err := waitlistStatusScript.Run(ctx, g.client, keys, args...).Slice()
 	if err != nil {
@@ -59,6 +66,9 @@ func (g *Gate) Status(ctx context.Context, sale id.Sale, item id.Item, waiting W
 		task := take[string](&r)
 		s.Users[i].Wait = time.Duration(take[int64](&r)) * time.Millisecond
 		s.Users[i].LimitLeft = int(take[int64](&r))
+		if letter := take[string](&r); letter != "" {
+			s.Users[i].LimitBy = PersonLimitReached(letter).By
+		}
 		if task == "" {
 			continue
 		}

@@ -138,6 +138,7 @@ type Sale struct {
 	HideExactStock    bool
 	RequiresAddress   bool // orders have the address of their buyer
 	Requires          Requirements
+	LimitBy           LimitBy
 	Accent            accent.Accent // zero = that of the installation
 	Epoch             int64         // of the gate in Redis; 0 = never loaded
 	Revision          int64

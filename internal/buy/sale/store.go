@@ -113,6 +113,7 @@ func saleFromRow(r *ent.Sale) *Sale {
 		PaymentWindow: time.Duration(r.PaymentWindowSeconds) * time.Second,
 		PurchaseLimit: LimitOf(r), HideExactStock: r.HideExactStock, RequiresAddress: r.RequiresAddress,
 		Requires: Requirements{VerifiedContact: r.RequiresVerifiedContact, AccountAge: time.Duration(r.MinimumAccountAgeHours) * time.Hour},
+		LimitBy:  ParseLimitBy(r.LimitBy),
 		Epoch:    r.Epoch, Revision: r.Revision, CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt.UTC(),
 		Accent: accentOf(r.Accent), WasPublic: r.WasPublic, Notice: r.Notice, SettledAt: utc(r.SettledAt), ExternalReference: deref(r.ExternalReference),
 		Switches: Switches{

@@ -12,6 +12,7 @@ import (
 	entorder "seckill/ent/order"
 	"seckill/ent/waitlistentry"
 	"seckill/internal/buy/reservation"
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/batch"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
@@ -29,7 +30,8 @@ type JoinInput struct {
 	Sale     id.Sale
 	Item     id.Item
 	User     id.User
-	Quantity int // 1 to the sale's purchase limit; the caller checks it
+	Persons  person.Keys // by which the limits of the sale count the buyer
+	Quantity int         // 1 to the sale's purchase limit; the caller checks it
 }
 
 // joined is the result of one JoinInput.
@@ -82,6 +84,12 @@ func (s *Service) joinItem(ctx context.Context, item id.Item, inputs []JoinInput
 	if inputs = without(inputs, ends); len(inputs) == 0 {
 		return ends, nil
 	}
+	if err := s.refusePersons(ctx, item, inputs, ends); err != nil {
+		return nil, err
+	}
+	if inputs = without(inputs, ends); len(inputs) == 0 {
+		return ends, nil
+	}
 	if err := s.refuseBuyers(ctx, item, inputs, ends); err != nil {
 		return nil, err
 	}
@@ -96,7 +104,7 @@ func (s *Service) joinItem(ctx context.Context, item id.Item, inputs []JoinInput
 	if restock.Waiting > 0 {
 		waiting = reservation.BuyersWait
 	}
-	status, err := s.gate.Status(ctx, inputs[0].Sale, item, waiting, usersOf(inputs)...)
+	status, err := s.gate.Status(ctx, inputs[0].Sale, item, waiting, statusUsers(inputs)...)
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, "The sale cannot be reached now. Please try again shortly.", err)
 	}
@@ -124,7 +132,7 @@ func refuse(in JoinInput, restock RestockOutlook, status reservation.GateStatus,
 	case !status.Open:
 		return fault.Refused{Why: fault.SalePaused, At: atItem}
 	case user.LimitLeft >= 0 && user.LimitLeft < in.Quantity:
-		return reservation.LimitReached{Remaining: user.LimitLeft, WholeSale: true, At: atItem}
+		return reservation.LimitReached{Remaining: user.LimitLeft, By: user.LimitBy, WholeSale: true, At: atItem}
 	case user.Wait > 0:
 		return fault.Throttled{RetryAfter: user.Wait, Cause: fault.ExpiredReservations}
 	case status.Stock >= in.Quantity && restock.Waiting == 0:
@@ -148,7 +156,8 @@ func (s *Service) enter(ctx context.Context, item id.Item, inputs []JoinInput, e
 			for i, in := range inputs {
 				entryIDs[i] = id.New[id.Waitlist]()
 				rows[i] = tx.WaitlistEntry.Create().SetID(entryIDs[i]).SetSaleID(in.Sale).SetItemID(in.Item).SetUserID(in.User).
-					SetQuantity(in.Quantity).SetCreatedAt(now).SetUpdatedAt(now)
+					SetQuantity(in.Quantity).SetNillableContactKey(columnOf(in.Persons.Contact)).SetNillableAddressKey(columnOf(in.Persons.Address)).
+					SetCreatedAt(now).SetUpdatedAt(now)
 			}
 			return tx.WaitlistEntry.CreateBulk(rows...).Exec(ctx)
 		})
@@ -164,6 +173,9 @@ func (s *Service) enter(ctx context.Context, item id.Item, inputs []JoinInput, e
 		}
 		for user, end := range there {
 			ends[user] = end
+		}
+		if err := s.refusePersons(ctx, item, without(inputs, ends), ends); err != nil {
+			return err
 		}
 		inputs = without(inputs, ends)
 	}
@@ -203,6 +215,45 @@ func (s *Service) openOf(ctx context.Context, item id.Item, inputs []JoinInput) 
 	return ends, nil
 }
 
+// refusePersons refuses users whose contact or address has a place of another account, also of
+// an earlier user of the same batch.
+func (s *Service) refusePersons(ctx context.Context, item id.Item, inputs []JoinInput, ends map[id.User]joined) error {
+	taken := map[person.Key]bool{}
+	var contacts, addresses []string
+	for _, in := range inputs {
+		if in.Persons.Contact != "" {
+			contacts = append(contacts, string(in.Persons.Contact))
+		}
+		if in.Persons.Address != "" {
+			addresses = append(addresses, string(in.Persons.Address))
+		}
+	}
+	if len(contacts)+len(addresses) == 0 {
+		return nil
+	}
+	rows, err := s.db.Ent.WaitlistEntry.Query().Where(
+		waitlistentry.ItemID(item), waitlistentry.StatusIn(openStatuses...),
+		waitlistentry.Or(waitlistentry.ContactKeyIn(contacts...), waitlistentry.AddressKeyIn(addresses...)),
+	).All(ctx)
+	if err != nil {
+		return fmt.Errorf("read waitlist entries of persons: %w", err)
+	}
+	for _, row := range rows {
+		taken[keyOf(row.ContactKey)], taken[keyOf(row.AddressKey)] = true, true
+	}
+	for _, in := range inputs {
+		for _, key := range []person.Key{in.Persons.Contact, in.Persons.Address} {
+			if key != "" && taken[key] {
+				ends[in.User] = joined{refusal: reservation.PersonLimitReached(string(key[:1]), atItem...)}
+			}
+		}
+		if _, refused := ends[in.User]; !refused {
+			taken[in.Persons.Contact], taken[in.Persons.Address] = true, true
+		}
+	}
+	return nil
+}
+
 // refuseBuyers refuses users with a live order of an item.
 func (s *Service) refuseBuyers(ctx context.Context, item id.Item, inputs []JoinInput, ends map[id.User]joined) error {
 	rows, err := s.db.Ent.Order.Query().
@@ -215,6 +266,14 @@ func (s *Service) refuseBuyers(ctx context.Context, item id.Item, inputs []JoinI
 		ends[row.UserID] = joined{refusal: reservation.AlreadyOrdered{Task: id.Task(row.ID), At: atItem}}
 	}
 	return nil
+}
+
+func statusUsers(inputs []JoinInput) []reservation.StatusUser {
+	users := make([]reservation.StatusUser, len(inputs))
+	for i, in := range inputs {
+		users[i] = reservation.StatusUser{User: in.User, Persons: in.Persons}
+	}
+	return users
 }
 
 func usersOf(inputs []JoinInput) []id.User {

@@ -225,7 +225,7 @@ func (s *Service) offer(ctx context.Context, it item, counts map[string]int) err
 // offerTo reserves units for an entry and records the offer. For an entry with an offer
 // it ensures that the units are reserved: the gate may have been rebuilt.
 func (s *Service) offerTo(ctx context.Context, e *Entry, stock int, counts map[string]int) (int, error) {
-	r, err := s.gate.Reacquire(ctx, reservation.Reacquire{Ref: e.ref(), Quantity: e.Quantity})
+	r, err := s.gate.Reacquire(ctx, reservation.Reacquire{Ref: e.ref(), Quantity: e.Quantity, Persons: e.Persons})
 	if err != nil {
 		return stock, err
 	}

@@ -45,10 +45,10 @@ func TestWhoNeverPaysHasToWaitForThePlaceInLine(t *testing.T) {
 	h.buy()
 	user := id.New[id.User]()
 	key := h.keys.Expiries(id.ShardOf(h.sale), h.sale, user)
-	h.must(h.conn.Cmd.Set(t.Context(), key, reservation.MaxExpired, time.Minute).Err())
+	h.must(h.conn.Cmd.Set(t.Context(), key, reservation.MaxExpired, 2*reservation.LongestWait).Err())
 	_, refusal := h.join(user)
 	refused(t, refusal, fault.TooManyTries)
-	if wait, ok := refusal.(fault.Throttled); !ok || wait.RetryAfter <= 0 || wait.RetryAfter > time.Minute || wait.Cause != fault.ExpiredReservations {
+	if wait, ok := refusal.(fault.Throttled); !ok || wait.RetryAfter <= 0 || wait.RetryAfter > reservation.ExpiredWait || wait.Cause != fault.ExpiredReservations {
 		t.Errorf("refusal %+v", refusal)
 	}
 	h.must(h.conn.Cmd.Del(t.Context(), key).Err())

@@ -26,8 +26,8 @@ func (s *Service) Open(ctx context.Context, user id.User, item id.Item) (*Entry,
 		Where(waitlistentry.UserID(user), waitlistentry.ItemID(item), waitlistentry.StatusIn(openStatuses...)).Only(ctx))
 }
 
-// person is a user in a sale.
-type person struct {
+// buyer is a user in a sale.
+type buyer struct {
 	user id.User
 	sale id.Sale
 }
@@ -45,12 +45,12 @@ func (s *Service) In(ctx context.Context, user id.User, sale id.Sale) (*Entry, e
 // Entries returns the open entries of a user in a sale, and the newest one; the most
 // relevant is the first. Concurrent calls share a query.
 func (s *Service) Entries(ctx context.Context, user id.User, sale id.Sale) ([]*Entry, error) {
-	return s.owns.Do(ctx, person{user, sale})
+	return s.owns.Do(ctx, buyer{user, sale})
 }
 
-func (s *Service) inAll(ctx context.Context, asked []person) []batch.Result[[]*Entry] {
+func (s *Service) inAll(ctx context.Context, asked []buyer) []batch.Result[[]*Entry] {
 	results := make([]batch.Result[[]*Entry], len(asked))
-	for sale, those := range byKey(asked, func(p person) id.Sale { return p.sale }) {
+	for sale, those := range byKey(asked, func(p buyer) id.Sale { return p.sale }) {
 		users := make([]id.User, len(those))
 		for n, i := range those {
 			users[n] = asked[i].user

@@ -36,6 +36,7 @@ import (
 	"seckill/ent/waitlistentry"
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/reservation"
+	"seckill/internal/identity/person"
 	"seckill/internal/outbox/notice"
 	"seckill/internal/platform/batch"
 	"seckill/internal/platform/clock"
@@ -69,6 +70,7 @@ type Entry struct {
 	Item           id.Item
 	User           id.User
 	Quantity       int
+	Persons        person.Keys // by which the limits of the sale count the buyer
 	Status         Status
 	Version        int64      // grows by one with every change
 	OfferExpiresAt *time.Time // set from OFFERED on
@@ -81,9 +83,26 @@ type Entry struct {
 func fromRow(row *ent.WaitlistEntry) *Entry {
 	return &Entry{
 		ID: row.ID, Sale: row.SaleID, Item: row.ItemID, User: row.UserID, Quantity: row.Quantity, Status: Status(row.Status),
+		Persons: person.Keys{Contact: keyOf(row.ContactKey), Address: keyOf(row.AddressKey)},
 		Version: row.Version, OfferExpiresAt: row.OfferExpiresAt, Task: row.OrderID, ReturnDue: row.ReturnDue,
 		CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(),
 	}
+}
+
+func keyOf(column *string) person.Key {
+	if column == nil {
+		return ""
+	}
+	return person.Key(*column)
+}
+
+// columnOf returns the column of a key.
+func columnOf(key person.Key) *string {
+	if key == "" {
+		return nil
+	}
+	text := string(key)
+	return &text
 }
 
 // Moment returns the revision of a user's entries as clients see them, so that nothing
@@ -142,7 +161,7 @@ type Service struct {
 	gates gates
 
 	joins *batch.Batcher[JoinInput, joined]
-	owns  *batch.Batcher[person, []*Entry]
+	owns  *batch.Batcher[buyer, []*Entry]
 	ranks *batch.Batcher[rank, int]
 }
 
@@ -165,7 +184,7 @@ func New(cfg Config) *Service {
 	s.joins = batch.New(batch.Config[JoinInput, joined]{
 		Process: s.joinAll, MaxBatch: maxTogether, MaxInFlight: 1, MaxWaiting: maxAsking, Timeout: timeout, // one at a time: entries are appended in order
 	})
-	s.owns = batch.New(batch.Config[person, []*Entry]{
+	s.owns = batch.New(batch.Config[buyer, []*Entry]{
 		Process: s.inAll, MaxBatch: maxTogether, MaxInFlight: 2, MaxWaiting: maxAsking, Timeout: timeout,
 	})
 	s.ranks = batch.New(batch.Config[rank, int]{

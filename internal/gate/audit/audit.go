@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"seckill/internal/buy/reservation"
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
 	"seckill/internal/platform/redisconn"
@@ -62,6 +63,7 @@ type Lost struct {
 	Item     id.Item
 	User     id.User
 	Task     id.Task
+	Persons  person.Keys
 	Quantity int
 }
 

@@ -136,5 +136,5 @@ func (g *gate) addReservation(user, record string) {
 		g.malformed++
 		return
 	}
-	g.reservations[userID] = reservedUnits{task: h.Task, quantity: h.Quantity}
+	g.reservations[userID] = reservedUnits{task: h.Task, persons: h.Persons, quantity: h.Quantity}
 }

@@ -6,6 +6,7 @@ import (
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
 	"seckill/internal/buy/waitlist"
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/id"
 )
 
@@ -85,6 +86,7 @@ func (g *gate) held() int {
 // reservedUnits is one reservation.
 type reservedUnits struct {
 	task     id.Task
+	persons  person.Keys
 	quantity int
 }
 

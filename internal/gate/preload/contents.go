@@ -141,14 +141,14 @@ func (p *Preloader) addOrders(ctx context.Context, tx *ent.Tx, gate *reservation
 			entorder.StatusIn(entorder.StatusPENDING_PAYMENT, entorder.StatusPAID, entorder.StatusREFUNDING),
 		).Order(ent.Asc(entorder.FieldUserID)).Limit(orderPage).
 			Select(entorder.FieldID, entorder.FieldUserID, entorder.FieldStatus, entorder.FieldQuantity, entorder.FieldRefundedQuantity, entorder.FieldClaimID,
-				entorder.FieldReservedAt).All(ctx)
+				entorder.FieldReservedAt, entorder.FieldPersonKeys).All(ctx)
 		if err != nil {
 			return false, fmt.Errorf("live orders: %w", err)
 		}
 		list := make([]reservation.Reservation, len(page))
 		for i, row := range page {
 			own := order.FromRow(row).Reservation() // a reacquired order has a reservation under a new task
-			list[i] = reservation.Reservation{User: own.User, Task: own.Name, Quantity: own.Quantity, At: row.ReservedAt}
+			list[i] = reservation.Reservation{User: own.User, Task: own.Name, Persons: own.Persons, Quantity: own.Quantity, At: row.ReservedAt}
 			if _, has := offered[own.User]; has {
 				offered[own.User] = true
 			}
@@ -170,7 +170,7 @@ func unwrittenReservations(gate *reservation.Contents, unwritten []order.Request
 	for i, m := range unwritten {
 		gate.Stock -= m.Quantity
 		list[i] = reservation.Reservation{
-			User: m.User, Task: m.Task, Quantity: m.Quantity,
+			User: m.User, Task: m.Task, Persons: m.Persons, Quantity: m.Quantity,
 			At: time.UnixMilli(m.SubmittedAtMs), IdempotencyKey: m.IdempotencyKey,
 		}
 		if _, has := offered[m.User]; has {
@@ -188,7 +188,7 @@ func offerReservations(gate *reservation.Contents, offers []*waitlist.Entry, off
 			continue
 		}
 		gate.Stock -= e.Quantity
-		list = append(list, reservation.Reservation{User: e.User, Task: id.Task(e.ID), Quantity: e.Quantity, At: e.UpdatedAt})
+		list = append(list, reservation.Reservation{User: e.User, Task: id.Task(e.ID), Persons: e.Persons, Quantity: e.Quantity, At: e.UpdatedAt})
 	}
 	return list
 }

@@ -76,7 +76,7 @@ func (s installation) Resend(ctx context.Context, v *sale.Sale, lost audit.Lost)
 			continue
 		}
 		msg, err := order.Request{
-			V: 1, Task: lost.Task, User: lost.User, Sale: v.ID, Item: item.ID, Quantity: lost.Quantity,
+			V: 1, Task: lost.Task, User: lost.User, Sale: v.ID, Item: item.ID, Quantity: lost.Quantity, Persons: lost.Persons,
 			UnitPriceMinor: item.Price.Minor, Currency: item.Price.Currency,
 			PaymentWindowSeconds: int(v.PaymentWindow / time.Second),
 			Epoch:                v.Epoch, SubmittedAtMs: s.cfg.Clock.Now().UnixMilli(),

@@ -23,6 +23,7 @@ package account
 import (
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -65,6 +66,18 @@ type User struct {
 	Verified    bool   // the user has shown that they read the account's address
 	ExternalID  string // in another system; "" = none
 	CreatedAt   time.Time
+}
+
+// Contact returns what reaches the person of an account, or names the person in another system;
+// false when there is neither.
+func (u *User) Contact() (string, bool) {
+	switch {
+	case !strings.HasPrefix(u.Account, externalAccount):
+		return u.Account, true
+	case u.ExternalID != "":
+		return externalAccount + u.ExternalID, true
+	}
+	return "", false
 }
 
 // Tokens are the access and refresh token of a session.

@@ -46,7 +46,7 @@ type Address struct {
 type Book struct {
 	db    *postgres.DB
 	clock clock.Clock
-	check *batch.Batcher[id.User, bool]
+	check *batch.Batcher[id.User, *Recipient]
 }
 
 // NewBook returns a Book. A nil clock is clock.System, a zero timeout of checks
@@ -56,8 +56,8 @@ func NewBook(db *postgres.DB, c clock.Clock, timeout time.Duration) *Book {
 		c = clock.System{}
 	}
 	b := &Book{db: db, clock: c}
-	b.check = batch.New(batch.Config[id.User, bool]{
-		Process: b.haveDefault, MaxBatch: checkBatch, MaxInFlight: checkFlight, MaxWaiting: checkWaiting, Timeout: cmp.Or(timeout, CheckTimeout),
+	b.check = batch.New(batch.Config[id.User, *Recipient]{
+		Process: b.defaults, MaxBatch: checkBatch, MaxInFlight: checkFlight, MaxWaiting: checkWaiting, Timeout: cmp.Or(timeout, CheckTimeout),
 	})
 	return b
 }
@@ -136,28 +136,35 @@ func (b *Book) Remove(ctx context.Context, user id.User, addressID id.Address) e
 	})
 }
 
-// HasDefault reports whether a user has an address for new orders. Requests that come at
-// the same time share a query, so that a crowd costs few.
+// HasDefault reports whether a user has an address for new orders.
 func (b *Book) HasDefault(ctx context.Context, user id.User) (bool, error) {
-	has, err := b.check.Do(ctx, user)
-	if errors.Is(err, batch.ErrFull) {
-		return false, fault.Wrap(fault.Overloaded, "Too many buyers at once. Please try again shortly.", err)
-	}
-	return has, err
+	r, err := b.Default(ctx, user)
+	return r != nil, err
 }
 
-func (b *Book) haveDefault(ctx context.Context, users []id.User) []batch.Result[bool] {
-	rows, err := b.db.Ent.Address.Query().Where(address.UserIDIn(users...), address.IsDefault(true)).Select(address.FieldID, address.FieldUserID).All(ctx)
+// Default returns the address of a user for new orders; nil = none. Requests that come at
+// the same time share a query, so that a crowd costs few.
+func (b *Book) Default(ctx context.Context, user id.User) (*Recipient, error) {
+	r, err := b.check.Do(ctx, user)
+	if errors.Is(err, batch.ErrFull) {
+		return nil, fault.Wrap(fault.Overloaded, "Too many buyers at once. Please try again shortly.", err)
+	}
+	return r, err
+}
+
+func (b *Book) defaults(ctx context.Context, users []id.User) []batch.Result[*Recipient] {
+	rows, err := b.db.Ent.Address.Query().Where(address.UserIDIn(users...), address.IsDefault(true)).All(ctx)
 	if err != nil {
-		return batch.Fail[bool](len(users), fmt.Errorf("look for addresses: %w", err))
+		return batch.Fail[*Recipient](len(users), fmt.Errorf("look for addresses: %w", err))
 	}
-	have := make(map[id.User]bool, len(rows))
+	of := make(map[id.User]*Recipient, len(rows))
 	for _, row := range rows {
-		have[row.UserID] = true
+		r := fromAddress(row)
+		of[row.UserID] = &r
 	}
-	results := make([]batch.Result[bool], len(users))
+	results := make([]batch.Result[*Recipient], len(users))
 	for i, user := range users {
-		results[i].Value = have[user]
+		results[i].Value = of[user]
 	}
 	return results
 }

@@ -14,10 +14,12 @@ import (
 type Order struct {
 	ID   id.Order
 	User id.User
+	// At reports whether the address is the one that the gate counted; nil = any.
+	At func(Recipient) bool
 }
 
 // Copy writes the recipients of new orders: the default addresses of their buyers, as they
-// are now. It returns the number of orders that have one, in the caller's transaction.
+// are now. It returns the number of orders that got one, in the caller's transaction.
 func Copy(ctx context.Context, tx *ent.Tx, orders []Order) (copied int, err error) {
 	users := make([]id.User, len(orders))
 	for i, o := range orders {
@@ -33,7 +35,7 @@ func Copy(ctx context.Context, tx *ent.Tx, orders []Order) (copied int, err erro
 	}
 	var creates []*ent.OrderRecipientCreate
 	for _, o := range orders {
-		if a := of[o.User]; a != nil {
+		if a := of[o.User]; a != nil && (o.At == nil || o.At(fromAddress(a))) {
 			creates = append(creates, tx.OrderRecipient.Create().SetID(o.ID).SetUserID(o.User).SetName(a.Name).SetPhone(a.Phone).SetCountry(a.Country).
 				SetRegion(a.Region).SetCity(a.City).SetStreet(a.Street).SetPostalCode(a.PostalCode))
 		}
@@ -47,23 +49,20 @@ func Copy(ctx context.Context, tx *ent.Tx, orders []Order) (copied int, err erro
 	return len(creates), nil
 }
 
-// Without returns the users among the given ones that have no default address.
-func Without(ctx context.Context, tx *ent.Tx, users []id.User) (map[id.User]bool, error) {
-	missing := make(map[id.User]bool, len(users))
+// Defaults returns the default addresses of those users that have one.
+func Defaults(ctx context.Context, tx *ent.Tx, users []id.User) (map[id.User]Recipient, error) {
+	of := make(map[id.User]Recipient, len(users))
 	if len(users) == 0 {
-		return missing, nil
+		return of, nil
 	}
-	for _, user := range users {
-		missing[user] = true
-	}
-	rows, err := tx.Address.Query().Where(address.UserIDIn(users...), address.IsDefault(true)).Select(address.FieldID, address.FieldUserID).All(ctx)
+	rows, err := tx.Address.Query().Where(address.UserIDIn(users...), address.IsDefault(true)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read addresses of %d buyers: %w", len(users), err)
 	}
 	for _, row := range rows {
-		delete(missing, row.UserID)
+		of[row.UserID] = fromAddress(row)
 	}
-	return missing, nil
+	return of, nil
 }
 
 // Of returns the recipients of the orders that have one.

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"seckill/ent"
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/typed"
 )
@@ -39,6 +40,11 @@ type Recipient struct {
 	City       string `json:"city"`
 	Street     string `json:"street"`
 	PostalCode string `json:"postalCode,omitempty"`
+}
+
+// Place returns what identifies the place of an address, for the limits of a sale.
+func (r Recipient) Place() person.Place {
+	return person.Place{Country: r.Country, Region: r.Region, City: r.City, Street: r.Street, PostalCode: r.PostalCode}
 }
 
 // hidden is shown instead of an address.

@@ -91,7 +91,7 @@ func (s *Service) callOff(ctx context.Context, o *order.Order, entry order.Entry
 // cancelClosed cancels an order without an open payment.
 func (s *Service) cancelClosed(ctx context.Context, o *order.Order, entry order.Entry) (moved *order.Order, err error) {
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		moved, err = s.apply(ctx, tx, order.Move{Order: o, To: order.Cancelled, At: s.now(), Entry: entry})
+		moved, err = s.apply(ctx, tx, order.Move{Order: o, To: order.Cancelled, At: s.now(), ReturnAfter: s.returnAfter(), Entry: entry})
 		if err != nil {
 			return err
 		}

@@ -36,7 +36,7 @@ func NewRedisGate(gate *reservation.Gate, note NoteStock) *RedisGate {
 
 // Reacquire reserves units again.
 func (g *RedisGate) Reacquire(ctx context.Context, c order.Reservation) (ReacquireOutcome, int64, error) {
-	r, err := g.gate.Reacquire(ctx, reservation.Reacquire{Ref: gateReservation(c), Before: c.Order, Quantity: c.Quantity})
+	r, err := g.gate.Reacquire(ctx, reservation.Reacquire{Ref: gateReservation(c), Before: c.Order, Quantity: c.Quantity, Persons: c.Persons})
 	if err != nil {
 		return "", 0, err
 	}

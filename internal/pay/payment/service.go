@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -62,7 +63,10 @@ type Config struct {
 	Inbox     Inbox         // nil = what waits for an operator is not reported
 	Timeout   time.Duration // of one call to a provider; 0 = ProviderTimeout
 	Patience  time.Duration // bound on the wait for providers in one expiry step; 0 = 6 s
-	Clock     clock.Clock   // nil = clock.System
+	// ReturnWithin bounds the random time after which units of cancelled and expired orders
+	// return to the gate; 0 = at once.
+	ReturnWithin time.Duration
+	Clock        clock.Clock // nil = clock.System
 	// Shared compares the clocks before an act that cannot be undone; nil = Clock alone.
 	Shared *clock.Shared
 	// Registerer registers the metrics; nil = they are not exported.
@@ -109,6 +113,7 @@ type Service struct {
 	inbox     Inbox
 	timeout   time.Duration // of one call to a provider
 	patience  time.Duration
+	returns   time.Duration // Config.ReturnWithin
 	expiry    expiryScan
 	clock     clock.Clock
 	shared    *clock.Shared
@@ -122,7 +127,7 @@ type Service struct {
 func New(cfg Config) *Service {
 	s := &Service{
 		db: cfg.DB, orders: cfg.Orders, publisher: cfg.Publisher, facts: cfg.Facts, outbox: cfg.Outbox, receipts: cfg.Receipts, gate: cfg.Gate, providers: map[string]Provider{}, offered: cfg.Providers,
-		events: cfg.Events, inbox: cfg.Inbox, timeout: cmp.Or(cfg.Timeout, ProviderTimeout), patience: cmp.Or(cfg.Patience, defaultPatience), expiry: expiryScan{batches: maxExpireBatches}, clock: cfg.Clock, shared: cfg.Shared,
+		events: cfg.Events, inbox: cfg.Inbox, timeout: cmp.Or(cfg.Timeout, ProviderTimeout), patience: cmp.Or(cfg.Patience, defaultPatience), returns: cfg.ReturnWithin, expiry: expiryScan{batches: maxExpireBatches}, clock: cfg.Clock, shared: cfg.Shared,
 		metrics: newMetrics(cfg.Registerer), log: cfg.Log,
 	}
 	for _, p := range cfg.Providers {
@@ -175,3 +180,15 @@ func (s *Service) reportChange(ctx context.Context) {
 
 // now returns the time of an operation, in the precision of the database.
 func (s *Service) now() time.Time { return s.clock.Now().UTC().Truncate(time.Microsecond) }
+
+// ReturnWithin is the usual Config.ReturnWithin: too long to keep trying for the unit of an
+// accomplice within the limits of attempts, too short to matter to a sale.
+const ReturnWithin = 5 * time.Second
+
+// returnAfter returns the random time after which units return to the gate.
+func (s *Service) returnAfter() time.Duration {
+	if s.returns == 0 {
+		return 0
+	}
+	return rand.N(s.returns)
+}

@@ -99,6 +99,7 @@ var (
 	NotCommonPassword       = Rule{Code: "not a common password"}
 	NotTheAccount           = Rule{Code: "not the account itself"}
 	OneCurrency             = Rule{Code: "one currency in a sale"}
+	NeedsAddress            = Rule{Code: "needs requiresAddress"}
 	NotOffered              = Rule{Code: "option is not offered for this order"}
 	KnownCurrency           = Rule{Code: "an amount of a known currency"}
 	StartInTheFuture        = Rule{Code: "startsAt in the future"}

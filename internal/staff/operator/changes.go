@@ -50,6 +50,9 @@ func (d SaleDraft) changes(before SaleDraft) changes {
 	put(c, "requiresAddress", before.RequiresAddress, d.RequiresAddress)
 	put(c, "requireVerifiedContact", before.Requires.VerifiedContact, d.Requires.VerifiedContact)
 	put(c, "minimumAccountAge", before.accountAge(), d.accountAge())
+	if before.limitBy() != d.limitBy() {
+		c.set("limitBy", before.limitBy().Kinds(), d.limitBy().Kinds())
+	}
 	put(c, "accent", before.Accent, d.Accent)
 	if !slices.Equal(before.Items, d.Items) {
 		c.set("items", loggedItems(before.Items), loggedItems(d.Items))

@@ -59,7 +59,7 @@ func (s *Service) CopySale(ctx context.Context, by sale.Actor, in CopyInput) (*s
 func copyOf(v *sale.Sale, in CopyInput) SaleDraft {
 	d := SaleDraft{
 		Title: in.Title, Rules: v.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt, PaymentWindow: v.PaymentWindow,
-		PurchaseLimit: v.PurchaseLimit, HideExactStock: v.HideExactStock, RequiresAddress: v.RequiresAddress, Requires: v.Requires, Accent: v.Accent.Color, Switches: &v.Switches,
+		PurchaseLimit: v.PurchaseLimit, HideExactStock: v.HideExactStock, RequiresAddress: v.RequiresAddress, Requires: v.Requires, LimitBy: &v.LimitBy, Accent: v.Accent.Color, Switches: &v.Switches,
 	}
 	if d.Title == "" {
 		d.Title = v.Title

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -43,7 +44,8 @@ type SaleDraft struct {
 	HideExactStock  bool
 	RequiresAddress bool
 	Requires        sale.Requirements
-	Accent          string // #rrggbb; "" = that of the installation
+	LimitBy         *sale.LimitBy // nil = sale.DefaultLimitBy
+	Accent          string        // #rrggbb; "" = that of the installation
 	Items           []ItemDraft
 	Switches        *sale.Switches // which only a new sale takes; nil = the defaults
 }
@@ -60,6 +62,9 @@ func (d *SaleDraft) setDefaults(window time.Duration) {
 		}
 	}
 }
+
+// limitBy returns what the limits of the sale count.
+func (d *SaleDraft) limitBy() sale.LimitBy { return *cmp.Or(d.LimitBy, &sale.DefaultLimitBy) }
 
 // largestLimit returns the largest purchase limit of the items, which release 0.1 reads.
 func (d *SaleDraft) largestLimit() int {
@@ -119,6 +124,9 @@ func (d *SaleDraft) check(usual terms) error {
 	}
 	if fault.All(faults...) != nil || d.PurchaseLimit < 0 {
 		most = maxItems * maxLimit
+	}
+	if d.limitBy().Address && !d.RequiresAddress {
+		faults = append(faults, invalid(fault.NeedsAddress, "limitBy"))
 	}
 	return fault.All(append(faults, inRange(d.PurchaseLimit, 0, most, "purchaseLimit"))...)
 }
@@ -192,7 +200,7 @@ func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*
 			SetStartsAt(d.StartsAt).SetEndsAt(d.EndsAt).SetPreheatAt(d.StartsAt.Add(-preheatBefore)).
 			SetPaymentWindowSeconds(int(d.PaymentWindow / time.Second)).SetPurchaseLimit(d.largestLimit()).SetNillableTotalLimit(unlessZero(d.PurchaseLimit)).
 			SetHideExactStock(d.HideExactStock).SetRequiresAddress(d.RequiresAddress).
-			SetRequiresVerifiedContact(d.Requires.VerifiedContact).SetMinimumAccountAgeHours(d.accountAge()).SetAccent(d.Accent).SetCreatedBy(by.ID).SetCreatedAt(c.At)
+			SetRequiresVerifiedContact(d.Requires.VerifiedContact).SetMinimumAccountAgeHours(d.accountAge()).SetLimitBy(d.limitBy().String()).SetAccent(d.Accent).SetCreatedBy(by.ID).SetCreatedAt(c.At)
 		if d.Switches != nil {
 			setSwitches(create.Mutation(), *d.Switches)
 		}
@@ -260,6 +268,7 @@ type SalePatch struct {
 	RequiresAddress *bool
 	VerifiedContact *bool
 	AccountAge      *time.Duration
+	LimitBy         *sale.LimitBy
 	Accent          *string     // "" = that of the installation
 	Items           []ItemDraft // nil = unchanged
 	Note            string      // the reason
@@ -269,7 +278,7 @@ func (p SalePatch) of(v *sale.Sale) SaleDraft {
 	d := SaleDraft{
 		Title: v.Title, Slug: v.Slug, Rules: v.Rules, StartsAt: v.StartsAt, EndsAt: v.EndsAt,
 		PaymentWindow: v.PaymentWindow, PurchaseLimit: v.PurchaseLimit, HideExactStock: v.HideExactStock,
-		RequiresAddress: v.RequiresAddress, Requires: v.Requires, Accent: v.Accent.Color, Items: p.Items,
+		RequiresAddress: v.RequiresAddress, Requires: v.Requires, LimitBy: cmp.Or(p.LimitBy, &v.LimitBy), Accent: v.Accent.Color, Items: p.Items,
 	}
 	set(&d.Title, p.Title)
 	set(&d.Slug, p.Slug)
@@ -347,7 +356,7 @@ func (s *Service) updateDraft(ctx context.Context, by sale.Actor, saleID id.Sale
 			u.SetTitle(d.Title).SetSlug(d.Slug).SetRules(d.Rules).SetStartsAt(d.StartsAt).SetEndsAt(d.EndsAt).
 				SetPreheatAt(d.StartsAt.Add(-preheatBefore)).SetPaymentWindowSeconds(int(d.PaymentWindow / time.Second)).
 				SetPurchaseLimit(d.largestLimit()).SetHideExactStock(d.HideExactStock).SetRequiresAddress(d.RequiresAddress).
-				SetRequiresVerifiedContact(d.Requires.VerifiedContact).SetMinimumAccountAgeHours(d.accountAge()).SetAccent(d.Accent)
+				SetRequiresVerifiedContact(d.Requires.VerifiedContact).SetMinimumAccountAgeHours(d.accountAge()).SetLimitBy(d.limitBy().String()).SetAccent(d.Accent)
 			if d.PurchaseLimit > 0 {
 				u.SetTotalLimit(d.PurchaseLimit)
 			} else {

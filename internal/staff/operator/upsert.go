@@ -106,7 +106,7 @@ func (d *SaleDraft) patch() SalePatch {
 	p := SalePatch{
 		Title: &d.Title, Rules: &d.Rules, StartsAt: &d.StartsAt, EndsAt: &d.EndsAt, PaymentWindow: &d.PaymentWindow,
 		PurchaseLimit: &d.PurchaseLimit, HideExactStock: &d.HideExactStock, RequiresAddress: &d.RequiresAddress,
-		VerifiedContact: &d.Requires.VerifiedContact, AccountAge: &d.Requires.AccountAge, Accent: &d.Accent, Items: d.Items,
+		VerifiedContact: &d.Requires.VerifiedContact, AccountAge: &d.Requires.AccountAge, LimitBy: d.LimitBy, Accent: &d.Accent, Items: d.Items,
 	}
 	if d.Slug != "" {
 		p.Slug = &d.Slug

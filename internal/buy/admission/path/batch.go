@@ -75,8 +75,8 @@ func Ambiguous(ctx context.Context, err error) bool {
 func (s *Service) send(ctx context.Context, requests []*request) ([]reply, error) {
 	shard, k := id.ShardOf(requests[0].Sale), s.cfg.Keys
 	items := map[id.Item]int{} // from 1
-	keys, args := make([]string, 0, 8), make([]any, 0, 9+5*len(requests))
-	args = append(args, len(requests), 0, s.cfg.Life.Milliseconds(), s.cfg.Captchas.RecordLife().Milliseconds(), reservation.MaxExpired, reservation.ExpiredWait.Milliseconds(),
+	keys, args := make([]string, 0, 8), make([]any, 0, 9+6*len(requests))
+	args = append(args, len(requests), 0, s.cfg.Life.Milliseconds(), s.cfg.Captchas.RecordLife().Milliseconds(), reservation.ExpiredWait.Milliseconds(),
 		s.cfg.Captchas.Life().Milliseconds())
 	for _, r := range requests {
 		if items[r.Item] > 0 {
@@ -89,7 +89,7 @@ func (s *Service) send(ctx context.Context, requests []*request) ([]reply, error
 		}
 		keys = append(keys, k.Item(shard, r.Item), k.Reservations(shard, r.Item), k.Permits(shard, r.Item),
 			k.WaitingRoom(shard, r.Item), k.Admissions(shard, r.Item), k.Units(shard, r.Sale), k.Answers(shard, r.Sale), k.ExpiriesPrefix(shard, r.Sale))
-		args = append(args, perMille, r.Queued)
+		args = append(args, perMille, r.Queued, r.Item.String())
 	}
 	args[1] = len(items)
 	for _, r := range requests {
@@ -97,7 +97,7 @@ func (s *Service) send(ctx context.Context, requests []*request) ([]reply, error
 		if r.Waived {
 			verdict = ""
 		}
-		args = append(args, items[r.Item], r.User.String(), r.name, string(verdict), r.claim.Created)
+		args = append(args, items[r.Item], r.User.String(), r.name, string(verdict), r.claim.Created, r.Persons.String())
 	}
 	values, err := issueScript.Run(ctx, s.cfg.Client, keys, args...).Slice()
 	if err != nil {

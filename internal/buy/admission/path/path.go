@@ -26,6 +26,7 @@ import (
 
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/batch"
 	"seckill/internal/platform/captcha"
 	"seckill/internal/platform/fault"
@@ -125,6 +126,7 @@ type IssueInput struct {
 	Sale    id.Sale
 	Item    id.Item
 	User    id.User
+	Persons person.Keys    // by which the limits of the sale count the user
 	From    netip.Addr     // address of the request
 	Captcha captcha.Answer // to a challenge for this sale; zero = none was sent
 	// Waived means that the sale requires no captcha now.
@@ -168,6 +170,7 @@ func (s *Service) Issue(ctx context.Context, in IssueInput) (Path, error) {
 		if err != nil {
 			return Path{}, fmt.Errorf("issue path: %w", err)
 		}
+		p.Persons = in.Persons
 		return Path{Token: s.cfg.Tokens.Token(in.User, in.Item, p), ExpiresAt: p.Until}, nil
 	}
 	return Path{}, s.refusal(ctx, in, r, req.claim.Kind)
@@ -208,6 +211,7 @@ const (
 	outcomeEnded      outcome = "ended"
 	outcomeHolding    outcome = "holding"
 	outcomeLimit      outcome = "limit"
+	outcomePerson     outcome = "person"
 	outcomeExpiries   outcome = "expiries"
 	outcomeCaptcha    outcome = "captcha"
 	outcomeSoldOut    outcome = "sold_out"
@@ -247,6 +251,8 @@ func (s *Service) refusal(ctx context.Context, in IssueInput, r reply, kind capt
 		return reservation.AlreadyOrdered{Task: task, At: []string{"itemId"}}
 	case outcomeLimit:
 		return reservation.SaleLimitReached(r.detail)
+	case outcomePerson:
+		return reservation.PersonLimitReached(r.detail, "itemId")
 	case outcomeExpiries:
 		wait, err := strconv.ParseInt(r.detail, 10, 64)
 		if err != nil {

@@ -279,7 +279,7 @@ func TestPathExpires(t *testing.T) {
 		t.Error("the path is there after its life")
 	}
 	f.issue(in) // its permit is free
-	mini.SetTime(now.Add(3*path.DefaultLife + reservation.ExpiredWait))
+	mini.SetTime(now.Add(3*path.DefaultLife + 2*reservation.LongestWait))
 	gate := []string{f.keys.Item(f.shard, f.item), f.keys.Units(f.shard, f.sale)}
 	if keys := mini.Keys(); !slices.Equal(keys, gate) {
 		t.Errorf("left are %v, want only the gate, %v", keys, gate)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"seckill/internal/buy/reservation"
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/id"
 )
 
@@ -21,8 +22,9 @@ const (
 )
 
 // Tokens makes and verifies path tokens: base64url of the expiry in Unix milliseconds,
-// the epoch as a varint, and a MAC (HMAC-SHA256, truncated) over user, item, epoch and
-// expiry. It is safe for concurrent use.
+// the epoch as a varint, the person keys of the buyer, if there are any, as text, and a MAC
+// (HMAC-SHA256, truncated) over user, item, epoch, expiry and person keys. With the keys in it, an
+// attempt needs no read of the buyer's contact and address. It is safe for concurrent use.
 type Tokens struct{ secrets [][]byte }
 
 // NewTokens returns the tokens of some secrets. The first one signs; tokens of the
@@ -31,9 +33,10 @@ func NewTokens(secrets [][]byte) Tokens { return Tokens{secrets} }
 
 // Token returns the path token of a user's permit of an item.
 func (t Tokens) Token(user id.User, item id.Item, p reservation.Permit) string {
-	raw := make([]byte, 0, timeBytes+maxEpochBytes+macBytes)
+	persons := p.Persons.String()
+	raw := make([]byte, 0, timeBytes+maxEpochBytes+len(persons)+macBytes)
 	raw = binary.BigEndian.AppendUint64(raw, uint64(p.Until.UnixMilli()))
-	raw = binary.AppendVarint(raw, p.Epoch)
+	raw = append(binary.AppendVarint(raw, p.Epoch), persons...)
 	return base64.RawURLEncoding.EncodeToString(append(raw, mac(t.secrets[0], user, item, p)...))
 }
 
@@ -46,13 +49,18 @@ func (t Tokens) Permit(user id.User, item id.Item, token string) reservation.Per
 		return reservation.Permit{}
 	}
 	epoch, size := binary.Varint(raw[timeBytes:])
-	if size <= 0 || len(raw) != timeBytes+size+macBytes {
+	if size <= 0 || len(raw) < timeBytes+size+macBytes {
+		return reservation.Permit{}
+	}
+	rest := raw[timeBytes+size:]
+	persons, err := person.Parse(string(rest[:len(rest)-macBytes]))
+	if err != nil {
 		return reservation.Permit{}
 	}
 	until := time.UnixMilli(int64(binary.BigEndian.Uint64(raw))).UTC() //nolint:gosec // bits, not a number
-	p := reservation.Permit{Epoch: epoch, Until: until}
+	p := reservation.Permit{Epoch: epoch, Until: until, Persons: persons}
 	for _, secret := range t.secrets {
-		if hmac.Equal(raw[timeBytes+size:], mac(secret, user, item, p)) {
+		if hmac.Equal(rest[len(rest)-macBytes:], mac(secret, user, item, p)) {
 			return p
 		}
 	}
@@ -67,5 +75,6 @@ func mac(secret []byte, user id.User, item id.Item, p reservation.Permit) []byte
 	binary.BigEndian.PutUint64(text[40:], uint64(p.Until.UnixMilli()))
 	h := hmac.New(sha256.New, secret)
 	h.Write(text[:])
+	h.Write([]byte(p.Persons.String()))
 	return h.Sum(nil)[:macBytes]
 }

@@ -15,6 +15,7 @@ import (
 	"seckill/internal/buy/admission/path"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/batch"
 	"seckill/internal/platform/captcha"
 	"seckill/internal/platform/fault"
@@ -26,6 +27,7 @@ type EnterInput struct {
 	Sale    id.Sale
 	Item    id.Item
 	User    id.User
+	Persons person.Keys    // by which the limits of the sale count the user
 	From    netip.Addr     // address of the request
 	Session id.Session     // its sign-out removes the ticket; Nil = none
 	Captcha captcha.Answer // to a challenge for this sale; zero = none was sent
@@ -155,8 +157,8 @@ func (s *Service) enterAll(ctx context.Context, entries []*entry) []batch.Result
 func (s *Service) send(ctx context.Context, entries []*entry) ([]entered, error) {
 	shard, k := id.ShardOf(entries[0].Sale), s.cfg.Keys
 	items := map[id.Item]int{} // from 1
-	keys, args := append(make([]string, 0, 12), k.WaitingRooms(shard)), make([]any, 0, 13+9*len(entries))
-	args = append(args, len(entries), 0, k.TicketPrefix(shard), recordLife.Milliseconds(), reservation.MaxExpired, reservation.ExpiredWait.Milliseconds(),
+	keys, args := append(make([]string, 0, 12), k.WaitingRooms(shard)), make([]any, 0, 13+10*len(entries))
+	args = append(args, len(entries), 0, k.TicketPrefix(shard), recordLife.Milliseconds(),
 		s.cfg.Captchas.Life().Milliseconds(), s.cfg.Captchas.RecordLife().Milliseconds())
 	for _, e := range entries {
 		if items[e.Item] > 0 {
@@ -177,7 +179,7 @@ func (s *Service) send(ctx context.Context, entries []*entry) ([]entered, error)
 			verdict = ""
 		}
 		args = append(args, items[e.Item], e.User.String(), e.ticket.String(), e.number, e.nonce, string(verdict), e.claim.Created,
-			e.session(), k.SessionTickets(shard, e.Session))
+			e.session(), k.SessionTickets(shard, e.Session), e.Persons.String())
 	}
 	values, err := enterScript.Run(ctx, s.cfg.Client, keys, args...).Slice()
 	if err != nil {
@@ -236,6 +238,8 @@ func (s *Service) refusal(ctx context.Context, in *entry, r entered) error {
 		return reservation.AlreadyOrdered{Task: task, At: []string{"itemId"}}
 	case "limit":
 		return reservation.SaleLimitReached(r.detail)
+	case "person":
+		return reservation.PersonLimitReached(r.detail, "itemId")
 	case "expiries":
 		wait, err := strconv.ParseInt(r.detail, 10, 64)
 		if err != nil {

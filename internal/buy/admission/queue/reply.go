@@ -8,12 +8,13 @@ import (
 
 	"seckill/internal/buy/admission/path"
 	"seckill/internal/buy/reservation"
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/fault"
 )
 
 // seen returns the ticket with the state of a look.lua reply; nil = the ticket is gone.
 func (t Ticket) seen(reply []any, tokens path.Tokens) (*Ticket, error) {
-	if len(reply) != 9 {
+	if len(reply) != 10 {
 		return nil, fmt.Errorf("look replied %d values", len(reply))
 	}
 	status, _ := reply[0].(string)
@@ -36,7 +37,12 @@ func (t Ticket) seen(reply []any, tokens path.Tokens) (*Ticket, error) {
 		t.Position = positionOf(ahead, wait, chance)
 	}
 	if epoch != 0 {
-		p := reservation.Permit{Epoch: epoch, Until: expires}
+		text, _ := reply[9].(string)
+		persons, err := person.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("look replied %v: %w", reply, err)
+		}
+		p := reservation.Permit{Epoch: epoch, Until: expires, Persons: persons}
 		t.Path = &path.Path{Token: tokens.Token(t.User, t.Item, p), ExpiresAt: expires}
 	}
 	return &t, nil

@@ -10,7 +10,7 @@ import (
 // position reads the position of a reply.
 func position(t *testing.T, wait, chance int64) *Position {
 	t.Helper()
-	reply := []any{"WAITING", "1000", int64(7), wait, chance, "0", "0", "", ""}
+	reply := []any{"WAITING", "1000", int64(7), wait, chance, "0", "0", "", "", ""}
 	ticket, err := Ticket{}.seen(reply, path.Tokens{})
 	if err != nil || ticket == nil || ticket.Position == nil {
 		t.Fatalf("%+v %v", ticket, err)

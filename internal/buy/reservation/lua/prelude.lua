@@ -17,6 +17,21 @@
 -- units_in_sale(key, epoch, user)  units of a user in the hash Keys.Units of a sale; nil
 --                   if the hash is of another epoch
 -- add_units(key, epoch, user, n)   adds to these units, in a hash of that epoch only
+-- count_expiry(prefix, user, persons)  counts a reservation that expired unpaid, or a path
+--                   token that expired unused, against the user and the user's person keys
+--                   ("c…,a…", nil or '' = none); prefix is Keys.ExpiriesPrefix of the sale
+-- expiry_wait(prefix, user, persons)  how long they have to wait after expiries, ms: from
+--                   FREE_EXPIRIES on FIRST_WAIT, twice as long after each further one
+-- note_persons(prefix, user, persons), persons_of(prefix, user)  remember the person keys of
+--                   a user with a path token or a ticket, for count_expiry
+-- person_fields(gate, item, at)  the fields of that hash which count the persons of a
+--                   reservation, a list: at is its time, with the keys of the persons after it
+--                   ("1700000000000,c…,a…"). A field is the key and person_suffix(gate, item), the
+--                   end of the item's id. The limit of the sale counts a person over
+--                   all items, that of an item in the item
+-- person_room(gate, item, key, at)  units that the limits leave to these persons, and the
+--                   letter of the key that leaves the fewest; nil if there is no key, or the
+--                   hash is of another epoch
 
 local known_life
 local function life()
@@ -74,3 +89,59 @@ local function add_units(key, epoch, user, n)
   end
 end
 
+local function person_suffix(gate, item) return gate.sale_limit > 0 and '' or string.sub(item, -8) end
+
+local function person_fields(gate, item, at)
+  local comma = string.find(at, ',', 1, true)
+  if not comma then return {} end
+  local of_item = person_suffix(gate, item)
+  local fields = {}
+  for key in string.gmatch(string.sub(at, comma + 1), '[^,]+') do fields[#fields + 1] = key .. of_item end
+  return fields
+end
+
+local function person_room(gate, item, key, at)
+  local fields = person_fields(gate, item, at)
+  if #fields == 0 then return nil end
+  local f = redis.call('HMGET', key, 'epoch', unpack(fields))
+  if f[1] ~= gate.epoch then return nil end
+  local most, room, letter = gate.sale_limit > 0 and gate.sale_limit or gate.limit, nil, nil
+  for i, field in ipairs(fields) do
+    local left = math.max(0, most - tonumber(f[i + 1] or 0))
+    if not room or left < room then room, letter = left, string.sub(field, 1, 1) end
+  end
+  return room, letter
+end
+
+local function subjects(user, persons)
+  local list = { user }
+  for key in string.gmatch(persons or '', '[^,]+') do list[#list + 1] = key end
+  return list
+end
+
+local function count_expiry(prefix, user, persons)
+  for _, subject in ipairs(subjects(user, persons)) do
+    redis.call('INCR', prefix .. subject)
+    redis.call('PEXPIRE', prefix .. subject, EXPIRIES_KEPT)
+  end
+end
+
+local function expiry_wait(prefix, user, persons)
+  local longest = 0
+  for _, subject in ipairs(subjects(user, persons)) do
+    local n = tonumber(redis.call('GET', prefix .. subject) or '0')
+    if n >= FREE_EXPIRIES then
+      local wait = math.min(LONGEST_WAIT, FIRST_WAIT * 2 ^ math.min(n - FREE_EXPIRIES, 30))
+      longest = math.max(longest, wait - EXPIRIES_KEPT + redis.call('PTTL', prefix .. subject))
+    end
+  end
+  return longest
+end
+
+local function note_persons(prefix, user, persons)
+  if persons == '' then return end
+  redis.call('HSET', prefix .. 'persons', user, persons)
+  redis.call('PEXPIRE', prefix .. 'persons', 2 * EXPIRIES_KEPT)
+end
+
+local function persons_of(prefix, user) return redis.call('HGET', prefix .. 'persons', user) or '' end

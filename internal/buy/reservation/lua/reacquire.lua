@@ -3,12 +3,14 @@
 --
 -- KEYS  [1] item   [2] reservations   [3] units per user of the sale
 -- ARGV  [1] user   [2] task of the new reservation   [3] quantity   [4] task of the
---       former reservation   [5] idempotency key, '' = none
+--       former reservation   [5] idempotency key, '' = none   [6] id of the item
+--       [7] person keys, '' = only the account is counted
 -- Reply { 1 reserved | 2 reserved before for this task | 0 fewer available
 --         | -1 no gate | -2 the gate is being built or stale, or the former
 --         reservation is not released yet, or the units per user are of another epoch
 --         | -3 the user has a reservation for another order | -4 the user's reservations
---         leave too little of the limit of the sale, stock, revision, epoch }
+--         leave too little of the limit of the sale, or those of a person of a limit, stock,
+--         revision, epoch }
 --
 -- Invariant: stock + reserved = total; units are taken once per task. The window and
 -- the state of the gate are not checked: the buyer was admitted before.
@@ -16,7 +18,7 @@
 -- Prepended: prelude.lua.
 
 local item, reservations, sale_units = unpack(KEYS)
-local user, task, units, former_task, idempotency_key = unpack(ARGV)
+local user, task, units, former_task, idempotency_key, item_id, persons = unpack(ARGV)
 
 local g = read_gate(item)
 if not g.there then
@@ -43,16 +45,30 @@ if g.sale_limit > 0 then
     return { -4, g.stock, g.rev, epoch }
   end
 end
+local at = string.format('%.0f', redis_time())
+if persons ~= '' then
+  at = at .. ',' .. persons
+  local room = person_room(g, item_id, sale_units, at)
+  if not room then
+    return { -2, 0, 0, epoch }
+  end
+  if quantity > room then
+    return { -4, g.stock, g.rev, epoch }
+  end
+end
 if g.stock < quantity then
   return { 0, g.stock, g.rev, epoch }
 end
 local stock, reserved, rev = g.stock - quantity, g.reserved + quantity, g.rev + 1
-redis.call('HSET', reservations, user, task .. '|' .. quantity .. '|' .. string.format('%.0f', redis_time()) .. '|' .. idempotency_key)
+redis.call('HSET', reservations, user, task .. '|' .. quantity .. '|' .. at .. '|' .. idempotency_key)
 redis.call('HSET', item, 'stock', stock, 'reserved', reserved, 'rev', rev)
 if idempotency_key ~= '' then
   redis.call('HINCRBY', item, 'taken', 1) -- caches read the accepted keys again
 end
 if g.sale_limit > 0 then
   add_units(sale_units, g.epoch, user, quantity)
+end
+for _, person in ipairs(person_fields(g, item_id, at)) do
+  add_units(sale_units, g.epoch, person, quantity)
 end
 return { 1, stock, rev, epoch }

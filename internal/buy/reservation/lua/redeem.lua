@@ -28,7 +28,7 @@ end
 
 local idem, input = user .. ':' .. idempotency_key, '|' .. item_id .. '|' .. quantity
 local record = redis.call('HGET', g.state == 'loading' and former_reservations or reservations, user)
-local holder, units, key = string.match(record or '', '^([^|]*)|(%d+)|[^|]*|(.*)$')
+local holder, units, offered_at, key = string.match(record or '', '^([^|]*)|(%d+)|([^|]*)|(.*)$')
 local before = redis.call('HGET', idempotency_keys, idem)
 if not before and key == idempotency_key then
   before = holder .. '|' .. item_id .. '|' .. units
@@ -56,7 +56,7 @@ end
 if units ~= quantity then
   return answer(8, '')
 end
-local at = string.format('%.0f', now)
+local at = string.format('%.0f', now) .. (string.match(offered_at, ',.*$') or '') -- the persons stay
 record = task .. '|' .. quantity .. '|' .. at .. '|' .. idempotency_key
 redis.call('HSET', reservations, user, record)
 redis.call('HSET', idempotency_keys, idem, task .. input)

@@ -1,9 +1,9 @@
 -- release: returns the units of one reservation, or all but some of them. A second call does
 -- nothing.
 --
--- KEYS  [1] item   [2] reservations   [3] expiries of the user in the sale
+-- KEYS  [1] item   [2] reservations   [3] prefix of the expiries in the sale
 --       [4] idempotency keys of the sale   [5] units per user of the sale
--- ARGV  [1] user   [2] task   [3] TTL of that count, ms; 0 = the reservation did not expire
+-- ARGV  [1] user   [2] task   [3] '1' = the reservation expired, or was cancelled late
 --       [4] 0 = the units return | 1 = Postgres has no such units: they are removed
 --       | 2 = they are no longer part of the sale: they are removed
 --       [5] TTL of idempotency keys, ms   [6] id of the item
@@ -20,7 +20,7 @@
 -- Prepended: prelude.lua.
 
 local item, reservations, expiries, idempotency_keys, sale_units = unpack(KEYS)
-local user, released_task, expiries_ttl, lost, idempotency_ttl, item_id, units_kept = unpack(ARGV)
+local user, released_task, expired, lost, idempotency_ttl, item_id, units_kept = unpack(ARGV)
 
 local g = read_gate(item)
 if g.state == 'loading' then
@@ -56,14 +56,16 @@ end
 if g.sale_limit > 0 then
   add_units(sale_units, g.epoch, user, -quantity)
 end
+for _, person in ipairs(person_fields(g, item_id, at)) do
+  add_units(sale_units, g.epoch, person, -quantity)
+end
 if idem ~= '' then
   -- The first release knows the quantity of the attempt.
   redis.call('HSETNX', idempotency_keys, user .. ':' .. idem, task .. '|' .. item_id .. '|' .. ordered)
   redis.call('PEXPIRE', idempotency_keys, idempotency_ttl)
 end
-if expiries_ttl ~= '0' then
-  redis.call('INCR', expiries)
-  redis.call('PEXPIRE', expiries, expiries_ttl)
+if expired == '1' then
+  count_expiry(expiries, user, string.match(at, ',(.*)$'))
 end
 redis.call('HSET', item, 'stock', stock, 'reserved', reserved, 'total', total, 'rev', rev)
 return { 1, stock, rev, epoch }

@@ -12,11 +12,12 @@
 --       then for each item: sale, id, terms (see append_orders.lua), 1 = it is the only
 --       item of its sale
 --       then for each attempt: its item (1, 2, …), user, task, permit of its path token
---       ("epoch|expiry", "" = none), quantity, idempotency key, and if tries are counted their
+--       ("epoch|expiry", "" = none), quantity, idempotency key, person keys ("c…,a…", "" =
+--       only the account is counted), and if tries are counted their
 --       maximum in a window (0 = no limit) and the length of the window (ms)
 -- Reply Redis time, ms; then for each item: epoch, opens (ms);
 --       then for each attempt: code, remaining, revision, after the codes 2, 3,
---       8 and 9 a task, and after 10 and 14 the units that the limits leave to the user
+--       8 and 9 a task, and after 10, 14, 15 and 16 the units that the limits leave to the user
 -- Codes 1 accepted        2 replayed: same idempotency key and input
 --       3 idempotency key used with other input
 --       4 not loaded      5 paused      6 not started     7 ended
@@ -25,6 +26,7 @@
 --         sold out, paused or ended, whatever the path token
 --       10 over the limit of the item   11 sold out   12 fewer left than requested
 --       13 too many tries (remaining: wait, ms)   14 over the limit of the sale
+--       15 over the limit that the accounts of a contact share   16 of an address
 --
 -- The key of a reservation answers a repeated call; release.lua records it when the
 -- reservation ends. In a sale of several items it is recorded at once, too, because a
@@ -36,7 +38,8 @@
 -- the stock before everything else. Batches use multi-key commands. Only tries are
 -- counted while deciding, by take_window of package ratelimit. An
 -- attempt that is sent again after a lost reply is not counted twice. The units of a user
--- in a sale with a limit are the sum of the user's reservations of its items; they are
+-- in a sale with a limit are the sum of the user's reservations of its items, and those of a
+-- person key the sum of the reservations that have it; they are
 -- read and written only there, with one command per batch. While their hash is of another
 -- epoch, the item is not loaded.
 
@@ -46,13 +49,13 @@ local stream, stream_sum = KEYS[1], KEYS[2]
 local n, idempotency_ttl = tonumber(ARGV[1]), ARGV[2]
 local n_items, counted = tonumber(ARGV[3]), ARGV[4] == '1'
 local id_field, payload_field, traces = ARGV[5], ARGV[6], ARGV[7]
-local width = counted and 8 or 6
+local width = counted and 9 or 7
 local first_tries = 3 + 6 * n_items   -- key
 local first_attempt = 8 + 4 * n_items -- argument
 local reply = { now }
 
 -- attempt returns the arguments of attempt i: its item (1, 2, …), user, task, permit, quantity,
--- idempotency key, and if tries are counted their maximum and the length of the window.
+-- idempotency key, person keys, and if tries are counted their maximum and the length of the window.
 local function attempt(i)
   local a = first_attempt + (i - 1) * width
   return unpack(ARGV, a, a + width - 1)
@@ -78,22 +81,36 @@ for i = 1, n_items do
   it.attempts, it.asking, it.idems = {}, {}, {}                   -- of this call
   it.users, it.reservations, it.holders, it.records = {}, {}, {}, {} -- accepted in this call
   it.tasks = {} -- of reservations made in this call: user → task
-  local s = sales[sale] or { taken = {}, asking = {}, units = {}, changed = {} }
+  local s = sales[sale] or { taken = {}, asking = {}, units = {}, texts = {}, changed = {} } -- texts: of units, which are not formatted then
   it.taken, it.of_sale = s.taken, s
-  if it.sale_limit > 0 then s.key = sale_units end
+  s.key = sale_units
+  it.person_limit = it.sale_limit > 0 and it.sale_limit or it.limit
+  it.of_item = person_suffix(it, id)
   sales[sale] = s
   items[i] = it
 end
 
--- The users of the attempts.
+-- The users and persons of the attempts.
+local KINDS = { c = 15, a = 16 }
+local first_person, second_person = {}, {} -- by attempt: fields of the units of its person keys
 for i = 1, n do
-  local item, user, _, _, _, key = attempt(i)
+  local item, user, _, _, _, key, persons = attempt(i)
   local it = items[tonumber(item)]
   local c = #it.attempts + 1
   it.attempts[c], it.asking[c], it.idems[c] = i, user, user .. ':' .. key
   if it.sale_limit > 0 then
     local asking = it.of_sale.asking
     asking[#asking + 1] = user
+  end
+  if persons ~= '' then
+    local asking = it.of_sale.asking
+    if #persons == 17 then -- the length of a key
+      first_person[i] = persons .. it.of_item
+    else
+      first_person[i], second_person[i] = string.sub(persons, 1, 17) .. it.of_item, string.sub(persons, 19) .. it.of_item
+      asking[#asking + 1] = second_person[i]
+    end
+    asking[#asking + 1] = first_person[i]
   end
 end
 for _, s in pairs(sales) do
@@ -107,7 +124,7 @@ local held, before, idems, permits = {}, {}, {}, {}
 for i = 1, n_items do
   local it = items[i]
   if #it.attempts > 0 then
-    if it.sale_limit > 0 and it.of_sale.epoch ~= it.epoch then it.refused = it.refused or 'not_loaded' end
+    if #it.of_sale.asking > 0 and it.of_sale.epoch ~= it.epoch then it.refused = it.refused or 'not_loaded' end
     local records = redis.call('HMGET', it.reservations_key, unpack(it.asking))
     local known = redis.call('HMGET', it.idempotency_key, unpack(it.idems))
     local expiries = redis.call('ZMSCORE', it.permits_key, unpack(it.asking))
@@ -120,7 +137,7 @@ end
 local CODES = { not_loaded = 4, paused = 5, not_started = 6, ended = 7 }
 
 -- decide returns the code of attempt i on an item, and what the reply adds for that code.
-local function decide(i, it, user, task, permit, units, key, most_tries, window)
+local function decide(i, it, user, task, permit, units, key, persons, most_tries, window)
   local quantity = tonumber(units)
   local past = it.taken[idems[i]] or before[i]
   if not past and held[i] then
@@ -152,6 +169,13 @@ local function decide(i, it, user, task, permit, units, key, most_tries, window)
   local room = it.sale_limit > 0 and math.max(0, it.sale_limit - s.units[user]) or it.limit
   if quantity > it.limit then return 10, math.min(it.limit, room) end
   if quantity > room then return 14, room end
+  local first, second = first_person[i], second_person[i]
+  if first then
+    local left = it.person_limit - s.units[first]
+    if quantity > left then return KINDS[string.sub(first, 1, 1)], math.max(0, left) end
+    left = second and it.person_limit - s.units[second]
+    if second and quantity > left then return KINDS[string.sub(second, 1, 1)], math.max(0, left) end
+  end
   if none then return 11 end
   if it.stock < quantity then return 12 end
   it.stock, it.reserved, it.rev = it.stock - quantity, it.reserved + quantity, it.rev + 1
@@ -161,8 +185,20 @@ local function decide(i, it, user, task, permit, units, key, most_tries, window)
     s.units[user] = s.units[user] + quantity
     s.changed[#s.changed + 1] = user
   end
+  if first then
+    local changed = s.changed
+    s.texts[first] = s.units[first] == 0 and units or nil
+    s.units[first] = s.units[first] + quantity
+    changed[#changed + 1] = first
+    if second then
+      s.texts[second] = s.units[second] == 0 and units or nil
+      s.units[second] = s.units[second] + quantity
+      changed[#changed + 1] = second
+    end
+  end
   local u = #it.users + 1
-  local record = task .. '|' .. units .. '|' .. at .. '|' .. key
+  local record = first and task .. '|' .. units .. '|' .. at .. ',' .. persons .. '|' .. key
+    or task .. '|' .. units .. '|' .. at .. '|' .. key
   it.users[u], it.reservations[u] = user, record
   it.holders[2 * u - 1], it.holders[2 * u] = user, record
   if not it.alone then
@@ -172,9 +208,9 @@ local function decide(i, it, user, task, permit, units, key, most_tries, window)
 end
 
 for i = 1, n do
-  local item, user, task, permit, units, key, most_tries, window = attempt(i)
+  local item, user, task, permit, units, key, persons, most_tries, window = attempt(i)
   local it = items[tonumber(item)]
-  local code, more = decide(i, it, user, task, permit, units, key, most_tries, window)
+  local code, more = decide(i, it, user, task, permit, units, key, persons, most_tries, window)
   local r = #reply
   reply[r + 1], reply[r + 2], reply[r + 3] = code, it.stock, it.rev
   if code == 13 then
@@ -200,7 +236,7 @@ for _, s in pairs(sales) do
   if #s.changed > 0 then
     local units = {}
     for _, user in ipairs(s.changed) do
-      units[#units + 1], units[#units + 2] = user, s.units[user]
+      units[#units + 1], units[#units + 2] = user, s.texts[user] or s.units[user]
     end
     redis.call('HSET', s.key, unpack(units))
   end

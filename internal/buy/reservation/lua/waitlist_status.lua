@@ -4,35 +4,37 @@
 -- second; if it is not renewed, the units are for sale again.
 --
 -- KEYS  [1] item   [2] reservations   [3] units per user of the sale
---       then for each user the expiries in the sale
 -- ARGV  [1] '1' buyers wait | '0' no buyer waits | '' not known: the record stays
---       [2] expiries that call for a wait, then each user
+--       [2] prefix of the expiries in the sale   [3] id of the item
+--       then each user, and the user's person keys
 -- Reply { 1 the gate is open | 2 it is paused | 0 it has ended | -1 no gate, or it is
 --         being built, stock, then for each user: task of the user's reservation, or '',
---         wait of the user after expiries, ms, units that the limit of the sale leaves
---         to the user, -1 = no limit }
+--         wait of the user after expiries, ms, units that the limits of the sale leave
+--         to the user, -1 = no limit, and the letter of the person key that leaves the
+--         fewest, '' = the account }
 --
 -- Invariant: a missing gate is not created.
 --
 -- Prepended: prelude.lua.
 
 local item, reservations, sale_units = KEYS[1], KEYS[2], KEYS[3]
-local waiting, most_expiries = ARGV[1], ARGV[2]
+local waiting, expiries, item_id = ARGV[1], ARGV[2], ARGV[3]
 
 local reply = { -1, 0 }
 local g = read_gate(item)
-if #ARGV > 2 then
-  local records = redis.call('HMGET', reservations, unpack(ARGV, 3))
-  for i = 1, #ARGV - 2 do
-    local wait, expiries, room = 0, KEYS[3 + i], -1
-    if tonumber(redis.call('GET', expiries) or '0') >= tonumber(most_expiries) then
-      wait = math.max(0, redis.call('PTTL', expiries))
-    end
-    if g.sale_limit > 0 then
-      room = math.max(0, g.sale_limit - (units_in_sale(sale_units, g.epoch, ARGV[2 + i]) or 0))
-    end
-    reply[3 * i], reply[3 * i + 1], reply[3 * i + 2] = string.match(records[i] or '', '^[^|]*'), wait, room
+for i = 4, #ARGV, 2 do
+  local user, persons = ARGV[i], ARGV[i + 1]
+  local room, by = -1, ''
+  if g.sale_limit > 0 then
+    room = math.max(0, g.sale_limit - (units_in_sale(sale_units, g.epoch, user) or 0))
   end
+  if g.limit and persons ~= '' then
+    local shared, letter = person_room(g, item_id, sale_units, ',' .. persons)
+    if shared and (room < 0 or shared < room) then room, by = shared, letter end
+  end
+  local r = #reply
+  reply[r + 1] = string.match(redis.call('HGET', reservations, user) or '', '^[^|]*')
+  reply[r + 2], reply[r + 3], reply[r + 4] = expiry_wait(expiries, user, persons), room, by
 end
 if not g.loaded or g.state == 'loading' then
   return reply

@@ -12,12 +12,13 @@
 --         tokens
 -- ARGV  [1] number of requests   [2] number of items
 --       [3] TTL of a path token, ms   [4] TTL of a record of captchas, ms
---       [5] number of expiries that causes a wait   [6] that wait, ms
---       [7] life of a captcha, ms
+--       [5] how long expired permits are kept to be counted, ms
+--       [6] life of a captcha, ms
 --       then for each item: unused path tokens at a time per thousand units left, 0 = no
---       limit; "1" = every buyer passes through the waiting room now
+--       limit; "1" = every buyer passes through the waiting room now; its id
 --       then for each request: its item (1, 2, …), user, name of the request (random),
---       verdict on the answer ("" = none is required) and creation of its challenge
+--       verdict on the answer ("" = none is required), creation of its challenge, person
+--       keys of the user ("" = none)
 --
 -- Reply { now (Unix ms), for each request: outcome, detail; for each item: opens (Unix ms,
 --       0 = unknown), what the next new user gets: one of the outcomes not_loaded to ended,
@@ -30,6 +31,8 @@
 --   holding      the user has a reservation, also of a gate that is paused or ended;
 --                detail = task
 --   limit        the user's reservations use up the limit of the sale; detail = limit
+--   person       the reservations, or an unused token, of other accounts of the same person
+--                use up the limit; detail = letter of the key
 --   expiries     too many expiries; detail = wait, ms
 --   captcha      detail = verdict: see answer.lua
 --   sold_out     no unit for sale, or units are for the waitlist; answer not used up
@@ -43,31 +46,30 @@
 -- of the same request changes nothing, so that the script may be repeated after a lost
 -- reply. A user has one request in a call, so that each is decided by what Redis has and by
 -- the permits of the requests before it. The script decides all requests in order and
--- writes last, except the counts of unused tokens.
+-- writes last, except the counts of unused tokens and the notes of person keys.
 local now = redis_time()
 local n, n_items = tonumber(ARGV[1]), tonumber(ARGV[2])
-local life, record_ttl, max_expiries, wait = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
-local captcha_life = tonumber(ARGV[7])
-local first_request = 8 + 2 * n_items -- argument
+local life, record_ttl, kept, captcha_life = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6])
+local first_request = 7 + 3 * n_items -- argument
 
 local function ms(n) return string.format('%.0f', n) end
 local fresh = ms(now + life) -- once: number formatting is slow in Redis
 
 local function request(i)
-  local a = first_request + 5 * (i - 1)
-  return unpack(ARGV, a, a + 4)
+  local a = first_request + 6 * (i - 1)
+  return unpack(ARGV, a, a + 5)
 end
 
 local items = {}
 for i = 1, n_items do
   local key, reservations, permits, room, admissions, units, records, expiries = unpack(KEYS, 8 * i - 7, 8 * i)
-  local ratio, queued = unpack(ARGV, 6 + 2 * i, 7 + 2 * i)
+  local ratio, queued, id = unpack(ARGV, 4 + 3 * i, 6 + 3 * i)
   local it = read_gate(key)
   it.refused = refusal(it, now)
   it.closed = it.refused == 'not_loaded' or it.state == 'loading'
   it.reservations, it.permits, it.room, it.admissions, it.units_key = reservations, permits, room, admissions, units
   it.book, it.expiries = open_records(records, now, record_ttl), expiries
-  it.ratio, it.queued = tonumber(ratio), queued == '1'
+  it.ratio, it.queued, it.id = tonumber(ratio), queued == '1', id
   it.requests, it.asking, it.counts = {}, {}, {}
   it.held, it.own, it.units, it.records, it.expired = {}, {}, {}, {}, {} -- by request
   it.granted, it.renewed, it.changed = {}, {}, {} -- score and user, …; user and record, …
@@ -111,20 +113,38 @@ local function taken(it, own)
 end
 
 local voided = {} -- permits and user, …
+local noted = {}  -- prefix of expiries and person key → user who gets a token in this call
+
+-- other_person returns the letter of a person key by which other accounts use up the limit;
+-- nil = none do.
+local function other_person(it, user, persons)
+  if persons == '' then return nil end
+  local room, letter = person_room(it, it.id, it.units_key, ',' .. persons)
+  if room == 0 then return letter end
+  if room ~= 1 then return nil end
+  for key in string.gmatch(persons, '[^,]+') do
+    local other = noted[it.expiries .. key]
+    if other and other ~= user then return string.sub(key, 1, 1) end
+  end
+  return other_path(it.expiries, user, persons, now)
+end
 
 -- decide returns the outcome of request i on an item, and the detail.
-local function decide(i, it, user, name, verdict, created)
+local function decide(i, it, user, name, verdict, created, persons)
   if it.closed then return it.refused end
   if it.held[i] then return 'holding', string.match(it.held[i], '^[^|]*') end
   if it.refused then return it.refused end
   if it.sale_limit > 0 and it.units[i] >= it.sale_limit then return 'limit', ms(it.sale_limit) end
-  local own, expired = it.own[i], it.expired[i]
+  local other = other_person(it, user, persons)
+  if other then return 'person', other end
+  local own, expired = it.own[i], tonumber(it.expired[i] or 0)
   if it.stock > 0 and own > 0 and own <= now then
-    expire_unused(it.permits, it.admissions, now, it.expiries, wait, {user})
-    expired = redis.call('GET', it.expiries .. user)
+    expire_unused(it.permits, it.admissions, now, it.expiries, {user})
+    expired = expired + 1
   end
-  if expired and tonumber(expired) >= max_expiries then
-    return 'expiries', ms(redis.call('PTTL', it.expiries .. user))
+  if expired >= FREE_EXPIRIES or persons ~= '' then
+    local wait = expiry_wait(it.expiries, user, persons)
+    if wait > 0 then return 'expiries', ms(wait) end
   end
   local record = parse_record(it.records[i])
   if own > now and record.request == name then return 'issued', it.epoch .. '|' .. ms(own) end
@@ -138,6 +158,8 @@ local function decide(i, it, user, name, verdict, created)
 
   if record.permits ~= '' and record.permits ~= it.permits then voided[#voided + 1], voided[#voided + 2] = record.permits, user end
   it.changed[#it.changed + 1], it.changed[#it.changed + 2] = user, used_up(verdict == '' and record.created or created, name, it.permits)
+  for key in string.gmatch(persons, '[^,]+') do noted[it.expiries .. key] = user end
+  note_path(it.expiries, user, persons, it.permits)
   if it.unused and not (own > now and own <= now + life) then it.unused = it.unused + 1 end
   if own <= now then
     it.granted[#it.granted + 1], it.granted[#it.granted + 2] = fresh, user
@@ -151,8 +173,8 @@ end
 
 local reply = { now }
 for i = 1, n do
-  local item, user, name, verdict, created = request(i)
-  local outcome, detail = decide(i, items[tonumber(item)], user, name, verdict, created)
+  local item, user, name, verdict, created, persons = request(i)
+  local outcome, detail = decide(i, items[tonumber(item)], user, name, verdict, created, persons)
   reply[2 * i], reply[2 * i + 1] = outcome, detail or ''
 end
 for i = 1, n_items do
@@ -167,10 +189,10 @@ for i = 1, n_items do
   write_records(it.book, it.changed)
   if #it.granted > 0 then
     local expired = redis.call('ZRANGEBYSCORE', it.permits, 0, ms(now), 'LIMIT', 0, 100) -- bounded: later calls remove the rest
-    expire_unused(it.permits, it.admissions, now, it.expiries, wait, expired)
+    expire_unused(it.permits, it.admissions, now, it.expiries, expired)
     redis.call('ZADD', it.permits, unpack(it.granted))
     if #it.renewed > 0 then redis.call('ZADD', it.admissions, 'XX', unpack(it.renewed)) end
-    keep_permits(it.permits, life + wait)
+    keep_permits(it.permits, life + kept)
   end
 end
 return reply

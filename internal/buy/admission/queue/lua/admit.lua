@@ -37,6 +37,7 @@
 -- names epoch and expiry of its path token. An admission that expired unused is
 -- replied once, whatever the state of the gate and whether others wait. Any number of processes may run it at once.
 local item, holders, queue, places, beats = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local item_id = string.match(ARGV[7], '[^|]*$')
 local room, rooms, permits, units, admissions = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local ratio, inflow, life, patience, prefix = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local most, at = tonumber(ARGV[8]), tonumber(ARGV[9])
@@ -112,7 +113,7 @@ if refusal(gate, now) or now < gate.waitlist_until or stock <= 0 then return don
 local free = tonumber(ARGV[12])
 if ratio > 0 then
   local expired = redis.call('ZRANGEBYSCORE', permits, 0, ms(now), 'LIMIT', 0, 100) -- bounded: later calls remove the rest
-  expire_unused(permits, admissions, now, ARGV[11], ARGV[10], expired)
+  expire_unused(permits, admissions, now, ARGV[11], expired)
   local unused = unused_permits(permits, now, life)
   free = math.min(free, math.floor((stock * ratio + 999) / 1000) - unused)
 end
@@ -129,13 +130,15 @@ for i = 1, #heads, 2 do
   if admitted == free then break end
   local ticket = heads[i]
   at = tonumber(heads[i + 1])
-  local user = redis.call('HGET', prefix .. ticket, 'user')
+  local t = redis.call('HMGET', prefix .. ticket, 'user', 'persons')
+  local user, persons = t[1], t[2] or ''
   local record = parse_record(user and read_records(book, { user })[1])
   local holding = user and redis.call('HEXISTS', holders, user) == 1
   if not user or holding then
     out(ticket, 'LEFT', holding and 'holding')
     freed = freed + 1
-  elseif gate.sale_limit > 0 and (units_in_sale(units, gate.epoch, user) or 0) >= gate.sale_limit then
+  elseif gate.sale_limit > 0 and (units_in_sale(units, gate.epoch, user) or 0) >= gate.sale_limit
+    or person_room(gate, item_id, units, ',' .. persons) == 0 then
     out(ticket, 'LEFT', 'limit')
     freed = freed + 1
   elseif record.permits ~= '' and record.permits ~= permits and tonumber(redis.call('ZSCORE', record.permits, user) or '0') > now then
@@ -148,6 +151,7 @@ for i = 1, #heads, 2 do
     changed[#changed + 1], changed[#changed + 2] = user, record_text(record)
     redis.call('ZADD', permits, ms(now + life), user)
     redis.call('ZADD', admissions, ms(now + life), user)
+    note_path(ARGV[11], user, persons, permits)
     redis.call('HSET', prefix .. ticket, 'status', 'ADMITTED', 'epoch', gate.epoch, 'expires', ms(now + life), 'score', ms(at))
     redis.call('ZREM', queue, ticket)
     redis.call('ZREM', beats, ticket)

@@ -12,15 +12,14 @@
 --         prefix of the expiries of users in the sale
 -- ARGV  [1] number of requests   [2] number of items   [3] prefix of the key of a ticket
 --       [4] lifetime of tickets and rooms, ms
---       [5] number of expiries that causes a wait   [6] time that expiries are counted, ms
---       [7] life of a captcha, ms   [8] TTL of a record of captchas, ms
+--       [5] life of a captcha, ms   [6] TTL of a record of captchas, ms
 --       then for each item: sale, item, buyers admitted per second (0 = no limit), prefixes of
 --       the keys of users that tickets name for processes of former releases: of path tokens
 --       and of captchas
 --       then for each request: its item (1, 2, …), user, new ticket, number in the draw
 --       (1 to 2^52), nonce of that number ("" = it is random), verdict on the answer ("" =
 --       none is required), creation of its challenge, session ("" = none: the ticket becomes
---       that session's), key of the tickets of the session
+--       that session's), key of the tickets of the session, person keys of the user ("" = none)
 --
 -- Reply { now (Unix ms), for each request: outcome, detail, number ahead, seconds to wait,
 --       chance in percent (each -1 = unknown); for each item: opens (Unix ms, 0 = unknown) }:
@@ -28,7 +27,8 @@
 --           admitted ticket whose path token a rebuild of the gate took away waits again, at
 --           its score.
 --   not_loaded, paused, ended, holding (detail = task), limit (of the sale is used up; detail = limit), expiries (detail = wait, ms),
---   captcha (detail = verdict), sold_out: no ticket, nothing used up
+--   person (the reservations, the path token or the ticket of other accounts of the same
+--   person use up the limit; detail = letter of the key), captcha (detail = verdict), sold_out: no ticket, nothing used up
 --
 -- Invariant: a user has one ticket in a room, however often enter is called. Scores of
 -- entries before the opening are -draw, all below zero; later scores count up from 1. So
@@ -37,23 +37,23 @@
 -- call. The script decides all requests in order and writes last, except the counts of
 -- unused tokens and what concerns present tickets.
 local rooms, n, n_items, prefix, life = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4]
-local max_expiries, wait, captcha_life, record_ttl = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
-local first_request = 9 + 5 * n_items -- argument
+local captcha_life, record_ttl = tonumber(ARGV[5]), tonumber(ARGV[6])
+local first_request = 7 + 5 * n_items -- argument
 local now = redis_time()
 
 local function ms(n) return string.format('%.0f', n) end
 local at = ms(now) -- once: number formatting is slow in Redis
 
 local function request(i)
-  local a = first_request + 9 * (i - 1)
-  return unpack(ARGV, a, a + 8)
+  local a = first_request + 10 * (i - 1)
+  return unpack(ARGV, a, a + 9)
 end
 
 local items = {}
 for i = 1, n_items do
   local key, reservations, queue, places, beats, room, permits, units, admissions, records, expiries = unpack(KEYS, 11 * i - 9, 11 * i + 1)
   local it = read_gate(key)
-  it.sale, it.id, it.inflow, it.path, it.captcha = unpack(ARGV, 4 + 5 * i, 8 + 5 * i)
+  it.sale, it.id, it.inflow, it.path, it.captcha = unpack(ARGV, 2 + 5 * i, 6 + 5 * i)
   it.refused = refusal(it, now)
   it.closed = it.refused == 'not_loaded' or it.state == 'loading'
   it.early = it.refused == 'not_started'
@@ -124,20 +124,42 @@ local function present(i, it, user, session, tickets)
 end
 
 local voided = {} -- permits and user, …
+local noted = {}  -- places and person key → user who gets a ticket in this call
+
+-- other_person returns the letter of a person key by which other accounts use up the limit;
+-- nil = none do. Places have the last ticket of each key, too.
+local function other_person(it, user, persons)
+  if persons == '' then return nil end
+  local left, letter = person_room(it, it.id, it.units_key, ',' .. persons)
+  if left == 0 then return letter end
+  if left ~= 1 then return nil end
+  for key in string.gmatch(persons, '[^,]+') do
+    local other = noted[it.places .. key]
+    if not other then
+      local t = redis.call('HMGET', prefix .. (redis.call('HGET', it.places, key) or ''), 'user', 'status')
+      if t[2] == 'WAITING' then other = t[1] end
+    end
+    if other and other ~= user then return string.sub(key, 1, 1) end
+  end
+  return other_path(it.expiries, user, persons, now)
+end
 
 -- decide returns the outcome of request i on an item, and the detail.
-local function decide(i, it, user, ticket, verdict, created)
+local function decide(i, it, user, ticket, verdict, created, persons)
   if it.closed then return it.refused end
   if it.held[i] then return 'holding', string.match(it.held[i], '^[^|]*') end
   if it.refused then return it.refused end
   if it.sale_limit > 0 and it.units[i] >= it.sale_limit then return 'limit', ms(it.sale_limit) end
-  local own, expired = it.own[i], it.expired[i]
+  local other = other_person(it, user, persons)
+  if other then return 'person', other end
+  local own, expired = it.own[i], tonumber(it.expired[i] or 0)
   if it.stock > 0 and own > 0 and own <= now then
-    expire_unused(it.permits, it.admissions, now, it.expiries, wait, {user})
-    expired = redis.call('GET', it.expiries .. user)
+    expire_unused(it.permits, it.admissions, now, it.expiries, {user})
+    expired = expired + 1
   end
-  if expired and tonumber(expired) >= max_expiries then
-    return 'expiries', ms(redis.call('PTTL', it.expiries .. user))
+  if expired >= FREE_EXPIRIES or persons ~= '' then
+    local wait = expiry_wait(it.expiries, user, persons)
+    if wait > 0 then return 'expiries', ms(wait) end
   end
   if verdict ~= '' then
     local record = parse_record(it.records[i])
@@ -150,19 +172,20 @@ local function decide(i, it, user, ticket, verdict, created)
   elseif not it.early and (it.stock <= 0 or now < it.waitlist_until) then
     return 'sold_out'
   end
+  for key in string.gmatch(persons, '[^,]+') do noted[it.places .. key] = user end
   it.placed[#it.placed + 1] = i
   return 'placed', ticket
 end
 
 local reply = { now }
 for i = 1, n do
-  local item, user, ticket, _, _, verdict, created, session, tickets = request(i)
+  local item, user, ticket, _, _, verdict, created, session, tickets, persons = request(i)
   local it = items[tonumber(item)]
   local outcome, detail
   if it.before[i] and present(i, it, user, session, tickets) then
     outcome, detail = 'placed', it.before[i]
   else
-    outcome, detail = decide(i, it, user, ticket, verdict, created)
+    outcome, detail = decide(i, it, user, ticket, verdict, created, persons)
   end
   local r = #reply
   reply[r + 1], reply[r + 2], reply[r + 3], reply[r + 4], reply[r + 5] = outcome, detail or '', -1, -1, -1
@@ -194,7 +217,7 @@ for i = 1, n_items do
       ahead, read = redis.call('ZCARD', it.queue) - count, read_outlook(it.room, it.permits, tonumber(it.inflow), now)
     end
     for c, r in ipairs(it.placed) do
-      local _, user, ticket, _, nonce, _, _, session, tickets = request(r)
+      local _, user, ticket, _, nonce, _, _, session, tickets, persons = request(r)
       local fields = { 'sale', it.sale, 'item', it.id, 'user', user, 'status', 'WAITING', 'path', it.path .. user, 'captcha', it.captcha .. user }
       if session ~= '' then fields[#fields + 1], fields[#fields + 2] = 'session', session end
       if it.early then
@@ -204,6 +227,11 @@ for i = 1, n_items do
         reply[a + 3] = ahead + c - 1
         reply[a + 4], reply[a + 5] = outlook(it, read, ahead + c - 1)
         fields[#fields + 1], fields[#fields + 2] = 'ahead', ahead + c - 1
+      end
+      if persons ~= '' then
+        fields[#fields + 1], fields[#fields + 2] = 'persons', persons
+        for key in string.gmatch(persons, '[^,]+') do redis.call('HSET', it.places, key, ticket) end
+        note_persons(it.expiries, user, persons)
       end
       redis.call('HSET', prefix .. ticket, unpack(fields))
       redis.call('PEXPIRE', prefix .. ticket, life)

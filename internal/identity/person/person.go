@@ -1,0 +1,165 @@
+// Package person joins the accounts of one person: it makes the keys by which the limits of
+// a sale count a contact, a delivery address or a means of payment.
+//
+// A key is a keyed hash of the normalised value and the sale, so that neither the value nor
+// the purchases of a person in other sales follow from it. Keys are stored with reservations,
+// orders and waitlist entries until the sale is settled. The package stores nothing, and does not
+// own accounts, addresses or limits.
+package person
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"seckill/internal/platform/id"
+)
+
+// Kind is what joins accounts.
+type Kind string
+
+// Kinds. The account is always counted; it has no key, because its id is one.
+const (
+	Account Kind = "ACCOUNT"
+	Contact Kind = "CONTACT"
+	Address Kind = "ADDRESS"
+	Payment Kind = "PAYMENT"
+)
+
+const (
+	// keyBytes gives a key 96 bits: two persons of a sale never share one by chance.
+	keyBytes = 12
+	// KeyChars is the length of a key: its letter, and keyBytes in base64url.
+	KeyChars = 1 + keyBytes*4/3
+)
+
+// letters begin the keys of the kinds; the scripts of the gate know them.
+const (
+	contactLetter = 'c'
+	addressLetter = 'a'
+	paymentLetter = 'p'
+)
+
+// Key is the key of a person in a sale; "" = none.
+type Key string
+
+// valid reports whether a text is a key of a letter.
+func valid(text string, letter byte) bool {
+	if len(text) != KeyChars || text[0] != letter {
+		return false
+	}
+	_, err := base64.RawURLEncoding.DecodeString(text[1:])
+	return err == nil
+}
+
+// Keys are the keys of a buyer that the gate counts; zero = the account alone is counted.
+type Keys struct {
+	Contact Key
+	Address Key
+}
+
+// IsZero reports whether there is no key.
+func (k Keys) IsZero() bool { return k == Keys{} }
+
+// String returns the keys as the scripts of the gate and the tables have them: those that
+// there are, separated by a comma.
+func (k Keys) String() string {
+	if k.Contact != "" && k.Address != "" {
+		return string(k.Contact) + "," + string(k.Address)
+	}
+	return string(k.Contact) + string(k.Address)
+}
+
+// Parse reads what String returns.
+func Parse(text string) (Keys, error) {
+	var k Keys
+	for part := range strings.SplitSeq(text, ",") {
+		switch {
+		case text == "":
+		case valid(part, contactLetter) && k == (Keys{}):
+			k.Contact = Key(part)
+		case valid(part, addressLetter) && k.Address == "":
+			k.Address = Key(part)
+		default:
+			return Keys{}, fmt.Errorf("person keys of %d bytes", len(text))
+		}
+	}
+	return k, nil
+}
+
+// MarkTime returns the time of a reservation, in Unix milliseconds, with the keys of its
+// buyer behind it: the form of reservations in Redis and of order messages.
+func MarkTime(at int64, keys Keys) string {
+	text := strconv.FormatInt(at, 10)
+	if keys.IsZero() {
+		return text
+	}
+	return text + "," + keys.String()
+}
+
+// ParseTime reads what MarkTime returns.
+func ParseTime(text string) (int64, Keys, error) {
+	at, rest, _ := strings.Cut(text, ",")
+	ms, errTime := strconv.ParseInt(at, 10, 64)
+	persons, errKeys := Parse(rest)
+	return ms, persons, errors.Join(errTime, errKeys)
+}
+
+// Hasher makes keys. The zero Hasher makes none.
+type Hasher struct{ secret []byte }
+
+// NewHasher returns the hasher of the secrets that auth.Keys derives. The last, of the oldest
+// key, makes the keys: while an installation changes its signing key, the keys of
+// running sales stay.
+func NewHasher(secrets [][]byte) Hasher { return Hasher{secrets[len(secrets)-1]} }
+
+// Contact returns the key of an account's contact: an e-mail address or a phone number. A
+// verified contact and one that is not have different keys: a stranger's address cannot be used up by
+// an account that does not receive its mail.
+func (h Hasher) Contact(sale id.Sale, contact string, verified bool) Key {
+	mark := "unverified"
+	if verified {
+		mark = "verified"
+	}
+	return h.key(contactLetter, sale, mark, Mailbox(contact))
+}
+
+// Address returns the key of a delivery address.
+func (h Hasher) Address(sale id.Sale, p Place) Key {
+	return h.key(addressLetter, sale, p.normalised()...)
+}
+
+// Payment returns the key of a means of payment, by its digest.
+func (h Hasher) Payment(sale id.Sale, digest string) Key {
+	if digest == "" {
+		return ""
+	}
+	return h.key(paymentLetter, sale, digest)
+}
+
+// Payer returns the digest of a means of payment as a provider names it, which is stored until
+// the sale of the payment is known; "" for none.
+func (h Hasher) Payer(provider, payer string) string {
+	if payer == "" || h.secret == nil {
+		return ""
+	}
+	return string(h.key(paymentLetter, id.Sale{}, provider, payer))
+}
+
+// key hashes parts, each with its length, so that no two lists are alike.
+func (h Hasher) key(letter byte, sale id.Sale, parts ...string) Key {
+	if h.secret == nil {
+		return ""
+	}
+	mac := hmac.New(sha256.New, h.secret)
+	mac.Write(sale[:])
+	mac.Write([]byte{letter})
+	for _, part := range parts {
+		fmt.Fprintf(mac, "%d:%s", len(part), part)
+	}
+	return Key(string(letter) + base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:keyBytes]))
+}
