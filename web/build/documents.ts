@@ -40,7 +40,13 @@ export interface Group {
   exports: Map<string, Operation | null>;
 }
 
-const exported = /export const (\w+) = graphql\(\s*`([^`]*)`/g;
+const exported = /export const (\w+) = (?:graphql\(\s*|mutation\('(\w+)', )`([^`]*)`/g;
+
+/** The text of a mutation, as its type in client/src/documents/failure.ts. */
+function mutationText(name: string, fields: string): string {
+  const field = name[0]!.toLowerCase() + name.slice(1);
+  return `mutation ${name}($input: ${name}Input!) { ${field}(input: $input) { ${fields} userErrors { ...FailureParts } } }`;
+}
 
 interface Definition {
   exportName: string;
@@ -53,8 +59,8 @@ function readDefinitions(dir: string): Definition[] {
   for (const file of readdirSync(dir).sort()) {
     if (!file.endsWith('.ts')) continue;
     const source = readFileSync(join(dir, file), 'utf8');
-    for (const [, exportName, text] of source.matchAll(exported)) {
-      for (const node of parse(text!, { noLocation: true }).definitions) {
+    for (const [, exportName, mutation, text] of source.matchAll(exported)) {
+      for (const node of parse(mutation ? mutationText(mutation, text!) : text!, { noLocation: true }).definitions) {
         if (node.kind !== Kind.OPERATION_DEFINITION && node.kind !== Kind.FRAGMENT_DEFINITION) continue;
         found.push({ exportName: exportName!, file: join(dir, file), node });
       }

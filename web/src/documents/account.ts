@@ -1,4 +1,4 @@
-import { FailureParts } from '@seckill/client/documents/failure';
+import { mutation } from '@seckill/client/documents/failure';
 import { graphql } from '@seckill/client/tada';
 
 export const PersonParts = graphql(`
@@ -28,43 +28,8 @@ export const Viewer = graphql(
   [PersonParts],
 );
 
-export const Login = graphql(
-  `
-  mutation Login($input: LoginInput!) {
-    login(input: $input) {
-      tokens {
-        ...TokenParts
-      }
-      user {
-        ...PersonParts
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [TokenParts, PersonParts, FailureParts],
-);
-
-export const Register = graphql(
-  `
-  mutation Register($input: RegisterInput!) {
-    register(input: $input) {
-      tokens {
-        ...TokenParts
-      }
-      user {
-        ...PersonParts
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [TokenParts, PersonParts, FailureParts],
-);
+export const Login = mutation('Login', `tokens { ...TokenParts } user { ...PersonParts }`, [TokenParts, PersonParts]);
+export const Register = mutation('Register', `tokens { ...TokenParts } user { ...PersonParts }`, [TokenParts, PersonParts]);
 
 export const SignInProviders = graphql(`
   query SignInProviders {
@@ -79,35 +44,8 @@ export const SignInProviders = graphql(`
   }
 `);
 
-export const RefreshSession = graphql(
-  `
-  mutation RefreshSession($input: RefreshSessionInput!) {
-    refreshSession(input: $input) {
-      tokens {
-        ...TokenParts
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [TokenParts, FailureParts],
-);
-
-export const Logout = graphql(
-  `
-  mutation Logout($input: LogoutInput!) {
-    logout(input: $input) {
-      endedSessions
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [FailureParts],
-);
+export const RefreshSession = mutation('RefreshSession', `tokens { ...TokenParts }`, [TokenParts]);
+export const Logout = mutation('Logout', `endedSessions`);
 
 export const Account = graphql(`
   query Account {
@@ -126,142 +64,13 @@ export const Account = graphql(`
   }
 `);
 
-export const ChangePassword = graphql(
-  `
-  mutation ChangePassword($input: ChangePasswordInput!) {
-    changePassword(input: $input) {
-      endedSessions
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [FailureParts],
-);
-
-export const StartTotp = graphql(
-  `
-  mutation StartTotp($input: StartTotpInput!) {
-    startTotp(input: $input) {
-      secret
-      uri
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [FailureParts],
-);
-
-export const ConfirmTotp = graphql(
-  `
-  mutation ConfirmTotp($input: ConfirmTotpInput!) {
-    confirmTotp(input: $input) {
-      recoveryCodes
-      endedSessions
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [FailureParts],
-);
-
-export const RemoveTotp = graphql(
-  `
-  mutation RemoveTotp($input: RemoveTotpInput!) {
-    removeTotp(input: $input) {
-      endedSessions
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [FailureParts],
-);
-
-export const RequestEmail = graphql(
-  `
-  mutation RequestEmail($input: RequestEmailInput!) {
-    requestEmail(input: $input) {
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [FailureParts],
-);
-
-export const ConfirmEmail = graphql(
-  `
-  mutation ConfirmEmail($input: ConfirmEmailInput!) {
-    confirmEmail(input: $input) {
-      email
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [FailureParts],
-);
-
-export const RequestPasswordReset = graphql(
-  `
-  mutation RequestPasswordReset($input: RequestPasswordResetInput!) {
-    requestPasswordReset(input: $input) {
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [FailureParts],
-);
-
-export const ResetPassword = graphql(
-  `
-  mutation ResetPassword($input: ResetPasswordInput!) {
-    resetPassword(input: $input) {
-      endedSessions
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [FailureParts],
-);
-
-export const ExportPersonalData = graphql(
-  `
-  mutation ExportPersonalData($input: ExportPersonalDataInput!) {
-    exportPersonalData(input: $input) {
-      document
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [FailureParts],
-);
-
-export const DeleteAccount = graphql(
-  `
-  mutation DeleteAccount($input: DeleteAccountInput!) {
-    deleteAccount(input: $input) {
-      deleted
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [FailureParts],
-);
+export const ChangePassword = mutation('ChangePassword', `endedSessions`);
+export const StartTotp = mutation('StartTotp', `secret uri`);
+export const ConfirmTotp = mutation('ConfirmTotp', `recoveryCodes endedSessions`);
+export const RemoveTotp = mutation('RemoveTotp', `endedSessions`);
+export const RequestEmail = mutation('RequestEmail', ``);
+export const ConfirmEmail = mutation('ConfirmEmail', `email`);
+export const RequestPasswordReset = mutation('RequestPasswordReset', ``);
+export const ResetPassword = mutation('ResetPassword', `endedSessions`);
+export const ExportPersonalData = mutation('ExportPersonalData', `document`);
+export const DeleteAccount = mutation('DeleteAccount', `deleted`);

@@ -1,5 +1,5 @@
 import { graphql } from '@seckill/client/tada';
-import { FailureParts } from '@seckill/client/documents/failure';
+import { mutation } from '@seckill/client/documents/failure';
 import { OrderParts } from '@seckill/client/documents/order';
 
 export const AddressParts = graphql(`
@@ -29,37 +29,8 @@ export const MyAddresses = graphql(
   [AddressParts],
 );
 
-export const SaveAddress = graphql(
-  `
-  mutation SaveAddress($input: SaveAddressInput!) {
-    saveAddress(input: $input) {
-      address {
-        ...AddressParts
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [AddressParts, FailureParts],
-);
-
-export const RemoveAddress = graphql(
-  `
-  mutation RemoveAddress($input: RemoveAddressInput!) {
-    removeAddress(input: $input) {
-      addresses {
-        ...AddressParts
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [AddressParts, FailureParts],
-);
+export const SaveAddress = mutation('SaveAddress', `address { ...AddressParts }`, [AddressParts]);
+export const RemoveAddress = mutation('RemoveAddress', `addresses { ...AddressParts }`, [AddressParts]);
 
 export const CanCorrect = graphql(`
   query CanCorrect($id: ID!) {
@@ -70,18 +41,4 @@ export const CanCorrect = graphql(`
   }
 `);
 
-export const CorrectRecipient = graphql(
-  `
-  mutation CorrectRecipient($input: CorrectRecipientInput!) {
-    correctRecipient(input: $input) {
-      order {
-        ...OrderParts
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [OrderParts, FailureParts],
-);
+export const CorrectRecipient = mutation('CorrectRecipient', `order { ...OrderParts }`, [OrderParts]);

@@ -1,5 +1,5 @@
 import { graphql } from '@seckill/client/tada';
-import { FailureParts } from '@seckill/client/documents/failure';
+import { mutation } from '@seckill/client/documents/failure';
 import { AdminSaleParts } from './operator';
 
 export const InterventionParts = graphql(`
@@ -57,86 +57,11 @@ export const Interventions = graphql(
   [InterventionParts],
 );
 
-export const AdjustStock = graphql(
-  `
-  mutation AdjustStock($input: AdjustStockInput!) {
-    adjustStock(input: $input) {
-      intervention {
-        ...InterventionParts
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [InterventionParts, FailureParts],
-);
-
-export const VoidOrder = graphql(
-  `
-  mutation VoidOrder($input: VoidOrderInput!) {
-    voidOrder(input: $input) {
-      intervention {
-        ...InterventionParts
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [InterventionParts, FailureParts],
-);
-
-export const ExpireOrder = graphql(
-  `
-  mutation ExpireOrder($input: ExpireOrderInput!) {
-    expireOrder(input: $input) {
-      order {
-        id
-        status
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [FailureParts],
-);
-
-export const DecideIntervention = graphql(
-  `
-  mutation DecideIntervention($input: DecideInterventionInput!) {
-    decideIntervention(input: $input) {
-      intervention {
-        ...InterventionParts
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [InterventionParts, FailureParts],
-);
-
-export const SetSaleSwitches = graphql(
-  `
-  mutation SetSaleSwitches($input: SetSaleSwitchesInput!) {
-    setSaleSwitches(input: $input) {
-      sale {
-        ...AdminSaleParts
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [AdminSaleParts, FailureParts],
-);
+export const AdjustStock = mutation('AdjustStock', `intervention { ...InterventionParts }`, [InterventionParts]);
+export const VoidOrder = mutation('VoidOrder', `intervention { ...InterventionParts }`, [InterventionParts]);
+export const ExpireOrder = mutation('ExpireOrder', `order { id status }`);
+export const DecideIntervention = mutation('DecideIntervention', `intervention { ...InterventionParts }`, [InterventionParts]);
+export const SetSaleSwitches = mutation('SetSaleSwitches', `sale { ...AdminSaleParts }`, [AdminSaleParts]);
 
 export const Report = graphql(`
   query Report($saleId: ID!, $compareTo: ID, $timeZone: String) {

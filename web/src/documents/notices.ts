@@ -1,4 +1,4 @@
-import { FailureParts } from '@seckill/client/documents/failure';
+import { mutation } from '@seckill/client/documents/failure';
 import { graphql } from '@seckill/client/tada';
 
 export const SettingsParts = graphql(`
@@ -35,18 +35,7 @@ export const NoticeSettings = graphql(
   [SettingsParts],
 );
 
-export const UpdateNoticeSettings = graphql(
-  `
-  mutation UpdateNoticeSettings($input: UpdateNoticeSettingsInput!) {
-    updateNoticeSettings(input: $input) {
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [FailureParts],
-);
+export const UpdateNoticeSettings = mutation('UpdateNoticeSettings', ``);
 
 export const SaleReminder = graphql(`
   query SaleReminder($id: ID!) {
@@ -72,28 +61,5 @@ export const SaleReminder = graphql(`
   }
 `);
 
-export const RemindMe = graphql(
-  `
-  mutation RemindMe($input: RemindMeInput!) {
-    remindMe(input: $input) {
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [FailureParts],
-);
-
-export const ForgetReminder = graphql(
-  `
-  mutation ForgetReminder($input: ForgetReminderInput!) {
-    forgetReminder(input: $input) {
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [FailureParts],
-);
+export const RemindMe = mutation('RemindMe', ``);
+export const ForgetReminder = mutation('ForgetReminder', ``);

@@ -1,5 +1,5 @@
 import { graphql } from '@seckill/client/tada';
-import { FailureParts } from '@seckill/client/documents/failure';
+import { FailureParts, mutation } from '@seckill/client/documents/failure';
 import { MoneyParts } from '@seckill/client/documents/money';
 import { AccentParts, HeadParts, ItemParts } from '@seckill/client/documents/sale';
 import { OrderParts } from '@seckill/client/documents/order';
@@ -187,69 +187,10 @@ export const GoodsList = graphql(
   [MoneyParts],
 );
 
-export const CreateGoods = graphql(
-  `
-  mutation CreateGoods($input: CreateGoodsInput!) {
-    createGoods(input: $input) {
-      goods {
-        id
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [FailureParts],
-);
-
-export const UpdateGoods = graphql(
-  `
-  mutation UpdateGoods($input: UpdateGoodsInput!) {
-    updateGoods(input: $input) {
-      goods {
-        id
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [FailureParts],
-);
-
-export const CreateSale = graphql(
-  `
-  mutation CreateSale($input: CreateSaleInput!) {
-    createSale(input: $input) {
-      sale {
-        ...AdminSaleParts
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [AdminSaleParts, FailureParts],
-);
-
-export const UpdateSale = graphql(
-  `
-  mutation UpdateSale($input: UpdateSaleInput!) {
-    updateSale(input: $input) {
-      sale {
-        ...AdminSaleParts
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [AdminSaleParts, FailureParts],
-);
+export const CreateGoods = mutation('CreateGoods', `goods { id }`);
+export const UpdateGoods = mutation('UpdateGoods', `goods { id }`);
+export const CreateSale = mutation('CreateSale', `sale { ...AdminSaleParts }`, [AdminSaleParts]);
+export const UpdateSale = mutation('UpdateSale', `sale { ...AdminSaleParts }`, [AdminSaleParts]);
 
 export const SubmitSale = graphql(
   `
@@ -403,18 +344,4 @@ export const AdminOrders = graphql(
   [OrderParts],
 );
 
-export const DecideRefund = graphql(
-  `
-  mutation DecideRefund($input: DecideRefundInput!) {
-    decideRefund(input: $input) {
-      order {
-        ...OrderParts
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [OrderParts, FailureParts],
-);
+export const DecideRefund = mutation('DecideRefund', `order { ...OrderParts }`, [OrderParts]);

@@ -1,22 +1,8 @@
 import { graphql } from '@seckill/client/tada';
-import { FailureParts } from '@seckill/client/documents/failure';
+import { mutation } from '@seckill/client/documents/failure';
 import { OrderParts } from '@seckill/client/documents/order';
 
-export const RequestRefund = graphql(
-  `
-  mutation RequestRefund($input: RequestRefundInput!) {
-    requestRefund(input: $input) {
-      order {
-        ...OrderParts
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [OrderParts, FailureParts],
-);
+export const RequestRefund = mutation('RequestRefund', `order { ...OrderParts }`, [OrderParts]);
 
 export const MyOrderUpdates = graphql(
   `

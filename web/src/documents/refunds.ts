@@ -1,6 +1,6 @@
 import { graphql } from '@seckill/client/tada';
 import { MoneyParts } from '@seckill/client/documents/money';
-import { FailureParts } from '@seckill/client/documents/failure';
+import { mutation } from '@seckill/client/documents/failure';
 
 export const ListedRefundParts = graphql(
   `
@@ -88,19 +88,4 @@ export const DecidedRefunds = graphql(
   [ListedRefundParts],
 );
 
-export const SettleRefund = graphql(
-  `
-  mutation SettleRefund($input: SettleRefundInput!) {
-    settleRefund(input: $input) {
-      refund {
-        id
-        state
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [FailureParts],
-);
+export const SettleRefund = mutation('SettleRefund', `refund { id state }`);

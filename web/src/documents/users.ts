@@ -1,5 +1,5 @@
 import { graphql } from '@seckill/client/tada';
-import { FailureParts } from '@seckill/client/documents/failure';
+import { mutation } from '@seckill/client/documents/failure';
 
 export const Users = graphql(`
   query Users($after: String, $search: String, $role: Role, $disabled: Boolean) {
@@ -22,54 +22,7 @@ export const Users = graphql(`
   }
 `);
 
-export const SetUserRole = graphql(
-  `
-  mutation SetUserRole($input: SetUserRoleInput!) {
-    setUserRole(input: $input) {
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [FailureParts],
-);
-
-export const DisableUser = graphql(
-  `
-  mutation DisableUser($input: DisableUserInput!) {
-    disableUser(input: $input) {
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [FailureParts],
-);
-
-export const EnableUser = graphql(
-  `
-  mutation EnableUser($input: EnableUserInput!) {
-    enableUser(input: $input) {
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [FailureParts],
-);
-
-export const EndUserSessions = graphql(
-  `
-  mutation EndUserSessions($input: EndUserSessionsInput!) {
-    endUserSessions(input: $input) {
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [FailureParts],
-);
+export const SetUserRole = mutation('SetUserRole', ``);
+export const DisableUser = mutation('DisableUser', ``);
+export const EnableUser = mutation('EnableUser', ``);
+export const EndUserSessions = mutation('EndUserSessions', ``);
