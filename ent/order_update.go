@@ -120,6 +120,24 @@ func (_u *OrderUpdate) ClearReturnAt() *OrderUpdate {
 	return _u
 }
 
+// ClearPersonKeys clears the value of the "person_keys" field.
+func (_u *OrderUpdate) ClearPersonKeys() *OrderUpdate {
+	_u.mutation.ClearPersonKeys()
+	return _u
+}
+
+// SetPaymentKey sets the "payment_key" field.
+func (_u *OrderUpdate) SetPaymentKey(v string) *OrderUpdate {
+	_u.mutation.SetPaymentKey(v)
+	return _u
+}
+
+// ClearPaymentKey clears the value of the "payment_key" field.
+func (_u *OrderUpdate) ClearPaymentKey() *OrderUpdate {
+	_u.mutation.ClearPaymentKey()
+	return _u
+}
+
 // Mutation returns the OrderMutation object of the builder.
 func (_u *OrderUpdate) Mutation() *OrderMutation {
 	return _u.mutation

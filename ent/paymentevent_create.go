@@ -69,6 +69,12 @@ func (_c *PaymentEventCreate) SetTransaction(v string) *PaymentEventCreate {
 	return _c
 }
 
+// SetPayer sets the "payer" field.
+func (_c *PaymentEventCreate) SetPayer(v string) *PaymentEventCreate {
+	_c.mutation.SetPayer(v)
+	return _c
+}
+
 // SetRefundKey sets the "refund_key" field.
 func (_c *PaymentEventCreate) SetRefundKey(v typedid.Refund) *PaymentEventCreate {
 	_c.mutation.SetRefundKey(v)

@@ -29,6 +29,12 @@ func (_u *PaymentEventUpdate) Where(ps ...predicate.PaymentEvent) *PaymentEventU
 	return _u
 }
 
+// ClearPayer clears the value of the "payer" field.
+func (_u *PaymentEventUpdate) ClearPayer() *PaymentEventUpdate {
+	_u.mutation.ClearPayer()
+	return _u
+}
+
 // SetState sets the "state" field.
 func (_u *PaymentEventUpdate) SetState(v paymentevent.State) *PaymentEventUpdate {
 	_u.mutation.SetState(v)

@@ -66,6 +66,18 @@ func (_u *WaitlistEntryUpdate) SetReturnDue(v bool) *WaitlistEntryUpdate {
 	return _u
 }
 
+// ClearContactKey clears the value of the "contact_key" field.
+func (_u *WaitlistEntryUpdate) ClearContactKey() *WaitlistEntryUpdate {
+	_u.mutation.ClearContactKey()
+	return _u
+}
+
+// ClearAddressKey clears the value of the "address_key" field.
+func (_u *WaitlistEntryUpdate) ClearAddressKey() *WaitlistEntryUpdate {
+	_u.mutation.ClearAddressKey()
+	return _u
+}
+
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *WaitlistEntryUpdate) SetUpdatedAt(v time.Time) *WaitlistEntryUpdate {
 	_u.mutation.SetUpdatedAt(v)

@@ -188,6 +188,7 @@ var steps = map[order.Code]text{
 	order.CodeRefunded:        {"The money went back.", "款项已退回。"},
 	order.CodeRefundFailed:    {"The refund did not arrive and will be sent again.", "退款未成功，将重新退款。"},
 	order.CodePaymentDeclined: {"A payment was declined.", "支付被拒绝。"},
+	order.CodeLimit:           {"The card or account that paid has used up the limit of this sale. The order is cancelled, and the money goes back.", "该支付账户或银行卡在本场活动中已达限购数量，订单已取消，款项将退回。"},
 	order.CodePaymentReturned: {"A payment came too late, or twice; its money goes back.", "支付过晚或重复，款项将退回。"},
 	order.CodeRefundSettled:   {"The money was given back in another way.", "退款已通过其他方式完成。"},
 	order.CodeRecipient:       {"The delivery address was corrected.", "收货地址已更正。"},

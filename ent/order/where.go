@@ -15,6 +15,11 @@ func ID(id typedid.Order) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldID, id))
 }
 
+// IDNEQ applies the NEQ predicate on the ID field.
+func IDNEQ(id typedid.Order) predicate.Order {
+	return predicate.Order(sql.FieldNEQ(FieldID, id))
+}
+
 // IDIn applies the In predicate on the ID field.
 func IDIn(ids ...typedid.Order) predicate.Order {
 	return predicate.Order(sql.FieldIn(FieldID, ids...))
@@ -58,6 +63,11 @@ func Version(v int64) predicate.Order {
 // ReturnDue applies equality check predicate on the "return_due" field. It's identical to ReturnDueEQ.
 func ReturnDue(v bool) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldReturnDue, v))
+}
+
+// PaymentKey applies equality check predicate on the "payment_key" field. It's identical to PaymentKeyEQ.
+func PaymentKey(v string) predicate.Order {
+	return predicate.Order(sql.FieldEQ(FieldPaymentKey, v))
 }
 
 // NumberHasPrefix applies the HasPrefix predicate on the "number" field.
@@ -180,9 +190,19 @@ func ReturnAtIsNil() predicate.Order {
 	return predicate.Order(sql.FieldIsNull(FieldReturnAt))
 }
 
+// PersonKeysContains applies the Contains predicate on the "person_keys" field.
+func PersonKeysContains(v string) predicate.Order {
+	return predicate.Order(sql.FieldContains(FieldPersonKeys, v))
+}
+
 // PersonKeysNotNil applies the NotNil predicate on the "person_keys" field.
 func PersonKeysNotNil() predicate.Order {
 	return predicate.Order(sql.FieldNotNull(FieldPersonKeys))
+}
+
+// PaymentKeyNotNil applies the NotNil predicate on the "payment_key" field.
+func PaymentKeyNotNil() predicate.Order {
+	return predicate.Order(sql.FieldNotNull(FieldPaymentKey))
 }
 
 // And groups predicates with the AND operator between them.

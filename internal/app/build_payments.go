@@ -45,7 +45,7 @@ func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (paymen
 	cfg := payment.Config{
 		DB: b.svc.db, Orders: o.store, Publisher: o.publisher, Facts: b.facts(), Outbox: b.outbox, Receipts: in.receipts, Gate: gate, Clock: g.clock, Shared: g.clock, Registerer: b.registry, Log: b.log,
 		Events: payment.EventStream{Publisher: m.publisher, Topic: topic}, Security: in.security, Inbox: m.inbox, Timeout: b.scaled(payment.ProviderTimeout),
-		ReturnWithin: payment.ReturnWithin,
+		ReturnWithin: payment.ReturnWithin, Persons: b.persons,
 	}
 	p := payments{}
 	var err error

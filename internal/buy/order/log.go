@@ -39,7 +39,8 @@ type Code string
 // Events after the creation of an order.
 const (
 	CodePaid            Code = "PAID"
-	CodePaidLate        Code = "PAID_LATE" // after the deadline; a unit was available
+	CodeLimit           Code = "LIMIT_REACHED" // a payment by a means that used up a limit is refunded
+	CodePaidLate        Code = "PAID_LATE"     // after the deadline; a unit was available
 	CodeCancelled       Code = "CANCELLED"
 	CodeExpired         Code = "LAPSED"
 	CodeVoided          Code = "VOIDED"

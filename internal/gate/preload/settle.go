@@ -12,6 +12,7 @@ import (
 	"seckill/ent/salefigures"
 	"seckill/ent/saleitem"
 	"seckill/ent/salelog"
+	"seckill/ent/waitlistentry"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
 	"seckill/internal/platform/id"
@@ -58,9 +59,39 @@ func (p *Preloader) settle(ctx context.Context, row *ent.Sale, now time.Time) (s
 			return "", err
 		}
 	}
+	if err := p.forgetPersons(ctx, row.ID); err != nil {
+		return "", err
+	}
 	done, err := p.change(ctx, row, sale.Change{Act: sale.ActSettle, To: sale.Status(row.Status), At: now},
 		func(u *ent.SaleUpdate) { u.SetSettledAt(now) })
 	return nameIf(done, "settled"), err
+}
+
+// forgetBatch bounds the rows of one transaction that lose their person keys.
+const forgetBatch = 1000
+
+// forgetPersons clears the person keys of a sale whose limits count nothing any more. A step after
+// a crash continues.
+func (p *Preloader) forgetPersons(ctx context.Context, saleID id.Sale) error {
+	for cleared := forgetBatch; cleared == forgetBatch; {
+		err := p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+			ids, err := tx.Order.Query().Where(entorder.SaleID(saleID), entorder.Or(entorder.PersonKeysNotNil(), entorder.PaymentKeyNotNil())).Limit(forgetBatch).IDs(ctx)
+			if cleared = len(ids); err != nil || cleared == 0 {
+				return err
+			}
+			return tx.Order.Update().Where(entorder.IDIn(ids...)).ClearPersonKeys().ClearPaymentKey().Exec(ctx)
+		})
+		if err != nil {
+			return fmt.Errorf("clear person keys of sale %s: %w", saleID, err)
+		}
+	}
+	err := p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		return tx.WaitlistEntry.Update().Where(waitlistentry.SaleID(saleID)).ClearContactKey().ClearAddressKey().Exec(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("clear person keys of the waitlist of sale %s: %w", saleID, err)
+	}
+	return nil
 }
 
 // keepFigures stores the figures of a sale that is over: once before it is settled,

@@ -22,6 +22,7 @@ import (
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/orderfacts"
 	"seckill/internal/buy/reservation"
+	"seckill/internal/identity/person"
 	"seckill/internal/outbox/webhook"
 	"seckill/internal/pay/payment"
 	"seckill/internal/pay/payment/sandbox"
@@ -175,6 +176,7 @@ func (s *shop) restart() {
 	s.pay = payment.New(payment.Config{
 		DB: s.db, Orders: s.orders, Publisher: publisher, Facts: orderfacts.Outbox{Webhooks: webhook.NewOutbox(s.clock, nil)}, Outbox: webhook.NewOutbox(s.clock, nil), Gate: s.flaky, Providers: []payment.Provider{cmp.Or(s.provider, payment.Provider(s.flaky))},
 		Timeout: testenv.Wait, Patience: testenv.Wait, Clock: s.clock, Registerer: s.registerer, Log: quiet, Security: s, Events: s,
+		Persons: person.NewHasher([][]byte{[]byte("a secret of at least 32 bytes, for tests")}),
 	})
 	s.returner = order.OrderReturns(s.db, func(ctx context.Context, reservations []order.Reservation) (building []id.Item, err error) {
 		for _, c := range reservations {

@@ -78,7 +78,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 }
 
 var outcomeLabels = map[outcome]string{
-	outcomePaid: "paid", outcomePaidLate: "paid_late", outcomeRefund: "refund_order_ended", outcomeDouble: "refund_paid_twice",
+	outcomePaid: "paid", outcomePaidLate: "paid_late", outcomeRefund: "refund_order_ended", outcomeDouble: "refund_paid_twice", outcomeLimit: "refund_limit",
 	outcomeRepeated: "repeated", outcomeClosed: "closed", outcomeMismatch: "held_mismatch",
 	outcomeTwoTx: "held_second_transaction", outcomeUnmatched: "held_unmatched", outcomePutOff: "put_off",
 	outcomeRefundFailed: "refund_failed", outcomeRefundedWhole: "refunded_outside", outcomeRefundedPart: "held_refunded_part", outcomeDisputed: "disputed", outcomeAttempt: "attempt_declined",

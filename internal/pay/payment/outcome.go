@@ -9,6 +9,7 @@ const (
 	outcomePaidLate  outcome = "expired order paid, units taken again"
 	outcomeRefund    outcome = "refund begun: the order had ended"
 	outcomeDouble    outcome = "refund begun: the order was paid"
+	outcomeLimit     outcome = "refund begun: the means of payment used up the limit"
 	outcomeRepeated  outcome = "known already"
 	outcomeClosed    outcome = "payment closed"
 	outcomeMismatch  outcome = "held: amount or currency differs"

@@ -74,6 +74,13 @@ type Embedder interface {
 	Embedding() (Embedding, bool)
 }
 
+// PayerNamer is a Provider whose reports do not name the means of payment.
+type PayerNamer interface {
+	// Payer returns the means of payment of a transaction as the provider names it, such as the
+	// fingerprint of a card; "" = it does not say.
+	Payer(ctx context.Context, transaction string) (string, error)
+}
+
 // Embedding is what a page needs, beside the client secret of a payment.
 type Embedding struct {
 	Key    string // of the account for browsers: not secret
@@ -199,6 +206,7 @@ type State struct {
 	Transaction string // number of the transaction, once PAID
 	AmountMinor int64  // received amount, once PAID
 	Currency    string
+	Payer       string  // means of payment as the provider names it, once PAID; "" = it does not say
 	Decline     Decline // why, once DECLINED; other codes, and none, are OtherDecline
 	// Fee is what the provider keeps, once PAID; nil = it does not say. It is only asked for
 	// with Known.Transaction.
@@ -243,6 +251,7 @@ type Event struct {
 	Transaction string
 	AmountMinor int64
 	Currency    string
+	Payer       string    // SUCCEEDED: means of payment, such as the account of a wallet; "" = not in the report
 	Decline     Decline   // DECLINED, ATTEMPT_DECLINED: why; other codes, and none, are OtherDecline
 	Refund      id.Refund // REFUND_FAILED, REFUNDED_PART: RefundInput.Refund of the refund
 	Reason      string    // REFUND_FAILED: in the provider's words; the first 200 bytes are kept
@@ -264,6 +273,6 @@ func (s State) event(payment id.Payment) (Event, bool) {
 	}
 	return Event{
 		ID: name, Payment: payment, Kind: kind, Ref: s.Ref,
-		Transaction: s.Transaction, AmountMinor: s.AmountMinor, Currency: s.Currency, Decline: s.Decline, At: s.At,
+		Transaction: s.Transaction, AmountMinor: s.AmountMinor, Currency: s.Currency, Payer: s.Payer, Decline: s.Decline, At: s.At,
 	}, ok
 }

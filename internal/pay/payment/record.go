@@ -42,6 +42,9 @@ func (s *Service) Record(ctx context.Context, provider string, e Event) (id.Held
 	if err := e.validate(); err != nil {
 		return id.Held{}, err
 	}
+	if err := s.namePayer(ctx, provider, &e); err != nil {
+		return id.Held{}, err // the provider reports it again, or is asked again
+	}
 	event, err := s.store(ctx, provider, e)
 	if err != nil {
 		return id.Held{}, fmt.Errorf("store event %s of %s: %w", e.ID, provider, err)
@@ -86,6 +89,9 @@ func (s *Service) store(ctx context.Context, provider string, e Event) (id.Held,
 			SetKind(paymentevent.Kind(e.Kind)).SetAmountMinor(e.AmountMinor).SetCurrency(e.Currency).
 			SetProviderRef(e.Ref).SetTransaction(e.Transaction).SetTryAt(now.Add(retryLost)).
 			SetHappenedAt(e.At.UTC().Truncate(time.Microsecond)).SetCreatedAt(now).SetReason(fault.Shorten(e.Reason, maxReason))
+		if payer := s.persons.Payer(provider, e.Payer); payer != "" {
+			create.SetPayer(payer)
+		}
 		if !e.Refund.IsZero() {
 			create.SetRefundKey(e.Refund)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"seckill/internal/buy/order"
+	"seckill/internal/identity/person"
 	"seckill/internal/outbox/webhook"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
@@ -63,6 +64,7 @@ type Config struct {
 	Inbox     Inbox         // nil = what waits for an operator is not reported
 	Timeout   time.Duration // of one call to a provider; 0 = ProviderTimeout
 	Patience  time.Duration // bound on the wait for providers in one expiry step; 0 = 6 s
+	Persons   person.Hasher // for sales whose limits count means of payment
 	// ReturnWithin bounds the random time after which units of cancelled and expired orders
 	// return to the gate; 0 = at once.
 	ReturnWithin time.Duration
@@ -114,6 +116,7 @@ type Service struct {
 	timeout   time.Duration // of one call to a provider
 	patience  time.Duration
 	returns   time.Duration // Config.ReturnWithin
+	persons   person.Hasher
 	expiry    expiryScan
 	clock     clock.Clock
 	shared    *clock.Shared
@@ -127,7 +130,7 @@ type Service struct {
 func New(cfg Config) *Service {
 	s := &Service{
 		db: cfg.DB, orders: cfg.Orders, publisher: cfg.Publisher, facts: cfg.Facts, outbox: cfg.Outbox, receipts: cfg.Receipts, gate: cfg.Gate, providers: map[string]Provider{}, offered: cfg.Providers,
-		events: cfg.Events, inbox: cfg.Inbox, timeout: cmp.Or(cfg.Timeout, ProviderTimeout), patience: cmp.Or(cfg.Patience, defaultPatience), returns: cfg.ReturnWithin, expiry: expiryScan{batches: maxExpireBatches}, clock: cfg.Clock, shared: cfg.Shared,
+		events: cfg.Events, inbox: cfg.Inbox, timeout: cmp.Or(cfg.Timeout, ProviderTimeout), patience: cmp.Or(cfg.Patience, defaultPatience), returns: cfg.ReturnWithin, persons: cfg.Persons, expiry: expiryScan{batches: maxExpireBatches}, clock: cfg.Clock, shared: cfg.Shared,
 		metrics: newMetrics(cfg.Registerer), log: cfg.Log,
 	}
 	for _, p := range cfg.Providers {

@@ -14,9 +14,11 @@ import (
 	entorder "seckill/ent/order"
 	entpayment "seckill/ent/payment"
 	"seckill/ent/paymentevent"
+	"seckill/ent/predicate"
 	entsale "seckill/ent/sale"
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/sale"
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/id"
 )
 
@@ -142,7 +144,11 @@ func (s *Service) settle(ctx context.Context, e *ent.PaymentEvent) (done, error)
 	}
 	switch o.Status {
 	case order.PendingPayment:
-		return s.pay(ctx, e, p, order.Move{Order: o, To: order.Paid, Entry: order.Entry{Code: order.CodePaid}}, nil)
+		paid, err := s.pay(ctx, e, p, order.Move{Order: o, To: order.Paid, Entry: order.Entry{Code: order.CodePaid}}, nil)
+		if errors.Is(err, errPayerUsedUp) {
+			return s.refusePayer(ctx, e, p, o)
+		}
+		return paid, err
 	case order.Expired:
 		return s.payLate(ctx, e, p, o)
 	case order.Paid, order.Refunding, order.Refunded:
@@ -210,6 +216,9 @@ func (s *Service) pay(ctx context.Context, e *ent.PaymentEvent, p *Payment, m or
 				return nil, err
 			}
 		}
+		if err := s.countPayer(ctx, tx, e, m.Order); err != nil {
+			return nil, err
+		}
 		if err := s.mark(ctx, tx, p, entpayment.StatusSUCCEEDED, e); err != nil {
 			return nil, err
 		}
@@ -241,7 +250,7 @@ func (s *Service) payLate(ctx context.Context, e *ent.PaymentEvent, p *Payment, 
 	paid, err := s.pay(ctx, e, p, move, func(ctx context.Context, tx *ent.Tx) error {
 		return gateUnchanged(ctx, tx, o, taken, epoch)
 	})
-	if errors.Is(err, order.ErrNoUnit) || errors.Is(err, order.ErrOtherLive) {
+	if errors.Is(err, order.ErrNoUnit) || errors.Is(err, order.ErrOtherLive) || errors.Is(err, errPayerUsedUp) {
 		// Postgres decides, and a gate that is being rebuilt has no reservation of an
 		// expired order.
 		if _, err := s.gate.Return(ctx, reserved); err != nil {
@@ -276,24 +285,42 @@ func gateUnchanged(ctx context.Context, tx *ent.Tx, o *order.Order, outcome Reac
 	return nil
 }
 
-// withinLimit returns order.ErrOtherLive if an order would bring its buyer above the
-// limit of the sale.
+// withinLimit returns order.ErrOtherLive if an order would bring its buyer, or the accounts of its
+// buyer's person, above the limit of the sale.
 func withinLimit(ctx context.Context, tx *ent.Tx, row *ent.Sale, o *order.Order) error {
 	limit := sale.LimitOf(row)
-	if limit == 0 {
-		return nil
+	subjects := []predicate.Order{}
+	if limit > 0 {
+		subjects = append(subjects, entorder.UserID(o.User))
 	}
-	live, err := tx.Order.Query().Where(entorder.SaleID(o.Sale), entorder.UserID(o.User),
-		entorder.StatusIn(entorder.StatusPENDING_PAYMENT, entorder.StatusPAID, entorder.StatusREFUNDING)).All(ctx)
-	if err != nil {
-		return fmt.Errorf("read live orders of the buyer: %w", err)
+	for _, key := range []person.Key{o.Persons.Contact, o.Persons.Address} {
+		if key != "" {
+			subjects = append(subjects, entorder.PersonKeysContains(string(key)))
+		}
 	}
-	units := o.Quantity
-	for _, other := range live {
-		units += order.FromRow(other).Left()
-	}
-	if units > limit {
-		return order.ErrOtherLive
+	for _, subject := range subjects {
+		live := tx.Order.Query().Where(entorder.SaleID(o.Sale), subject, entorder.IDNEQ(o.ID),
+			entorder.StatusIn(entorder.StatusPENDING_PAYMENT, entorder.StatusPAID, entorder.StatusREFUNDING))
+		most := limit
+		if limit == 0 { // of a person in an item
+			item, err := tx.SaleItem.Get(ctx, o.Item)
+			if err != nil {
+				return fmt.Errorf("read item %s: %w", o.Item, err)
+			}
+			most = sale.ItemLimitOf(row, item)
+			live.Where(entorder.ItemID(o.Item))
+		}
+		rows, err := live.All(ctx)
+		if err != nil {
+			return fmt.Errorf("read live orders of the buyer: %w", err)
+		}
+		units := o.Quantity
+		for _, other := range rows {
+			units += order.FromRow(other).Left()
+		}
+		if units > most {
+			return order.ErrOtherLive
+		}
 	}
 	return nil
 }
@@ -331,7 +358,7 @@ func (s *Service) finish(ctx context.Context, e *ent.PaymentEvent, what outcome,
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		now := s.now()
 		n, err := tx.PaymentEvent.Update().Where(paymentevent.ID(e.ID), paymentevent.StateEQ(paymentevent.StateRECEIVED)).
-			SetState(state).SetOutcome(string(what)).SetHandledAt(now).Save(ctx)
+			SetState(state).SetOutcome(string(what)).SetHandledAt(now).ClearPayer().Save(ctx)
 		if err != nil {
 			return err
 		}

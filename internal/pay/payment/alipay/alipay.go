@@ -165,7 +165,7 @@ func (p *Provider) Query(ctx context.Context, known payment.Known) (payment.Stat
 	if err := failure("query", err, t, func() api.Error { return t.Error }); err != nil {
 		return payment.State{}, err
 	}
-	state := payment.State{Phase: cmp.Or(phases[t.TradeStatus], payment.PhaseOpen), Ref: t.OutTradeNo, Transaction: t.TradeNo, Currency: cny, At: p.clock.Now()}
+	state := payment.State{Phase: cmp.Or(phases[t.TradeStatus], payment.PhaseOpen), Ref: t.OutTradeNo, Transaction: t.TradeNo, Currency: cny, Payer: cmp.Or(t.BuyerUserId, t.BuyerOpenId), At: p.clock.Now()}
 	whole := t.TradeStatus == api.TradeStatusClosed && known.Transaction != "" && known.Transaction == t.TradeNo
 	if whole { // a trade that was paid is closed once all of it was refunded
 		state.Phase = payment.PhasePaid
@@ -243,7 +243,7 @@ func (p *Provider) Callback(_ http.Header, body []byte) (payment.Event, error) {
 	if !ok || err != nil {
 		return payment.Event{}, nil // not a payment of ours, or nothing has changed
 	}
-	e := payment.Event{ID: n.NotifyId, Payment: ours, Kind: kind, Ref: n.OutTradeNo, Transaction: n.TradeNo, Currency: cny, At: p.clock.Now()}
+	e := payment.Event{ID: n.NotifyId, Payment: ours, Kind: kind, Ref: n.OutTradeNo, Transaction: n.TradeNo, Currency: cny, Payer: cmp.Or(n.BuyerId, values.Get("buyer_open_id")), At: p.clock.Now()}
 	if e.AmountMinor, err = fen(n.TotalAmount); err != nil {
 		return payment.Event{}, fmt.Errorf("notice: %w", err)
 	}

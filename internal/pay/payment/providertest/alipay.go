@@ -112,7 +112,7 @@ func (s Alipay) ServeHTTP(w http.ResponseWriter, r *http.Request) { //nolint:fun
 			s.close(paymentID)
 		default:
 			reply["trade_status"], reply["trade_no"] = alipayStatus(c.Phase), c.Transaction
-			reply["total_amount"] = yuan(c.AmountMinor)
+			reply["total_amount"], reply["buyer_user_id"] = yuan(c.AmountMinor), Payer
 			if c.Phase == payment.PhasePaid && c.Refunded == c.AmountMinor {
 				reply["trade_status"] = alipayStatus(payment.PhaseClosed) // as Alipay has it
 			}
@@ -148,6 +148,7 @@ func (s Alipay) Report(id string, c Charge) (http.Header, []byte, bool) {
 	values := url.Values{
 		"notify_id": {id}, "notify_type": {"trade_status_sync"}, "app_id": {AlipayApp}, "out_trade_no": {number(c.Payment)}, "trade_no": {c.Transaction},
 		"trade_status": {alipayStatus(c.Phase)}, "total_amount": {yuan(c.AmountMinor)}, "gmt_payment": {c.PaidAt.In(beijing).Format(time.DateTime)}, "charset": {"utf-8"},
+		"buyer_id": {Payer},
 	}
 	return http.Header{}, s.Sign(values), c.Phase == payment.PhasePaid || c.Phase == payment.PhaseClosed
 }

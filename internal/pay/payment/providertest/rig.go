@@ -17,6 +17,9 @@ import (
 	"seckill/internal/platform/clock"
 )
 
+// Payer is the means of payment of all payments.
+const Payer = "2088000000000001"
+
 // Rig is an imitated service with the provider that belongs to it.
 type Rig struct {
 	Name     string // of the provider

@@ -72,7 +72,7 @@ func signedState(c Charge, ok bool) any {
 	if !ok {
 		return map[string]string{"phase": string(payment.PhaseUnknown)}
 	}
-	return map[string]any{"phase": c.Phase, "ref": c.Payment, "transaction": c.Transaction, "amountMinor": c.AmountMinor, "currency": c.Currency}
+	return map[string]any{"phase": c.Phase, "ref": c.Payment, "transaction": c.Transaction, "amountMinor": c.AmountMinor, "currency": c.Currency, "payer": Payer}
 }
 
 // ReportRefund returns a webhook about how much went back of a charge.
@@ -93,6 +93,7 @@ func (s *Signed) Report(id string, c Charge) (http.Header, []byte, bool) {
 	}[c.Phase]
 	body, _ := json.Marshal(map[string]any{
 		"type": kind, "payment": c.Payment, "ref": c.Payment, "transaction": c.Transaction, "amountMinor": c.AmountMinor, "currency": c.Currency, "at": s.now(),
+		"payer": Payer,
 	})
 	header := http.Header{}
 	s.sign(header, id, body)

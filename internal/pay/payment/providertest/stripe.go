@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 	"time"
 
@@ -58,6 +59,9 @@ func (s Stripe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		fmt.Fprint(w, `{"id":"re_1","object":"refund","status":"succeeded"}`)
+	case strings.HasPrefix(r.URL.Path, "/v1/payment_intents/"):
+		fmt.Fprintf(w, `{"id":%q,"object":"payment_intent","latest_charge":{"id":"ch_1","object":"charge","payment_method_details":{"type":"card","card":{"fingerprint":%q}}}}`,
+			path.Base(r.URL.Path), Payer)
 	default:
 		c, ok := s.of(parse(paymentID))
 		if !ok || expire && c.Phase != payment.PhaseOpen {

@@ -150,6 +150,7 @@ func weChatTrade(c Charge) any {
 	return map[string]any{
 		"out_trade_no": number(c.Payment), "mchid": WeChatMerchant, "trade_state": state, "transaction_id": c.Transaction,
 		"amount": map[string]any{"total": c.AmountMinor, "currency": c.Currency}, "success_time": c.PaidAt.Format(time.RFC3339),
+		"payer": map[string]any{"openid": Payer},
 	}
 }
 

@@ -133,6 +133,7 @@ func (p *Provider) state(ctx context.Context, path string, known payment.Known) 
 		Transaction string        `json:"transaction"`
 		AmountMinor int64         `json:"amountMinor"`
 		Currency    string        `json:"currency"`
+		Payer       string        `json:"payer"`
 		Reason      string        `json:"reason"`
 		Refunded    int64         `json:"refundedMinor"`
 		FeeMinor    *int64        `json:"feeMinor"`
@@ -162,7 +163,7 @@ func (p *Provider) state(ctx context.Context, path string, known payment.Known) 
 	}
 	return payment.State{
 		Phase: s.Phase, Ref: cmp.Or(s.Ref, known.Ref), Transaction: s.Transaction, AmountMinor: s.AmountMinor, Currency: s.Currency,
-		Decline: payment.Decline(s.Reason), Refunded: s.Refunded, Fee: fee, At: s.At,
+		Payer: s.Payer, Decline: payment.Decline(s.Reason), Refunded: s.Refunded, Fee: fee, At: s.At,
 	}, nil
 }
 
@@ -255,6 +256,7 @@ func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, err
 		AmountMinor int64      `json:"amountMinor"`
 		Currency    string     `json:"currency"`
 		Refunded    int64      `json:"refundedMinor"`
+		Payer       string     `json:"payer"`
 		Reason      string     `json:"reason"`
 		At          time.Time  `json:"at"`
 	}
@@ -273,6 +275,6 @@ func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, err
 	}
 	return payment.Event{
 		ID: header.Get(standardwebhooks.HeaderWebhookID), Payment: e.Payment, Kind: kind, Ref: e.Ref, Transaction: e.Transaction,
-		AmountMinor: e.AmountMinor, Currency: e.Currency, Decline: payment.Decline(e.Reason), At: e.At,
+		AmountMinor: e.AmountMinor, Currency: e.Currency, Payer: e.Payer, Decline: payment.Decline(e.Reason), At: e.At,
 	}, nil
 }

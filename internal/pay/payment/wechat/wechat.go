@@ -271,6 +271,9 @@ func (p *Provider) state(t *payments.Transaction) payment.State {
 	if t.Amount != nil {
 		s.AmountMinor, s.Currency = value(t.Amount.Total), cmp.Or(value(t.Amount.Currency), "CNY")
 	}
+	if t.Payer != nil {
+		s.Payer = value(t.Payer.Openid)
+	}
 	if at, err := time.Parse(time.RFC3339, value(t.SuccessTime)); err == nil {
 		s.At = at
 	}
@@ -362,7 +365,7 @@ func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, err
 	}
 	return payment.Event{
 		ID: n.ID, Payment: ours, Kind: kind, Ref: state.Ref, Transaction: state.Transaction,
-		AmountMinor: state.AmountMinor, Currency: state.Currency, Decline: state.Decline, At: state.At,
+		AmountMinor: state.AmountMinor, Currency: state.Currency, Payer: state.Payer, Decline: state.Decline, At: state.At,
 	}, nil
 }
 

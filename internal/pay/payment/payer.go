@@ -1,0 +1,120 @@
+package payment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"entgo.io/ent/dialect"
+
+	"seckill/ent"
+	entorder "seckill/ent/order"
+	entpayment "seckill/ent/payment"
+	"seckill/internal/buy/order"
+	"seckill/internal/buy/sale"
+	"seckill/internal/identity/person"
+)
+
+// errPayerUsedUp reports that the units which a means of payment has paid in a sale use up a
+// limit.
+var errPayerUsedUp = errors.New("the means of payment has used up the limit of the sale")
+
+// namePayer asks a provider for the means of payment of money that was reported without it, where
+// a limit counts it.
+func (s *Service) namePayer(ctx context.Context, provider string, e *Event) error {
+	namer, ok := s.providers[provider].(PayerNamer)
+	if !ok || e.Kind != EventSucceeded || e.Payer != "" || e.Transaction == "" {
+		return nil
+	}
+	p, err := s.Payment(ctx, e.Payment)
+	if err != nil || p == nil {
+		return err
+	}
+	o, err := s.orders.Reload(ctx, p.Order)
+	if err != nil || o == nil {
+		return err
+	}
+	row, err := s.db.Ent.Sale.Get(ctx, o.Sale)
+	if err != nil || !sale.ParseLimitBy(row.LimitBy).Payment {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	if e.Payer, err = namer.Payer(ctx, e.Transaction); err != nil {
+		return fmt.Errorf("means of payment of %s: %w", e.Transaction, err)
+	}
+	return nil
+}
+
+// payerKey returns the person key of an event's means of payment; "" where the limits of the sale
+// do not count it. Keys of a settled sale are gone, and none is added.
+func (s *Service) payerKey(row *ent.Sale, e *ent.PaymentEvent) person.Key {
+	if e.Payer == nil || row.SettledAt != nil || !sale.ParseLimitBy(row.LimitBy).Payment {
+		return ""
+	}
+	return s.persons.Payment(row.ID, *e.Payer)
+}
+
+// countPayer records the means of payment of an order that is being paid. It returns
+// errPayerUsedUp when the units that it paid before leave too little of the limit. Payments
+// with one means wait for each other.
+func (s *Service) countPayer(ctx context.Context, tx *ent.Tx, e *ent.PaymentEvent, o *order.Order) error {
+	if e.Payer == nil {
+		return nil
+	}
+	row, err := tx.Sale.Get(ctx, o.Sale)
+	if err != nil {
+		return fmt.Errorf("read sale %s: %w", o.Sale, err)
+	}
+	key := s.payerKey(row, e)
+	if key == "" {
+		return nil
+	}
+	if s.db.Dialect == dialect.Postgres { // SQLite has one writer
+		if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, string(key)); err != nil {
+			return fmt.Errorf("lock means of payment: %w", err)
+		}
+	}
+	paid := tx.Order.Query().Where(entorder.SaleID(o.Sale), entorder.PaymentKey(string(key)), entorder.IDNEQ(o.ID),
+		entorder.StatusIn(entorder.StatusPAID, entorder.StatusREFUNDING))
+	limit := sale.LimitOf(row)
+	if limit == 0 {
+		item, err := tx.SaleItem.Get(ctx, o.Item)
+		if err != nil {
+			return fmt.Errorf("read item %s: %w", o.Item, err)
+		}
+		limit = sale.ItemLimitOf(row, item)
+		paid.Where(entorder.ItemID(o.Item))
+	}
+	rows, err := paid.All(ctx)
+	if err != nil {
+		return fmt.Errorf("read orders of a means of payment: %w", err)
+	}
+	units := o.Quantity
+	for _, other := range rows {
+		units += order.FromRow(other).Left()
+	}
+	if units > limit {
+		return errPayerUsedUp
+	}
+	return tx.Order.Update().Where(entorder.ID(o.ID)).SetPaymentKey(string(key)).Exec(ctx)
+}
+
+// refusePayer returns money of a means of payment that has used up a limit, and cancels its order,
+// whose units are for others, in one transaction.
+func (s *Service) refusePayer(ctx context.Context, e *ent.PaymentEvent, p *Payment, o *order.Order) (done, error) {
+	return s.finish(ctx, e, outcomeLimit, func(ctx context.Context, tx *ent.Tx) (*order.Order, error) {
+		if err := s.mark(ctx, tx, p, entpayment.StatusSUCCEEDED, e); err != nil {
+			return nil, err
+		}
+		cancelled, err := s.apply(ctx, tx, order.Move{Order: o, To: order.Cancelled, At: s.now(), Entry: order.Entry{
+			By: order.Actor{Kind: order.Provider}, Code: order.CodeLimit,
+		}})
+		if err != nil {
+			return nil, err
+		}
+		return cancelled, s.newRefund(ctx, tx, refundDraft{
+			payment: p, cause: Late, status: RefundSending, key: ownKey("auto", p.ID), reason: string(outcomeLimit),
+		})
+	})
+}
