@@ -24,6 +24,7 @@ export function sale(fields: Partial<Sale> = {}): Sale {
     purchaseLimit: null,
     paymentWindowSeconds: 900,
     requiresAddress: false,
+    limitBy: ['ACCOUNT'],
     rules: '',
     notice: null,
     accent: null,

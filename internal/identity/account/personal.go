@@ -113,6 +113,8 @@ type personalOrder struct {
 	Currency string     `json:"currency"`
 	At       time.Time  `json:"createdAt"`
 	PaidAt   *time.Time `json:"paidAt"`
+	// PersonKeys are the hashes by which the limits of the sale count the buyer, until it is settled.
+	PersonKeys []string `json:"personKeys,omitempty"`
 	// Recipient is to whom the order goes, where its sale required an address.
 	Recipient *recipient.Recipient `json:"recipient,omitempty"`
 }
@@ -192,6 +194,12 @@ func (s *Store) purchases(ctx context.Context, user id.User, doc *personalData) 
 		one := personalOrder{
 			Number: r.Number, Status: string(r.Status), Item: r.ItemID.Public(), Quantity: r.Quantity,
 			Total: total.Decimal(), Minor: total.Minor, Currency: total.Currency, At: r.CreatedAt, PaidAt: r.PaidAt,
+		}
+		if r.PersonKeys != nil {
+			one.PersonKeys = strings.Split(*r.PersonKeys, ",")
+		}
+		if r.PaymentKey != nil {
+			one.PersonKeys = append(one.PersonKeys, *r.PaymentKey)
 		}
 		if to, ok := recipients[r.ID]; ok {
 			one.Recipient = &to

@@ -75,7 +75,7 @@ type field struct {
 var fields = []field{
 	{"title", text{"Title", "标题"}}, {"slug", text{"Address", "链接后缀"}}, {"rules", text{"Rules", "活动规则"}}, {"startsAt", text{"Opens", "开始"}}, {"endsAt", text{"Ends", "结束"}}, {"preheatAt", text{"Preload", "预热时间"}},
 	{"paymentWindowSeconds", text{"Time to pay", "付款时限"}}, {"purchaseLimit", text{"Limit per person, all items", "全场每人限购"}}, {"hideExactStock", text{"Hide exact stock", "隐藏具体库存"}},
-	{"requiresAddress", text{"Delivery address", "需要收货地址"}}, {"requireVerifiedContact", text{"Verified contact", "需要已验证的联系方式"}}, {"minimumAccountAge", text{"Hours of account age", "最短注册时长（小时）"}},
+	{"requiresAddress", text{"Delivery address", "需要收货地址"}}, {"limitBy", text{"Counted as one buyer", "限购时视为同一买家"}}, {"requireVerifiedContact", text{"Verified contact", "需要已验证的联系方式"}}, {"minimumAccountAge", text{"Hours of account age", "最短注册时长（小时）"}},
 	{"accent", text{"Accent colour", "主题色"}}, {"items", text{"Items", "商品"}}, {"captchaRequired", text{"Captcha required", "需要验证码"}}, {"captchaKinds", text{"Captcha kinds", "验证码种类"}},
 	{"proofOfWorkMax", text{"Proof-of-work difficulty", "工作量证明难度"}}, {"permitRatio", text{"Permits per available unit", "每件余量的名额"}}, {"permitPerMille", text{"Permits per available unit", "每件余量的名额"}},
 	{"inflowPerSecond", text{"Admitted buyers per second", "每秒放行人数"}}, {"limitBurst", text{"Attempts in a window", "窗口内次数"}}, {"limitPerSecond", text{"Attempts per second on average", "平均每秒次数"}},

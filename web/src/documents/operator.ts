@@ -14,6 +14,7 @@ export const AdminSaleParts = graphql(
     purchaseLimit
     paymentWindowSeconds
     requiresAddress
+    limitBy
     hideExactStock
     requireVerifiedContact
     minimumAccountAge

@@ -66,6 +66,8 @@ export function explain(failure: Failure): string {
     return textOr(`button.${failure.phase}`, t('error.SALE_CLOSED')); // the phase says more than "closed"
   }
   if (failure.__typename === 'PurchaseLimitError') {
+    const shared = textOr(`error.PURCHASE_LIMIT_REACHED.${failure.limitBy}`, '', { n: failure.limit });
+    if (shared) return shared;
     const which = failure.wholeSale ? (failure.remaining > 0 ? '.sale' : '.used') : '';
     return textOr(`error.PURCHASE_LIMIT_REACHED${which}`, failure.message, { n: failure.limit, more: failure.remaining });
   }

@@ -79,6 +79,7 @@ function SaleForm({ goods, sale }: { goods: Found; sale: AdminSale | null }) {
       accent: of['accent'] || null,
       requireVerifiedContact: 'contact' in of,
       minimumAccountAge: Number(of['age'] || 0),
+      limitBy: ['ACCOUNT' as const, ...limitKinds.filter((kind) => `limit-by-${kind.toLowerCase()}` in of)],
       items: rows.peek().map(({ key, goodsId: former, currency }) => {
         const goodsId = of[`goods-${key}`]!;
         const currencyCode = (goodsId === former ? currency : currencies.get(goodsId))!;
@@ -149,6 +150,7 @@ function SaleForm({ goods, sale }: { goods: Found; sale: AdminSale | null }) {
         <Field label={ot('op.accountAge')}>
           <input name="age" class="field font-normal" type="number" min="0" max="87600" defaultValue={sale?.minimumAccountAge || undefined} />
         </Field>
+        <LimitBy counted={sale?.limitBy ?? ['CONTACT']} />
         <Accent color={sale?.accent?.color ?? ''} />
       </div>
       {rows.value.map((row, i) => (
@@ -198,6 +200,26 @@ function ItemRow({ row, name, goods, remove }: { row: Row; name: string; goods: 
           <Icon name="close" />
         </button>
       )}
+    </fieldset>
+  );
+}
+
+/** What the limits of a sale may count beside the account. */
+const limitKinds = ['CONTACT', 'ADDRESS', 'PAYMENT'] as const;
+
+function LimitBy({ counted }: { counted: readonly string[] }) {
+  return (
+    <fieldset class="grid gap-2 sm:col-span-2">
+      <legend class="font-semibold">{ot('op.limitBy')}</legend>
+      {limitKinds.map((kind) => (
+        <label class="flex items-start gap-2">
+          <input type="checkbox" name={`limit-by-${kind.toLowerCase()}`} class="mt-1 size-4 accent-fill" defaultChecked={counted.includes(kind)} />
+          <span>
+            {ot(`op.limitBy.${kind}`)}
+            <span class="block text-sm text-soft">{ot(`op.limitBy.${kind}.help`)}</span>
+          </span>
+        </label>
+      ))}
     </fieldset>
   );
 }

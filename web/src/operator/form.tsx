@@ -34,6 +34,7 @@ const inputNames: Record<string, string> = {
   paymentWindowSeconds: 'window',
   hideExactStock: 'hide',
   requiresAddress: 'address',
+  limitBy: 'limit-by-contact',
   requireVerifiedContact: 'contact',
   minimumAccountAge: 'age',
   captchaRequired: 'required',

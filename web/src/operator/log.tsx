@@ -37,6 +37,7 @@ const labels: Record<string, OpKey> = {
   requiresAddress: 'op.address',
   requireVerifiedContact: 'op.contact',
   minimumAccountAge: 'op.accountAge',
+  limitBy: 'op.limitBy',
   accent: 'op.accentFact',
   items: 'op.items',
   captchaRequired: 'op.captchaRequired',
@@ -103,6 +104,7 @@ export function valueWords(name: string, value: unknown, names: Names): string {
     return name === 'units' && value > 0 ? `+${count(value)}` : count(value);
   }
   if (Array.isArray(value)) {
+    if (name === 'limitBy') return value.map((kind) => textOr(`op.limitBy.${kind}`, String(kind))).join(ot('op.and'));
     if (name === 'captchaKinds') return value.length ? value.map((kind) => textOr(`op.kind.${kind}`, String(kind))).join(', ') : ot('op.all');
     return value.map((each) => valueWords('', each, names)).join('; ');
   }

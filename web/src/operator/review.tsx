@@ -57,6 +57,7 @@ function factsOf(sale: AdminSale): Fact[] {
     [ot('op.starts'), <DateTime at={sale.startsAt} zone />],
     [ot('op.ends'), <DateTime at={sale.endsAt} zone />],
     [ot('op.saleLimitFact'), sale.purchaseLimit === null ? ot('op.noLimit') : count(sale.purchaseLimit)],
+    [ot('op.limitBy'), sale.limitBy.map((kind) => ot(`op.limitBy.${kind}`)).join(ot('op.and'))],
     [ot('op.detail.window'), span(sale.paymentWindowSeconds)],
     [ot('op.contactFact'), needed(sale.requireVerifiedContact)],
     [ot('op.ageFact'), sale.minimumAccountAge ? hoursOrDays(sale.minimumAccountAge) : ot('op.notRequired')],

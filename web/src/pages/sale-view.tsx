@@ -87,7 +87,8 @@ export function SaleView({ sale, item, phase, stockOf, choose, wanted, want, she
 
 /** The limits of a sale and an item in words. */
 function limitOf(sale: Sale, item: Item): string {
-  return sale.purchaseLimit ? t('sale.limitAll', { n: item.purchaseLimit, all: sale.purchaseLimit }) : t('sale.limit', { n: item.purchaseLimit });
+  const limit = sale.purchaseLimit ? t('sale.limitAll', { n: item.purchaseLimit, all: sale.purchaseLimit }) : t('sale.limit', { n: item.purchaseLimit });
+  return [limit, ...sale.limitBy.flatMap((kind) => (kind === 'ACCOUNT' ? [] : [t(`sale.limitBy.${kind}`)]))].join(t('sale.limitBy.and'));
 }
 
 /** The user's order of an item, if there is one. */

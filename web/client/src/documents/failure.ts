@@ -40,6 +40,7 @@ export const FailureParts = graphql(
     ... on PurchaseLimitError {
       limit
       remaining
+      limitBy
       wholeSale
     }
     ... on AlreadyOrderedError {

@@ -87,6 +87,7 @@ export const SaleParts = graphql(
     paymentWindowSeconds
     drawOpensAt
     requiresAddress
+    limitBy
     rules
     notice
     accent {
