@@ -44,7 +44,8 @@ type Corrections struct {
 // log, and publishes the order. A buyer may do so maxCorrections times. What is set already
 // changes nothing.
 // Refusals: INVALID_INPUT; NOT_FOUND; CONFLICT when the order has no recipient, has ended, its
-// goods are on their way, or it was corrected too often.
+// goods are on their way, it was corrected too often, or its buyer names another place in a sale whose
+// limits count addresses.
 func (s Corrections) Set(ctx context.Context, in Correction) (o *Order, err error) {
 	in.Reason = typed.Text(in.Reason)
 	if in.Recipient, err = in.Recipient.Ready(); err != nil {
@@ -99,6 +100,15 @@ func (s Corrections) set(ctx context.Context, tx *ent.Tx, in Correction) (*Order
 	}
 	if !may {
 		return nil, false, fault.Refused{Why: fault.Conflict, At: at}
+	}
+	if o.Persons.Address != "" && in.By.Kind == Buyer {
+		of, err := recipient.Of(ctx, tx.OrderRecipient, o.ID)
+		if err != nil {
+			return nil, false, err
+		}
+		if now, there := of[o.ID]; there && !now.Place().Same(in.Recipient.Place()) {
+			return nil, false, fault.Refused{Why: fault.Conflict, At: at} // the limit has counted the former place
+		}
 	}
 	changed, known, err := recipient.Replace(ctx, tx, o.ID, in.Recipient)
 	switch {

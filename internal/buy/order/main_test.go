@@ -125,11 +125,15 @@ func (e *env) publisher(cfg order.PublisherConfig) *order.Publisher {
 	return order.NewPublisher(cfg)
 }
 
-func (e *env) writer(publish order.PublishTasks) *order.Writer {
+func (e *env) writer(publish order.PublishTasks, change ...func(*order.WriterConfig)) *order.Writer {
 	e.t.Helper()
-	w := order.NewWriter(order.WriterConfig{
+	cfg := order.WriterConfig{
 		DB: e.db, Publisher: e.publisher(order.PublisherConfig{Cache: e.cache, Tasks: publish}), Clock: e.clock, Timeout: testenv.Wait,
-	})
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	w := order.NewWriter(cfg)
 	e.t.Cleanup(func() { e.must(w.Close(context.Background())) })
 	return w
 }

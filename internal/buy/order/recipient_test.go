@@ -8,6 +8,7 @@ import (
 	"seckill/ent"
 	"seckill/ent/webhookevent"
 	"seckill/internal/buy/order"
+	"seckill/internal/identity/person"
 	"seckill/internal/identity/recipient"
 	"seckill/internal/outbox/webhook"
 	"seckill/internal/platform/fault"
@@ -125,6 +126,42 @@ func TestACorrectionOfAnAddressIsOneEventWithTheNewRecipient(t *testing.T) {
 		if d := got[0].Data; got[0].Type != "order.recipient_changed" || d.OrderID != o.ID.Public() || d.Status != "PENDING_PAYMENT" ||
 			d.Revision != o.Version+1 || d.Recipient == nil || *d.Recipient != want {
 			t.Errorf("the event is %+v, want the order with %+v", got[0], want)
+		}
+	})
+}
+
+// A buyer who gets a path token with one address cannot have the parcel sent to another that a limit
+// has counted already.
+func TestALimitCountsTheAddressThatTheOrderGets(t *testing.T) {
+	onBoth(t, stock{units: 5, limit: 1}, func(t *testing.T, e *env) {
+		e.needAddresses()
+		hasher := person.NewHasher([][]byte{[]byte("a secret of at least 32 bytes, for tests")})
+		w := e.writer(nil, func(cfg *order.WriterConfig) { cfg.Persons = &hasher })
+		requests := e.requests(2)
+		for i := range requests {
+			e.lives(requests[i].User, "1 First Road")
+			requests[i].Persons = person.Keys{Contact: hasher.Contact(e.sale, requests[i].User.String()+"@example.com", true)}
+		}
+		requests[0].Persons.Address = hasher.Address(e.sale, person.Place{Country: "CN", City: "Hangzhou", Street: "1 First Rd."})
+		requests[1].Persons.Address = hasher.Address(e.sale, person.Place{Country: "CN", City: "Hangzhou", Street: "2 Second Road"})
+		results := w.Write(t.Context(), requests...)
+		if got := results[1].Task; got.Status != order.Failed || got.Failure != fault.AddressRequired {
+			t.Errorf("another address than was counted: %+v", got)
+		}
+		row, err := e.db.Ent.Order.Get(t.Context(), id.Order(requests[0].Task))
+		e.must(err)
+		if got := order.FromRow(row).Persons; got != requests[0].Persons {
+			t.Errorf("the order has the person keys %+v, want %+v", got, requests[0].Persons)
+		}
+		corrections := order.Corrections{DB: e.db, Publisher: e.publisher(order.PublisherConfig{Cache: e.cache}), Clock: e.clock}
+		to := recipient.Recipient{Name: "Wei", Phone: "13800002222", Country: "CN", City: "Hangzhou", Street: "1 FIRST ROAD"}
+		in := order.Correction{Order: row.ID, By: order.Actor{Kind: order.Buyer, User: row.UserID}, Recipient: to}
+		if _, err := corrections.Set(t.Context(), in); err != nil {
+			t.Errorf("another name at the same place: %v", err)
+		}
+		in.Recipient.Street = "2 Second Road"
+		if _, err := corrections.Set(t.Context(), in); fault.ReasonOf(err) != fault.Conflict {
+			t.Errorf("another place: %v, want CONFLICT", err)
 		}
 	})
 }

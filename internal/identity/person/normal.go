@@ -1,6 +1,7 @@
 package person
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -91,6 +92,9 @@ func Mailbox(account string) string {
 // Place is a delivery address without the name and the phone number of the person, which can be
 // made up.
 type Place struct{ Country, Region, City, Street, PostalCode string }
+
+// Same reports whether two addresses are of one place.
+func (p Place) Same(other Place) bool { return slices.Equal(p.normalised(), other.normalised()) }
 
 // streetWords are the usual abbreviations of street names in Latin script, by the form that
 // counts.
