@@ -206,7 +206,21 @@ func TestAnEndedSaleLeavesRedisOnceAllIsSettled(t *testing.T) {
 	if err := f.db.Ent.Order.UpdateOneID(unpaid).SetStatus(entorder.StatusPAID).Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	keys := func() int {
+		t.Helper()
+		n, err := f.db.Ent.Order.Query().Where(entorder.PersonKeysNotNil()).Count(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if _, err := f.db.SQL.ExecContext(t.Context(), "UPDATE orders SET person_keys = 'cAAAAAAAAAAAAAAAA'"); err != nil {
+		t.Fatal(err)
+	}
 	still("a message waits")
+	if keys() == 0 {
+		t.Error("the person keys are gone before the sale is settled")
+	}
 	if finished.times != 1 {
 		t.Errorf("figures were kept %d times while the sale waits to be settled, want once", finished.times)
 	}
@@ -216,6 +230,9 @@ func TestAnEndedSaleLeavesRedisOnceAllIsSettled(t *testing.T) {
 	}
 	if row := f.row(t); row.SettledAt == nil {
 		t.Error("the row does not say that it is settled")
+	}
+	if n := keys(); n != 0 {
+		t.Errorf("%d orders of a settled sale have person keys", n)
 	}
 	if counts := step(); len(counts) != 0 || finished.times != 2 {
 		t.Errorf("settled again: %v", counts)
