@@ -31,6 +31,11 @@ func (r *mutationResolver) CreateCaptcha(ctx context.Context, input model.Create
 		}
 		in.Sale = saleID
 	}
+	if in.Purpose == captcha.Seckill && !in.Sale.IsZero() && !in.User.IsZero() {
+		if err := r.Checkout.RefuseCaptcha(ctx, in.Sale, in.User); err != nil {
+			return nil, err
+		}
+	}
 	challenge, err := r.Captchas.Create(ctx, in)
 	if err != nil {
 		return nil, err

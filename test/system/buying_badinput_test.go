@@ -48,9 +48,13 @@ func (s *site) captcha(token, saleID string) (challenge, right string) {
 	var data struct {
 		CreateCaptcha struct {
 			Challenge *struct{ ID, Parameters string }
+			UserErrors
 		}
 	}
 	out.into(s.t, &data)
+	if data.CreateCaptcha.why() == "SOLD_OUT" { // the next step says so, too
+		return "cap_none", "0"
+	}
 	if data.CreateCaptcha.Challenge == nil {
 		s.t.Fatalf("no challenge: %s %+v", out.Data, out.Errors)
 	}

@@ -30,11 +30,14 @@ func (s *site) puzzle(token, saleID string) map[string]any {
 		map[string]any{"s": saleID})
 	var data struct {
 		CreateCaptcha struct {
-			Challenge struct{ ID, Parameters string }
+			Challenge *struct{ ID, Parameters string }
 		}
 	}
 	out.into(s.t, &data)
 	c := data.CreateCaptcha.Challenge
+	if c == nil { // the sale is sold out or over, which the next step says, too
+		return map[string]any{"challengeId": "cap_none", "answer": "0"}
+	}
 	return map[string]any{"challengeId": c.ID, "answer": solve(s.t, c.Parameters)}
 }
 

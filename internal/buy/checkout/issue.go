@@ -34,7 +34,8 @@ type Issued struct {
 // IssuePath exchanges an answered captcha for a path token, or for a ticket of the
 // waiting room if no permit is free, other buyers wait, or the sale limits its inflow.
 // Requests that the StockCache refuses do not reach Redis and do not use up the
-// captcha.
+// captcha; nor do those that Redis refused to another buyer at most 20 ms ago, or sent to the
+// waiting room, where they cost one batched write.
 func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error) {
 	item, parent, err := c.find(ctx, in.Item)
 	if err != nil {
@@ -47,28 +48,63 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 		_, err = c.refuse(ctx, parent, Attempt{User: in.User, Item: in.Item}, o)
 		return Issued{}, err
 	}
+	request := path.IssueInput{
+		Sale: parent.ID, Item: item.ID, User: in.User, From: in.From, Captcha: in.Captcha, Waived: !parent.Switches.CaptchaRequired,
+		PerMille: permits(parent), Queued: parent.Switches.InflowPerSecond > 0, Opens: parent.StartsAt,
+	}
+	recent := c.paths.Recent(ctx, request)
+	_, full := errors.AsType[path.NoPermit](recent)
+	if recent != nil && !full && !c.stock.MayHaveReservation(item.ID, in.User) {
+		return Issued{}, closedAs(parent, recent)
+	}
 	if err := c.eligible(ctx, parent, in.User); err != nil {
 		return Issued{}, err
 	}
 	if err := c.risk.Ask(ctx, in.question(risk.IssuePath, parent)); err != nil {
 		return Issued{}, err
 	}
-	persons, err := c.personsOf(ctx, parent, in.User)
-	if err != nil {
+	if full {
+		ticket, err := c.enter(ctx, in, item, parent, true)
+		if !errors.Is(err, queue.ErrUnusedPath) {
+			return Issued{Ticket: ticket}, err
+		}
+	}
+	if request.Persons, err = c.personsOf(ctx, parent, in.User); err != nil {
 		return Issued{}, err
 	}
-	issued, err := c.paths.Issue(ctx, path.IssueInput{
-		Sale: parent.ID, Item: item.ID, User: in.User, Persons: persons, From: in.From, Captcha: in.Captcha, Waived: !parent.Switches.CaptchaRequired,
-		PerMille: permits(parent), Queued: parent.Switches.InflowPerSecond > 0, Opens: parent.StartsAt,
-	})
+	issued, err := c.paths.Issue(ctx, request)
 	if _, full := errors.AsType[path.NoPermit](err); full {
-		ticket, err := c.enter(ctx, in, item, parent)
+		ticket, err := c.enter(ctx, in, item, parent, false)
 		return Issued{Ticket: ticket}, err
 	}
 	if err == nil {
 		c.observer.PathIssued(parent.ID)
 	}
 	return Issued{Path: issued}, named(parent, item.ID, err)
+}
+
+// RefuseCaptcha returns the refusal of a captcha for a sale whose answer would bring nothing:
+// this process knows that every item is sold out or over for a user without a reservation.
+func (c *Checkout) RefuseCaptcha(ctx context.Context, saleID id.Sale, user id.User) error {
+	catalog, err := c.catalog.Snapshot(ctx)
+	if err != nil {
+		return fault.Wrap(fault.Unavailable, "The sales cannot be read now. Please try again shortly.", err)
+	}
+	parent := catalog.Sale(saleID)
+	if parent == nil {
+		return nil // the catalogue may be one second old
+	}
+	var refusal error
+	for _, item := range parent.Items {
+		o, refused := c.stock.RefuseUser(item.ID, user)
+		if !refused || o.Code == reservation.NotStarted {
+			return nil
+		}
+		if _, err := c.refuse(ctx, parent, Attempt{User: user, Item: item.ID}, o); refusal == nil {
+			refusal = err
+		}
+	}
+	return refusal
 }
 
 // EnterQueue returns a ticket of the waiting room, also before the opening.
@@ -86,21 +122,22 @@ func (c *Checkout) EnterQueue(ctx context.Context, in IssueInput) (*queue.Ticket
 	if err := c.risk.Ask(ctx, in.question(risk.EnterQueue, parent)); err != nil {
 		return nil, err
 	}
-	return c.enter(ctx, in, item, parent)
+	return c.enter(ctx, in, item, parent, false)
 }
 
 func (in IssueInput) question(action risk.Action, parent *sale.Sale) risk.Question {
 	return risk.Question{Action: action, User: in.User, Sale: parent.ID, Item: in.Item, From: in.From}
 }
 
-func (c *Checkout) enter(ctx context.Context, in IssueInput, item *sale.Item, parent *sale.Sale) (*queue.Ticket, error) {
+// enter enters the waiting room; unasked as in queue.EnterInput.
+func (c *Checkout) enter(ctx context.Context, in IssueInput, item *sale.Item, parent *sale.Sale, unasked bool) (*queue.Ticket, error) {
 	persons, err := c.personsOf(ctx, parent, in.User)
 	if err != nil {
 		return nil, err
 	}
 	ticket, err := c.queue.Enter(ctx, queue.EnterInput{
 		Sale: parent.ID, Item: in.Item, User: in.User, Persons: persons, Session: in.Session, From: in.From, Captcha: in.Captcha,
-		Waived: !parent.Switches.CaptchaRequired, Opens: parent.StartsAt, Seed: item.DrawSeed, Nonce: in.Nonce,
+		Waived: !parent.Switches.CaptchaRequired, Opens: parent.StartsAt, Seed: item.DrawSeed, Nonce: in.Nonce, Unasked: unasked,
 	})
 	return ticket, named(parent, item.ID, err)
 }

@@ -80,6 +80,13 @@ func (c *StockCache) RefuseUser(item id.Item, user id.User) (Outcome, bool) {
 	return c.RefuseAttempt(item, user, "")
 }
 
+// MayHaveReservation returns false only if it is known that a user has no reservation of an
+// item whose gate is closed or sold out.
+func (c *StockCache) MayHaveReservation(item id.Item, user id.User) bool {
+	v, ok := c.View(item)
+	return !ok || c.mayBeAccepted(item, Outcome{Epoch: v.Epoch, Revision: v.Revision}, user.String(), "")
+}
+
 // mayBeAccepted returns false only if it is known that the user has no reservation of the
 // item, and that the idempotency key, "" = none, has taken nothing.
 func (c *StockCache) mayBeAccepted(item id.Item, o Outcome, user, key string) bool {
@@ -198,8 +205,8 @@ func keyOfReservation(user, record string) string {
 	return user + ":" + parts[3]
 }
 
-// refused returns the gates that Refuse refuses, by sale and item. It drops the
-// accepted keys of sales that are no longer loaded.
+// refused returns the gates that Refuse refuses or that are paused or ended, by sale and item.
+// It drops the accepted keys of sales that are no longer loaded.
 func (c *StockCache) refused() map[id.Sale]map[id.Item]gateState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -207,6 +214,9 @@ func (c *StockCache) refused() map[id.Sale]map[id.Item]gateState {
 	for item, v := range c.views {
 		loaded[v.Sale] = true
 		o, refused := c.refuse(item)
+		if !refused && (v.State == GatePaused || v.State == GateEnded) {
+			o, refused = Outcome{Epoch: v.Epoch, Revision: v.Revision}, true
+		}
 		if !refused || o.Code == NotStarted {
 			continue
 		}

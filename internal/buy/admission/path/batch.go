@@ -99,36 +99,49 @@ func (s *Service) send(ctx context.Context, requests []*request) ([]reply, error
 		}
 		args = append(args, items[r.Item], r.User.String(), r.name, string(verdict), r.claim.Created, r.Persons.String())
 	}
+	asked := time.Now()
 	values, err := issueScript.Run(ctx, s.cfg.Client, keys, args...).Slice()
 	if err != nil {
 		return nil, err
 	}
-	return parseReplies(values, requests, items)
+	replies, states, err := parseReplies(values, requests, items)
+	if err == nil {
+		s.keep(states, asked)
+	}
+	return replies, err
 }
 
-// parseReplies parses the reply of lua/issue.lua.
-func parseReplies(values []any, requests []*request, items map[id.Item]int) ([]reply, error) {
+// parseReplies parses the reply of lua/issue.lua: to the requests, and what the next new user
+// of each item gets.
+func parseReplies(values []any, requests []*request, items map[id.Item]int) (replies []reply, states map[id.Item]reply, err error) {
 	first := 1 + 2*len(requests) // of the items
 	malformed := fmt.Errorf("path script replied %d values for %d requests on %d items", len(values), len(requests), len(items))
 	if len(values) != first+2*len(items) {
-		return nil, malformed
+		return nil, nil, malformed
 	}
 	now, ok := values[0].(int64)
-	if !ok {
-		return nil, malformed
-	}
-	replies := make([]reply, len(requests))
-	for i, r := range requests {
-		opens, ok1 := values[first+2*(items[r.Item]-1)].(int64)
-		outcomeText, ok2 := values[1+2*i].(string)
-		detail, ok3 := values[2+2*i].(string)
-		if !ok1 || !ok2 || !ok3 {
-			return nil, malformed
+	states = make(map[id.Item]reply, len(items))
+	for item, n := range items {
+		opens, ok1 := values[first+2*(n-1)].(int64)
+		state, ok2 := values[first+2*(n-1)+1].(string)
+		if !ok || !ok1 || !ok2 {
+			return nil, nil, malformed
 		}
-		replies[i] = reply{outcome: outcome(outcomeText), now: time.UnixMilli(now).UTC(), detail: detail}
+		r := reply{outcome: outcome(state), now: time.UnixMilli(now).UTC()}
 		if opens > 0 {
-			replies[i].opens = time.UnixMilli(opens).UTC()
+			r.opens = time.UnixMilli(opens).UTC()
 		}
+		states[item] = r
 	}
-	return replies, nil
+	replies = make([]reply, len(requests))
+	for i, r := range requests {
+		text, ok1 := values[1+2*i].(string)
+		detail, ok2 := values[2+2*i].(string)
+		if !ok1 || !ok2 {
+			return nil, nil, malformed
+		}
+		replies[i] = states[r.Item]
+		replies[i].outcome, replies[i].detail = outcome(text), detail
+	}
+	return replies, states, nil
 }

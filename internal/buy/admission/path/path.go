@@ -20,6 +20,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -105,6 +106,9 @@ type Service struct {
 	cfg      Config
 	perMille int64 // Ratio in thousandths, so that the script uses integers
 	requests [id.Shards]*batch.Batcher[*request, reply]
+
+	mu     sync.Mutex
+	recent map[id.Item]recent // guarded by mu
 }
 
 // New returns a service.
@@ -112,7 +116,7 @@ func New(cfg Config) *Service {
 	if cfg.Life == 0 {
 		cfg.Life = DefaultLife
 	}
-	s := &Service{cfg: cfg, perMille: int64(max(0, math.Round(cfg.Ratio*1000)))}
+	s := &Service{cfg: cfg, perMille: int64(max(0, math.Round(cfg.Ratio*1000))), recent: map[id.Item]recent{}}
 	for shard := range s.requests {
 		s.requests[shard] = batch.New(batch.Config[*request, reply]{
 			Process: s.issueAll, MaxBatch: maxBatch, MaxInFlight: batchesInFlight, MaxWaiting: maxWaiting, Timeout: reservation.DefaultTimeout,

@@ -34,8 +34,13 @@ type EnterInput struct {
 	Waived  bool           // the sale requires no captcha now
 	Opens   time.Time      // by the catalogue; for the refusal while the gate is not loaded
 	Seed    sale.DrawSeed  // of the draw of the item; nil = the number is random
+	Unasked bool           // path.Service.Issue was not called, because it returned NoPermit to others just now
 	Nonce   string         // of the client, from which its number is computed; "" = the id of the ticket
 }
+
+// ErrUnusedPath is returned by Enter to a user with an unused path token if the gate was not
+// asked for another (EnterInput.Unasked).
+var ErrUnusedPath = errors.New("the user has an unused path token")
 
 // Enter returns a new ticket, or the user's present one without a captcha. Refusals, in
 // the order of the checks: sale.NotOpen (the gate is not loaded, paused or ended),
@@ -157,7 +162,7 @@ func (s *Service) enterAll(ctx context.Context, entries []*entry) []batch.Result
 func (s *Service) send(ctx context.Context, entries []*entry) ([]entered, error) {
 	shard, k := id.ShardOf(entries[0].Sale), s.cfg.Keys
 	items := map[id.Item]int{} // from 1
-	keys, args := append(make([]string, 0, 12), k.WaitingRooms(shard)), make([]any, 0, 13+10*len(entries))
+	keys, args := append(make([]string, 0, 12), k.WaitingRooms(shard)), make([]any, 0, 13+11*len(entries))
 	args = append(args, len(entries), 0, k.TicketPrefix(shard), recordLife.Milliseconds(),
 		s.cfg.Captchas.Life().Milliseconds(), s.cfg.Captchas.RecordLife().Milliseconds())
 	for _, e := range entries {
@@ -179,7 +184,7 @@ func (s *Service) send(ctx context.Context, entries []*entry) ([]entered, error)
 			verdict = ""
 		}
 		args = append(args, items[e.Item], e.User.String(), e.ticket.String(), e.number, e.nonce, string(verdict), e.claim.Created,
-			e.session(), k.SessionTickets(shard, e.Session), e.Persons.String())
+			e.session(), k.SessionTickets(shard, e.Session), e.Persons.String(), e.Unasked)
 	}
 	values, err := enterScript.Run(ctx, s.cfg.Client, keys, args...).Slice()
 	if err != nil {
@@ -220,6 +225,8 @@ func entriesFrom(values []any, entries []*entry, items map[id.Item]int) ([]enter
 // refusal maps an outcome other than placed to a refusal.
 func (s *Service) refusal(ctx context.Context, in *entry, r entered) error {
 	switch r.outcome {
+	case "unused":
+		return ErrUnusedPath
 	case "not_loaded":
 		phase := sale.PhasePaused
 		if r.now.Before(in.Opens) {

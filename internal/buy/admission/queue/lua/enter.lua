@@ -19,13 +19,15 @@
 --       then for each request: its item (1, 2, …), user, new ticket, number in the draw
 --       (1 to 2^52), nonce of that number ("" = it is random), verdict on the answer ("" =
 --       none is required), creation of its challenge, session ("" = none: the ticket becomes
---       that session's), key of the tickets of the session, person keys of the user ("" = none)
+--       that session's), key of the tickets of the session, person keys of the user
+--       ("" = none), "1" = the gate was not asked for a path token
 --
 -- Reply { now (Unix ms), for each request: outcome, detail, number ahead, seconds to wait,
 --       chance in percent (each -1 = unknown); for each item: opens (Unix ms, 0 = unknown) }:
 --   placed  detail = ticket, the new one, or the present one, of which no more is replied. An
 --           admitted ticket whose path token a rebuild of the gate took away waits again, at
 --           its score.
+--   unused  the user has an unused path token, and the gate was not asked for another
 --   not_loaded, paused, ended, holding (detail = task), limit (of the sale is used up; detail = limit), expiries (detail = wait, ms),
 --   person (the reservations, the path token or the ticket of other accounts of the same
 --   person use up the limit; detail = letter of the key), captcha (detail = verdict), sold_out: no ticket, nothing used up
@@ -45,8 +47,8 @@ local function ms(n) return string.format('%.0f', n) end
 local at = ms(now) -- once: number formatting is slow in Redis
 
 local function request(i)
-  local a = first_request + 10 * (i - 1)
-  return unpack(ARGV, a, a + 9)
+  local a = first_request + 11 * (i - 1)
+  return unpack(ARGV, a, a + 10)
 end
 
 local items = {}
@@ -179,10 +181,12 @@ end
 
 local reply = { now }
 for i = 1, n do
-  local item, user, ticket, _, _, verdict, created, session, tickets, persons = request(i)
+  local item, user, ticket, _, _, verdict, created, session, tickets, persons, unasked = request(i)
   local it = items[tonumber(item)]
   local outcome, detail
-  if it.before[i] and present(i, it, user, session, tickets) then
+  if unasked == '1' and it.own[i] > now then
+    outcome = 'unused'
+  elseif it.before[i] and present(i, it, user, session, tickets) then
     outcome, detail = 'placed', it.before[i]
   else
     outcome, detail = decide(i, it, user, ticket, verdict, created, persons)
