@@ -30,6 +30,7 @@ type outcome struct {
 	Intervention  *struct{ State string }
 	WaitlistEntry *struct{ ID string }
 	OrderTask     *struct{ ID string }
+	Waits         []struct{ Cause string }
 	EndedSessions int
 }
 

@@ -66,8 +66,12 @@ func (s *target) buy(made *seed.Result, token string) (task, code string) {
 	if o.Path == nil {
 		return "", code
 	}
+	return s.place(made, token, o.Path.Token)
+}
+
+func (s *target) place(made *seed.Result, token, path string) (task, code string) {
 	p, code := s.act(token, "placeOrder", "orderTask { id }", map[string]any{
-		"itemId": made.ItemID, "quantity": 1, "pathToken": o.Path.Token, "idempotencyKey": uuid.NewString(),
+		"itemId": made.ItemID, "quantity": 1, "pathToken": path, "idempotencyKey": uuid.NewString(),
 	})
 	if p.OrderTask == nil {
 		return "", code
@@ -206,21 +210,29 @@ func byTurns(s *target) error {
 		if err != nil {
 			return err
 		}
-		var task, code string
+		var task string
+		waits := false
 		testenv.Eventually(s.t, testenv.Wait, func() bool {
-			task, code = s.buy(made, token)
-			return task != "" || code == "RATE_LIMITED"
-		}, "the unit returns, or the person waits")
-		if task == "" {
-			if n <= 2 {
-				return fmt.Errorf("turn %d: %s", n, code)
+			o, _ := s.act(token, "issueSeckillPath", "path { token } waits: userErrors { ... on RateLimitedError { cause } }",
+				map[string]any{"itemId": made.ItemID, "captcha": s.work(token, made.SaleID)})
+			waits = len(o.Waits) > 0 && o.Waits[0].Cause == "EXPIRED_RESERVATIONS"
+			if o.Path != nil {
+				task, _ = s.place(made, token, o.Path.Token)
 			}
-			return nil // the person waits, whatever the account
+			return task != "" || waits
+		}, "the unit returns, or the person waits")
+		if waits {
+			if n <= 2 {
+				return fmt.Errorf("turn %d waits", n)
+			}
+			return nil // whatever the account
 		}
 		testenv.Eventually(s.t, testenv.Wait, func() bool {
 			data, _ := s.ask(token, `query { myOrders(first: 1) { edges { node { id } } } }`, nil)
 			var out struct {
-				MyOrders struct{ Edges []struct{ Node struct{ ID string } } }
+				MyOrders struct {
+					Edges []struct{ Node struct{ ID string } }
+				}
 			}
 			if json.Unmarshal(data, &out) != nil || len(out.MyOrders.Edges) == 0 {
 				return false
