@@ -109,7 +109,7 @@ func (m *metrics) settled(e *ent.PaymentEvent, o outcome) {
 		m.declines.WithLabelValues(provider, string(DeclineOf(e.Reason))).Inc()
 	}
 	switch o {
-	case outcomePaid, outcomePaidLate, outcomeRefund, outcomeDouble:
+	case outcomePaid, outcomePaidLate, outcomeRefund, outcomeDouble, outcomeLimit:
 		m.result(provider, resultPaid)
 	case outcomeMismatch, outcomeTwoTx, outcomeUnmatched:
 		m.result(provider, resultHeld)
