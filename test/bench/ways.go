@@ -115,6 +115,9 @@ func (f *product) measureWay(ctx context.Context, w *suite, way way) error {
 	if err := loaded(ctx, f.shop, offer.SaleID); err != nil {
 		return err
 	}
+	if err := w.quiet(ctx, f.shop); err != nil {
+		return err
+	}
 	k := &walk{product: f, suite: w, name: f.prefix + way.name, steps: map[string]*sample{}, whole: sample{n: buyers}}
 	sold := 0
 	for users := range slices.Chunk(offer.Users, (buyers+way.waves-1)/way.waves) {
@@ -161,6 +164,26 @@ func (f *product) measureWay(ctx context.Context, w *suite, way way) error {
 		w.done[k.name+": "+name] = append(w.done[k.name+": "+name], *s)
 	}
 	return nil
+}
+
+// quiet waits, for a bounded time, until Postgres has ended its work about the seeded rows,
+// which would count as that of the requests.
+func (w *suite) quiet(ctx context.Context, s *server) error {
+	before, err := w.used(ctx, s)
+	for range 15 {
+		if err == nil {
+			err = pause(ctx, time.Second)
+		}
+		if err != nil {
+			return err
+		}
+		var now usage
+		if now, err = w.used(ctx, s); now.postgres-before.postgres <= 2*clockTick {
+			return err
+		}
+		before = now
+	}
+	return err
 }
 
 // step sends one request of each buyer and adds its cost.
