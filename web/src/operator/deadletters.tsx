@@ -1,103 +1,62 @@
 /** Dead letters and unmatched payments, which wait for the decision of an operator. */
 import { useSignal } from '@preact/signals';
-import type { ComponentChildren } from 'preact';
 import { Link } from 'wouter-preact';
 import { useLoad } from '../api/load';
-import { useRefresh } from '../api/refresh';
 import { request } from '../api/client';
 import type { ResultOf } from '@seckill/client/operation';
 import type { Failure } from '@seckill/client/types';
 import { DropLetter, HeldPayments, Letter as LetterDoc, LetterActs, Letters, ReplayLetter, ReplayLetters, ReturnHeld, SetAside, SettleHeld } from '../documents/letters';
 import { count, money } from '../i18n/text';
-import { FaultMessage, Loading, Stale, Title, DateTime } from '../ui/bits';
+import { DateTime, Unready } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
 import { Form, Note } from './form';
-import { Paged } from './paged';
-import { ot, type OpKey } from './texts';
+import { Rows } from './paged';
+import { Part, Shell, useCounts } from './shell';
+import { ot } from './texts';
 
 type Letter = NonNullable<ResultOf<typeof Letters>['letters']>['edges'][number]['node'];
 type Held = NonNullable<ResultOf<typeof HeldPayments>['held']>['edges'][number]['node'];
 type Decision = NonNullable<ResultOf<typeof LetterActs>['acts']>['edges'][number]['node'];
 
 export function DeadLetters() {
-  const { page, reload: recount } = useLoad('dead-letters', (signal) => request(SetAside, {}, signal));
-  useRefresh(recount);
-  const loads = useSignal(0);
-  const reload = (): void => {
-    loads.value++; // the lists load again as well
-    void recount();
-  };
-  switch (page.value.state) {
-    case 'loading':
-    case 'missing':
-      return <Loading />;
-    case 'failed':
-      return <FaultMessage fault={page.value.fault} again={reload} />;
-    case 'ready': {
-      const { letters, held, acts } = page.value.data;
-      const all = letters?.totalCount ?? 0;
-      return (
-        <div class="grid grid-cols-1 gap-6">
-          <div class="flex flex-wrap items-center justify-between gap-3">
-            <Title>{ot('op.aside')}</Title>
-            <button class="btn" onClick={reload}>
-              {ot('op.refresh')}
-            </button>
-          </div>
-          <Stale fault={page.value.fault} again={reload} />
-          <Part name="op.letters" none="op.lettersNone" many={all}>
-            {all > 1 && <ReplayAll many={all} reload={reload} />}
-            <Paged key={loads.value} name="letters" live ask={async (after, signal) => (await request(Letters, { after }, signal)).letters}>
-              {(nodes) => (
-                <ul class="grid grid-cols-1 gap-2">
-                  {nodes.map((letter) => (
-                    <LetterRow key={letter.id} letter={letter} reload={reload} />
-                  ))}
-                </ul>
-              )}
-            </Paged>
+  const { of, loads } = useCounts('dead-letters', (signal) => request(SetAside, {}, signal));
+  const reload = (): void => void of.reload();
+  return (
+    <Shell of={of} title={() => ot('op.aside')}>
+      {({ letters, held, acts }) => (
+        <>
+          <Part name="op.letters" none="op.lettersNone" many={letters?.totalCount ?? 0}>
+            {(letters?.totalCount ?? 0) > 1 && <ReplayAll many={letters!.totalCount!} reload={reload} />}
+            <Rows
+              key={loads}
+              name="letters"
+              live
+              ask={async (after, signal) => (await request(Letters, { after }, signal)).letters}
+              row={(letter) => <LetterRow key={letter.id} letter={letter} reload={reload} />}
+            />
           </Part>
           <Part name="op.held" none="op.heldNone" many={held?.totalCount ?? 0}>
-            <Paged key={loads.value} name="held-payments" live ask={async (after, signal) => (await request(HeldPayments, { after }, signal)).held}>
-              {(nodes) => (
-                <ul class="grid grid-cols-1 gap-2">
-                  {nodes.map((each) => (
-                    <HeldRow key={each.id} held={each} reload={reload} />
-                  ))}
-                </ul>
-              )}
-            </Paged>
+            <Rows
+              key={loads}
+              name="held-payments"
+              live
+              ask={async (after, signal) => (await request(HeldPayments, { after }, signal)).held}
+              row={(each) => <HeldRow key={each.id} held={each} reload={reload} />}
+            />
           </Part>
-          {!!acts?.totalCount && <section class="card p-5">
-            <h2 class="head mb-3">
-              {ot('op.decided')} <span class="font-normal text-soft tabular-nums">{count(acts.totalCount)}</span>
-            </h2>
-            <Paged name={`letter-acts ${acts.totalCount}`} ask={async (after, signal) => (await request(LetterActs, { after }, signal)).acts}>
-              {(nodes) => (
-                <ul class="grid grid-cols-1 gap-2">
-                  {nodes.map((past) => (
-                    <DecisionRow key={past.letterId + past.kind} past={past} />
-                  ))}
-                </ul>
-              )}
-            </Paged>
-          </section>}
-        </div>
-      );
-    }
-  }
-}
-
-/** A list with its heading and its length. */
-function Part(props: { name: OpKey; none: OpKey; many: number; children: ComponentChildren }) {
-  return (
-    <section class="card p-5">
-      <h2 class="head mb-3">
-        {ot(props.name)} <span class="font-normal text-soft tabular-nums">{count(props.many)}</span>
-      </h2>
-      {props.many ? <div class="grid grid-cols-1 gap-2">{props.children}</div> : <p class="text-soft">{ot(props.none)}</p>}
-    </section>
+          {!!acts?.totalCount && (
+            <Part name="op.decided" none="op.none" many={acts.totalCount}>
+              <Rows
+                name={`letter-acts ${acts.totalCount}`}
+                ask={async (after, signal) => (await request(LetterActs, { after }, signal)).acts}
+                row={(past) => <DecisionRow key={past.letterId + past.kind} past={past} />}
+              />
+            </Part>
+          )}
+        </>
+      )}
+    </Shell>
   );
 }
 
@@ -198,25 +157,17 @@ function LetterRow({ letter, reload }: { letter: Letter; reload: () => void }) {
 /** The fields of a message. */
 function Fields({ id }: { id: string }) {
   const { page, reload } = useLoad(`letter ${id}`, async (signal) => (await request(LetterDoc, { id }, signal)).deadLetter);
-  switch (page.value.state) {
-    case 'loading':
-      return <Loading />;
-    case 'missing':
-      return <p>{ot('op.none')}</p>;
-    case 'failed':
-      return <FaultMessage fault={page.value.fault} again={reload} />;
-    case 'ready':
-      return (
-        <dl class="grid max-h-96 gap-3 overflow-y-auto text-sm" tabIndex={0}>
-          {page.value.data.fields.map(({ name, value }) => (
-            <div key={name}>
-              <dt class="text-soft">{name}</dt>
-              <dd class="font-mono break-all">{value}</dd>
-            </div>
-          ))}
-        </dl>
-      );
-  }
+  if (page.value.state !== 'ready') return <Unready page={page.value} again={reload} missing={<p>{ot('op.none')}</p>} />;
+  return (
+    <dl class="grid max-h-96 gap-3 overflow-y-auto text-sm" tabIndex={0}>
+      {page.value.data.fields.map(({ name, value }) => (
+        <div key={name}>
+          <dt class="text-soft">{name}</dt>
+          <dd class="font-mono break-all">{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
 }
 
 function HeldRow({ held, reload }: { held: Held; reload: () => void }) {

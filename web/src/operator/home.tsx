@@ -8,9 +8,9 @@ import { InboxCountNow } from '../documents/inbox';
 import type { ResultOf } from '@seckill/client/operation';
 import { HomeSales } from '../documents/operator';
 import { count } from '../i18n/text';
-import { FaultMessage, Loading, Stale, Title } from '../ui/bits';
 import { SaleRow } from './sale-row';
 import type { SaleGroupName } from './sales';
+import { Shell } from './shell';
 import { ot, type OpKey } from './texts';
 
 async function load(abort: AbortSignal) {
@@ -19,25 +19,17 @@ async function load(abort: AbortSignal) {
 }
 
 export function Home() {
-  const { page, reload } = useLoad('admin home', load);
-  useRefresh(reload);
-  switch (page.value.state) {
-    case 'loading':
-    case 'missing':
-      return <Loading />;
-    case 'failed':
-      return <FaultMessage fault={page.value.fault} again={reload} />;
-    case 'ready': {
-      const { groups, waiting } = page.value.data;
-      return (
-        <div class="grid gap-8">
-          <div class="flex flex-wrap items-center justify-between gap-3">
-            <Title>{ot('op.home')}</Title>
-            <Link href="/operate/new" class="btn btn-main">
-              {ot('op.newSale')}
-            </Link>
-          </div>
-          <Stale fault={page.value.fault} again={reload} />
+  const loaded = useLoad('admin home', load);
+  useRefresh(loaded.reload);
+  const create = (
+    <Link href="/operate/new" class="btn btn-main">
+      {ot('op.newSale')}
+    </Link>
+  );
+  return (
+    <Shell of={loaded} title={() => ot('op.home')} beside={create} class="gap-8">
+      {({ groups, waiting }) => (
+        <>
           {waiting > 0 && (
             <Group name="op.waiting">
               <Waits href="/operate/inbox" text={ot('op.inbox')} n={waiting} />
@@ -48,10 +40,10 @@ export function Home() {
           <SaleGroup name="op.nextUp" of={groups.upcoming} group="upcoming" />
           <SaleGroup name="op.group.draft" of={groups.draft} group="draft" />
           {!Object.values(groups).some((each) => each?.edges.length) && <p class="note">{ot('op.none')}</p>}
-        </div>
-      );
-    }
-  }
+        </>
+      )}
+    </Shell>
+  );
 }
 
 function Group({ name, children }: { name: OpKey; children: ComponentChildren }) {

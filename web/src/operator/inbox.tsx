@@ -6,8 +6,9 @@ import { request } from '../api/client';
 import type { ResultOf } from '@seckill/client/operation';
 import { Inbox as InboxDoc } from '../documents/inbox';
 import { count, isolate, t } from '../i18n/text';
-import { FaultMessage, Loading, Stale, Title, DateTime } from '../ui/bits';
+import { DateTime } from '../ui/bits';
 import { waiting } from './inbox-count';
+import { Shell } from './shell';
 import { ot } from './texts';
 
 type Entry = NonNullable<ResultOf<typeof InboxDoc>['inbox']>['entries'][number];
@@ -17,30 +18,20 @@ const MOST_OF_KIND = 200;
 
 /** The page. It loads again when the count is pushed. */
 export function Inbox() {
-  const { page, reload } = useLoad('inbox', async (abort) => (await request(InboxDoc, {}, abort)).inbox);
+  const loaded = useLoad('inbox', async (abort) => (await request(InboxDoc, {}, abort)).inbox);
   const pushed = waiting.value;
   useEffect(() => {
-    if (page.peek().state === 'ready') void reload();
+    if (loaded.page.peek().state === 'ready') void loaded.reload();
   }, [pushed]);
-  switch (page.value.state) {
-    case 'loading':
-    case 'missing':
-      return <Loading />;
-    case 'failed':
-      return <FaultMessage fault={page.value.fault} again={reload} />;
-    case 'ready': {
-      const { entries, totalCount, counts } = page.value.data;
-      return (
-        <div class="grid grid-cols-1 gap-6">
-          <div class="flex flex-wrap items-center justify-between gap-3">
-            <Title>
-              {ot('op.inbox')} <span class="font-normal text-soft tabular-nums">{count(totalCount)}</span>
-            </Title>
-            <button class="btn" onClick={reload}>
-              {ot('op.refresh')}
-            </button>
-          </div>
-          <Stale fault={page.value.fault} again={reload} />
+  const title = ({ totalCount }: { totalCount: number }) => (
+    <>
+      {ot('op.inbox')} <span class="font-normal text-soft tabular-nums">{count(totalCount)}</span>
+    </>
+  );
+  return (
+    <Shell of={loaded} title={title}>
+      {({ entries, counts }) => (
+        <>
           {entries.length ? (
             <ul class="grid grid-cols-1 gap-2">
               {entries.map((entry) => (
@@ -51,10 +42,10 @@ export function Inbox() {
             <p class="note">{ot('op.inboxNone')}</p>
           )}
           {counts.some(({ more }) => more) && <p class="note">{ot('op.inboxMore', { n: count(MOST_OF_KIND) })}</p>}
-        </div>
-      );
-    }
-  }
+        </>
+      )}
+    </Shell>
+  );
 }
 
 function Row({ entry }: { entry: Entry }) {

@@ -8,7 +8,7 @@ import { OrderMoney, SaleMoney, type TotalsParts } from '../documents/money';
 import { count, money } from '../i18n/text';
 import { Correction } from '../pages/correction';
 import { addressLine } from '../pages/address-book';
-import { FaultMessage, Loading, NotFound, Stale, Title, DateTime } from '../ui/bits';
+import { DateTime, FaultMessage, Loading, NotFound, Stale, Title, Unready } from '../ui/bits';
 import { ot } from './texts';
 
 type Totals = ResultOf<typeof TotalsParts>;
@@ -59,58 +59,49 @@ export function SaleTotals({ id }: { id: string }) {
 export function OrderMoneyPage({ id }: { id: string }) {
   const { page, reload } = useLoad(`order-money ${id}`, async (signal) => (await request(OrderMoney, { id }, signal)).order);
   useRefresh(reload);
-  switch (page.value.state) {
-    case 'loading':
-      return <Loading />;
-    case 'failed':
-      return <FaultMessage fault={page.value.fault} again={reload} />;
-    case 'missing':
-      return <NotFound />;
-    case 'ready': {
-      const { number, moneyTotals, ledger, recipient } = page.value.data;
-      return (
-        <div class="grid gap-6">
-          <div class="flex flex-wrap items-center justify-between gap-3">
-            <Title>{ot('op.money.of', { number })}</Title>
-            <Link class="link" href={`/orders/${id}`}>
-              {ot('op.money.back')}
-            </Link>
-          </div>
-          <Stale fault={page.value.fault} again={reload} />
-          <section class="card p-5" aria-label={ot('op.money')}>
-            <TotalsTable totals={moneyTotals ?? []} />
-          </section>
-          {!!ledger?.length && (
-            <section class="card p-5">
-              <h2 class="head mb-3">{ot('op.money.history')}</h2>
-              <ul class="grid gap-2">
-                {ledger.map((entry) => (
-                  <li key={`${entry.kind} ${entry.at} ${entry.transaction}`} class="note flex flex-wrap items-center gap-x-4 gap-y-1">
-                    <strong>{ot(`op.ledger.${entry.kind}`)}</strong>
-                    <span class="tabular-nums">{money(entry.amount)}</span>
-                    <span class="grow text-sm text-soft wrap-anywhere">
-                      {entry.provider} {entry.transaction}
-                    </span>
-                    <span class="text-sm text-soft">
-                      <DateTime at={entry.at} />
-                    </span>
-                  </li>
-                ))}
-              </ul>
-            </section>
-          )}
-          {recipient && (
-            <section class="card grid gap-2 p-5">
-              <p>
-                <bdi>{recipient.name}</bdi>, {recipient.phone}
-                <br />
-                {addressLine(recipient)}
-              </p>
-              <Correction id={id} revision={0} recipient={recipient} corrected={() => void reload()} reason />
-            </section>
-          )}
-        </div>
-      );
-    }
-  }
+  if (page.value.state !== 'ready') return <Unready page={page.value} again={reload} missing={<NotFound />} />;
+  const { number, moneyTotals, ledger, recipient } = page.value.data;
+  return (
+    <div class="grid gap-6">
+      <div class="flex flex-wrap items-center justify-between gap-3">
+        <Title>{ot('op.money.of', { number })}</Title>
+        <Link class="link" href={`/orders/${id}`}>
+          {ot('op.money.back')}
+        </Link>
+      </div>
+      <Stale fault={page.value.fault} again={reload} />
+      <section class="card p-5" aria-label={ot('op.money')}>
+        <TotalsTable totals={moneyTotals ?? []} />
+      </section>
+      {!!ledger?.length && (
+        <section class="card p-5">
+          <h2 class="head mb-3">{ot('op.money.history')}</h2>
+          <ul class="grid gap-2">
+            {ledger.map((entry) => (
+              <li key={`${entry.kind} ${entry.at} ${entry.transaction}`} class="note flex flex-wrap items-center gap-x-4 gap-y-1">
+                <strong>{ot(`op.ledger.${entry.kind}`)}</strong>
+                <span class="tabular-nums">{money(entry.amount)}</span>
+                <span class="grow text-sm text-soft wrap-anywhere">
+                  {entry.provider} {entry.transaction}
+                </span>
+                <span class="text-sm text-soft">
+                  <DateTime at={entry.at} />
+                </span>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      {recipient && (
+        <section class="card grid gap-2 p-5">
+          <p>
+            <bdi>{recipient.name}</bdi>, {recipient.phone}
+            <br />
+            {addressLine(recipient)}
+          </p>
+          <Correction id={id} revision={0} recipient={recipient} corrected={() => void reload()} reason />
+        </section>
+      )}
+    </div>
+  );
 }

@@ -9,7 +9,7 @@ import type { Failure } from '@seckill/client/types';
 import { SearchUsers } from '../documents/operator';
 import { DisableUser, EnableUser, EndUserSessions, SetUserRole, Users } from '../documents/users';
 import { count, isolate } from '../i18n/text';
-import { FaultMessage, Loading, Title } from '../ui/bits';
+import { Title, Unready } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { Select, type Choice } from '../ui/select';
 import { Field, Form, Note, type Values } from './form';
@@ -44,26 +44,18 @@ export function People() {
 /** What an operator finds. */
 function Found({ text }: { text: string }) {
   const { page, reload } = useLoad(`people ${text}`, async (signal) => (await request(SearchUsers, { text }, signal)).searchUsers);
-  switch (page.value.state) {
-    case 'loading':
-      return <Loading />;
-    case 'failed':
-      return <FaultMessage fault={page.value.fault} again={reload} />;
-    case 'missing':
-      return <p class="note">{ot('op.none')}</p>;
-    case 'ready':
-      if (!page.value.data.length) return <p class="note">{ot('op.none')}</p>;
-      return (
-        <>
-          <ul class="grid gap-2">
-            {page.value.data.map((user) => (
-              <Row key={user.id} user={user} />
-            ))}
-          </ul>
-          {page.value.data.length >= MOST_FOUND && <p class="note mt-4">{ot('op.searchMore', { n: count(MOST_FOUND) })}</p>}
-        </>
-      );
-  }
+  if (page.value.state !== 'ready') return <Unready page={page.value} again={reload} missing={<p class="note">{ot('op.none')}</p>} />;
+  if (!page.value.data.length) return <p class="note">{ot('op.none')}</p>;
+  return (
+    <>
+      <ul class="grid gap-2">
+        {page.value.data.map((user) => (
+          <Row key={user.id} user={user} />
+        ))}
+      </ul>
+      {page.value.data.length >= MOST_FOUND && <p class="note mt-4">{ot('op.searchMore', { n: count(MOST_FOUND) })}</p>}
+    </>
+  );
 }
 
 /** All accounts, for administrators. */

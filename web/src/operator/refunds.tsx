@@ -2,8 +2,6 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { Link } from 'wouter-preact';
-import { useLoad } from '../api/load';
-import { useRefresh } from '../api/refresh';
 import type { Connection } from '../api/paged';
 import { request } from '../api/client';
 import type { ResultOf } from '@seckill/client/operation';
@@ -11,96 +9,67 @@ import type { Money } from '@seckill/client/types';
 import { DecideRefund } from '../documents/operator';
 import { DecidedRefunds, RefundCounts, SettleRefund, WaitingRefunds, type ListedRefundParts } from '../documents/refunds';
 import { count, money } from '../i18n/text';
-import { FaultMessage, Loading, Stale, Title, DateTime } from '../ui/bits';
+import { DateTime } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
 import { Form, Note } from './form';
-import { Paged } from './paged';
-import { ot, type OpKey } from './texts';
+import { Rows } from './paged';
+import { Part, Shell, useCounts } from './shell';
+import { ot } from './texts';
 
 type Refund = ResultOf<typeof ListedRefundParts>;
 
 export function Refunds() {
-  const { page, reload: recount } = useLoad('refunds', (signal) => request(RefundCounts, {}, signal));
-  useRefresh(recount);
-  const loads = useSignal(0);
-  const reload = (): void => {
-    loads.value++; // the lists load again as well
-    void recount();
-  };
-  switch (page.value.state) {
-    case 'loading':
-    case 'missing':
-      return <Loading />;
-    case 'failed':
-      return <FaultMessage fault={page.value.fault} again={reload} />;
-    case 'ready': {
-      const { waiting, decided } = page.value.data;
-      return (
-        <div class="grid grid-cols-1 gap-6">
-          <div class="flex flex-wrap items-center justify-between gap-3">
-            <Title>{ot('op.refunds')}</Title>
-            <button class="btn" onClick={reload}>
-              {ot('op.refresh')}
-            </button>
-          </div>
-          <Stale fault={page.value.fault} again={reload} />
-          <Part name="op.toDecide" many={waiting?.totalCount ?? 0}>
-            <Paged key={loads.value} name="refunds-waiting" live ask={async (after, signal) => (await request(WaitingRefunds, { after }, signal)).waiting}>
-              {(nodes) => (
-                <ul class="grid grid-cols-1 gap-2">
-                  {nodes.map((refund) => (
-                    <Row key={refund.id} refund={refund}>
-                      {refund.state === 'FAILED' && (
-                        <p class="text-sm">
-                          <span class="chip">{ot('op.refundState.FAILED')}</span> {refund.failure}
-                        </p>
-                      )}
-                      <Decide refund={refund} reload={reload} />
-                    </Row>
-                  ))}
-                </ul>
+  const { of, loads } = useCounts('refunds', (signal) => request(RefundCounts, {}, signal));
+  return (
+    <Shell of={of} title={() => ot('op.refunds')}>
+      {({ waiting, decided }) => (
+        <>
+          <Part name="op.toDecide" none="op.none" many={waiting?.totalCount ?? 0}>
+            <Rows
+              key={loads}
+              name="refunds-waiting"
+              live
+              ask={async (after, signal) => (await request(WaitingRefunds, { after }, signal)).waiting}
+              row={(refund) => (
+                <Row key={refund.id} refund={refund}>
+                  {refund.state === 'FAILED' && (
+                    <p class="text-sm">
+                      <span class="chip">{ot('op.refundState.FAILED')}</span> {refund.failure}
+                    </p>
+                  )}
+                  <Decide refund={refund} reload={() => void of.reload()} />
+                </Row>
               )}
-            </Paged>
+            />
           </Part>
-          <Part name="op.decided" many={decided?.totalCount ?? 0}>
-            <Paged key={loads.value} name="refunds-decided" live ask={newestDecided}>
-              {(nodes) => (
-                <ul class="grid grid-cols-1 gap-2">
-                  {nodes.map((refund) => (
-                    <Row key={refund.id} refund={refund}>
-                      <p class="text-sm text-soft">
-                        <span class="chip">{ot(`op.refundState.${refund.state}`)}</span>{' '}
-                        {refund.decidedAt && <DateTime at={refund.decidedAt} />} · <bdi>{refund.decidedBy?.displayName ?? ot('op.byClock')}</bdi>
-                        {refund.decision && <> · <bdi>{refund.decision}</bdi></>}
-                      </p>
-                    </Row>
-                  ))}
-                </ul>
+          <Part name="op.decided" none="op.none" many={decided?.totalCount ?? 0}>
+            <Rows
+              key={loads}
+              name="refunds-decided"
+              live
+              ask={newestDecided}
+              row={(refund) => (
+                <Row key={refund.id} refund={refund}>
+                  <p class="text-sm text-soft">
+                    <span class="chip">{ot(`op.refundState.${refund.state}`)}</span>{' '}
+                    {refund.decidedAt && <DateTime at={refund.decidedAt} />} · <bdi>{refund.decidedBy?.displayName ?? ot('op.byClock')}</bdi>
+                    {refund.decision && <> · <bdi>{refund.decision}</bdi></>}
+                  </p>
+                </Row>
               )}
-            </Paged>
+            />
           </Part>
-        </div>
-      );
-    }
-  }
+        </>
+      )}
+    </Shell>
+  );
 }
 
 /** The decided refunds, newest first. The API has them oldest first, so the pages are read from the end. */
 async function newestDecided(before: string | null, signal: AbortSignal): Promise<Connection<Refund> | null> {
   const { decided } = await request(DecidedRefunds, { before }, signal);
   return decided && { edges: [...decided.edges].reverse(), pageInfo: { hasNextPage: decided.pageInfo.hasPreviousPage, endCursor: decided.pageInfo.startCursor } };
-}
-
-function Part(props: { name: OpKey; many: number; children: ComponentChildren }) {
-  return (
-    <section class="card p-5">
-      <h2 class="head mb-3">
-        {ot(props.name)} <span class="font-normal text-soft tabular-nums">{count(props.many)}</span>
-      </h2>
-      {props.many ? props.children : <p class="text-soft">{ot('op.none')}</p>}
-    </section>
-  );
 }
 
 function Row({ refund, children }: { refund: Refund; children: ComponentChildren }) {

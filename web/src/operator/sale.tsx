@@ -10,7 +10,7 @@ import type { ResultOf } from '@seckill/client/operation';
 import { AdminSale as AdminSaleDoc } from '../documents/operator';
 import { isolate, textOr, t } from '../i18n/text';
 import type { Previewed } from '../pages/sale-preview';
-import { FaultMessage, Loading, SaleNotFound, Stale, Title, DateTime } from '../ui/bits';
+import { DateTime, SaleNotFound, Stale, Title, Unready } from '../ui/bits';
 import { Ticking } from '../ui/countdown';
 import { Dialog } from '../ui/dialog';
 import { Deferred } from '../ui/later';
@@ -44,21 +44,13 @@ const EDITABLE = ['DRAFT', 'REJECTED'];
 
 export function SalePage({ id }: { id: string }) {
   const { page, reload } = useLoad(`admin-sale ${id}`, async (signal) => (await request(AdminSaleDoc, { id }, signal)).sale);
-  switch (page.value.state) {
-    case 'loading':
-      return <Loading />;
-    case 'failed':
-      return <FaultMessage fault={page.value.fault} again={reload} />;
-    case 'missing':
-      return <SaleNotFound again={reload} />;
-    case 'ready':
-      return (
-        <>
-          <Stale fault={page.value.fault} again={reload} />
-          <Shown sale={page.value.data} reload={reload} />
-        </>
-      );
-  }
+  if (page.value.state !== 'ready') return <Unready page={page.value} again={reload} missing={<SaleNotFound again={reload} />} />;
+  return (
+    <>
+      <Stale fault={page.value.fault} again={reload} />
+      <Shown sale={page.value.data} reload={reload} />
+    </>
+  );
 }
 
 type SaleDetails = NonNullable<ResultOf<typeof AdminSaleDoc>['sale']>;

@@ -8,7 +8,7 @@ import type { ResultOf } from '@seckill/client/operation';
 import { CreateEndpoint, DeleteEndpoint, Deliveries as DeliveriesDoc, EndpointParts, Endpoints, ReplayDelivery, RotateSecret, UpdateEndpoint } from '../documents/webhooks';
 import { bounded } from '../forms/bounded';
 import { count, isolate } from '../i18n/text';
-import { FaultMessage, Loading, NotFound, Stale, Title, DateTime } from '../ui/bits';
+import { DateTime, NotFound, Stale, Title, Unready } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
 import { Field, Form } from './form';
@@ -50,69 +50,61 @@ export function Webhooks() {
     if (!secret.peek()) toast(ot('op.saved'));
     void reload();
   };
-  switch (page.value.state) {
-    case 'loading':
-      return <Loading />;
-    case 'missing':
-      return <NotFound />;
-    case 'failed':
-      return <FaultMessage fault={page.value.fault} again={reload} />;
-    case 'ready':
-      return (
-        <div class="grid grid-cols-1 gap-4">
-          <div class="flex flex-wrap items-center justify-between gap-3">
-            <Title>{ot('op.hooks')}</Title>
-            <button class="btn btn-main" onClick={() => (editing.value = 'new')}>
-              {ot('op.hooks.new')}
-            </button>
-          </div>
-          <Stale fault={page.value.fault} again={reload} />
-          {!page.value.data.length && <p class="note">{ot('op.hooks.none')}</p>}
-          <ul class="grid grid-cols-1 gap-3">
-            {page.value.data.map((endpoint) => (
-              <Row
-                key={endpoint.id}
-                endpoint={endpoint}
-                edit={() => (editing.value = endpoint)}
-                rotate={() => (rotating.value = endpoint)}
-                remove={() => (deleting.value = endpoint)}
-              />
-            ))}
-          </ul>
-          {editing.value && <Edit endpoint={editing.value === 'new' ? null : editing.value} close={close} done={done} secret={secret} />}
-          {rotating.value && (
-            <ConfirmDialog
-              name={ot('op.hooks.rotate')}
-              words={ot('op.hooks.sureRotate')}
-              close={close}
-              done={done}
-              send={async (endpointId) => {
-                const { act } = await request(RotateSecret, { input: { endpointId } });
-                secret.value = act?.secret ?? '';
-                return act?.userErrors;
-              }}
-              id={rotating.value.id}
-            />
-          )}
-          {deleting.value && (
-            <ConfirmDialog
-              name={ot('op.hooks.delete')}
-              words={ot('op.hooks.sureDelete', { url: deleting.value.url })}
-              close={close}
-              done={done}
-              send={async (endpointId) => (await request(DeleteEndpoint, { input: { endpointId } })).act?.userErrors}
-              id={deleting.value.id}
-            />
-          )}
-          {secret.value && (
-            <Dialog title={ot('op.hooks.secret')} close={() => (secret.value = '')}>
-              <p>{ot('op.hooks.secretHint')}</p>
-              <code class="note mt-3 block font-mono text-sm break-all">{secret.value}</code>
-            </Dialog>
-          )}
-        </div>
-      );
-  }
+  if (page.value.state !== 'ready') return <Unready page={page.value} again={reload} missing={<NotFound />} />;
+  return (
+    <div class="grid grid-cols-1 gap-4">
+      <div class="flex flex-wrap items-center justify-between gap-3">
+        <Title>{ot('op.hooks')}</Title>
+        <button class="btn btn-main" onClick={() => (editing.value = 'new')}>
+          {ot('op.hooks.new')}
+        </button>
+      </div>
+      <Stale fault={page.value.fault} again={reload} />
+      {!page.value.data.length && <p class="note">{ot('op.hooks.none')}</p>}
+      <ul class="grid grid-cols-1 gap-3">
+        {page.value.data.map((endpoint) => (
+          <Row
+            key={endpoint.id}
+            endpoint={endpoint}
+            edit={() => (editing.value = endpoint)}
+            rotate={() => (rotating.value = endpoint)}
+            remove={() => (deleting.value = endpoint)}
+          />
+        ))}
+      </ul>
+      {editing.value && <Edit endpoint={editing.value === 'new' ? null : editing.value} close={close} done={done} secret={secret} />}
+      {rotating.value && (
+        <ConfirmDialog
+          name={ot('op.hooks.rotate')}
+          words={ot('op.hooks.sureRotate')}
+          close={close}
+          done={done}
+          send={async (endpointId) => {
+            const { act } = await request(RotateSecret, { input: { endpointId } });
+            secret.value = act?.secret ?? '';
+            return act?.userErrors;
+          }}
+          id={rotating.value.id}
+        />
+      )}
+      {deleting.value && (
+        <ConfirmDialog
+          name={ot('op.hooks.delete')}
+          words={ot('op.hooks.sureDelete', { url: deleting.value.url })}
+          close={close}
+          done={done}
+          send={async (endpointId) => (await request(DeleteEndpoint, { input: { endpointId } })).act?.userErrors}
+          id={deleting.value.id}
+        />
+      )}
+      {secret.value && (
+        <Dialog title={ot('op.hooks.secret')} close={() => (secret.value = '')}>
+          <p>{ot('op.hooks.secretHint')}</p>
+          <code class="note mt-3 block font-mono text-sm break-all">{secret.value}</code>
+        </Dialog>
+      )}
+    </div>
+  );
 }
 
 /** The words for the events of an endpoint. */

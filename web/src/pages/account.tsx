@@ -7,7 +7,7 @@ import { currentUser, renewAccess } from '../api/session';
 import { Account as AccountDoc, ChangePassword, ConfirmTotp, RemoveTotp, StartTotp } from '../documents/account';
 import { t } from '../i18n/text';
 import { Ask } from '../ui/ask';
-import { FaultMessage, SuccessMessage, Loading, Title } from '../ui/bits';
+import { SuccessMessage, Title, Unready } from '../ui/bits';
 import { useTitle } from '../ui/title';
 import { codeField, Email, PersonalData } from './contact';
 import { Addresses } from './addresses';
@@ -30,39 +30,27 @@ export function Account() {
       </div>
     );
   }
-  switch (page.value.state) {
-    case 'loading':
-    case 'missing':
-      return <Loading />;
-    case 'failed':
-      return (
-        <div class="page">
-          <FaultMessage fault={page.value.fault} again={reload} />
-        </div>
-      );
-    case 'ready': {
-      const { displayName, account, role, grantedRole, totp, contactVerified, mail } = page.value.data;
-      return (
-        <div class="page grid max-w-md gap-5">
-          <div>
-            <Title><bdi>{displayName}</bdi></Title>
-            <p class="wrap-anywhere text-soft">{account}</p>
-          </div>
-          {grantedRole !== role && (
-            <p class="note font-medium text-warn" role="status">
-              {t('account.required')}
-            </p>
-          )}
-          {mail && account && <Email account={account} verified={contactVerified === true} codes={totp === true} />}
-          <Password codes={totp === true} />
-          <Codes on={totp === true} changed={reload} />
-          <Notices />
-          <Addresses />
-          <PersonalData codes={totp === true} customer={role === 'CUSTOMER'} />
-        </div>
-      );
-    }
-  }
+  if (page.value.state !== 'ready') return <Unready page={page.value} again={reload} inset />;
+  const { displayName, account, role, grantedRole, totp, contactVerified, mail } = page.value.data;
+  return (
+    <div class="page grid max-w-md gap-5">
+      <div>
+        <Title><bdi>{displayName}</bdi></Title>
+        <p class="wrap-anywhere text-soft">{account}</p>
+      </div>
+      {grantedRole !== role && (
+        <p class="note font-medium text-warn" role="status">
+          {t('account.required')}
+        </p>
+      )}
+      {mail && account && <Email account={account} verified={contactVerified === true} codes={totp === true} />}
+      <Password codes={totp === true} />
+      <Codes on={totp === true} changed={reload} />
+      <Notices />
+      <Addresses />
+      <PersonalData codes={totp === true} customer={role === 'CUSTOMER'} />
+    </div>
+  );
 }
 
 function Password({ codes }: { codes: boolean }) {

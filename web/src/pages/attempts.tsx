@@ -7,7 +7,7 @@ import type { Phase, Sale } from '@seckill/client/types';
 import { MyAttempts } from '../documents/attempts';
 import { count, isolate, t } from '../i18n/text';
 import { wasRefused } from '../purchase/attempt';
-import { FaultMessage, Loading, DateTime } from '../ui/bits';
+import { DateTime, Unready } from '../ui/bits';
 
 type Attempt = ResultOf<typeof MyAttempts>['myAttempts']['attempts'][number];
 
@@ -31,27 +31,19 @@ export function Attempts({ sale, phase }: { sale: Sale; phase: Phase }) {
 
 function List({ sale }: { sale: Sale }) {
   const { page, reload } = useLoad(`attempts ${sale.id}`, async (signal) => (await request(MyAttempts, { id: sale.id }, signal)).myAttempts);
-  switch (page.value.state) {
-    case 'loading':
-    case 'missing':
-      return <Loading />;
-    case 'failed':
-      return <FaultMessage fault={page.value.fault} again={reload} />;
-    case 'ready': {
-      const { attempts } = page.value.data;
-      if (!attempts.length) return <p class="mt-3 text-sm text-soft">{t('why.none')}</p>;
-      return (
-        <>
-          <ul class="mt-3 grid gap-3">
-            {attempts.map((attempt) => (
-              <Row key={`${attempt.stage}${attempt.code}${attempt.item?.id}`} attempt={attempt} sale={sale} />
-            ))}
-          </ul>
-          <p class="mt-3 text-sm text-soft">{t('why.kept')}</p>
-        </>
-      );
-    }
-  }
+  if (page.value.state !== 'ready') return <Unready page={page.value} again={reload} />;
+  const { attempts } = page.value.data;
+  if (!attempts.length) return <p class="mt-3 text-sm text-soft">{t('why.none')}</p>;
+  return (
+    <>
+      <ul class="mt-3 grid gap-3">
+        {attempts.map((attempt) => (
+          <Row key={`${attempt.stage}${attempt.code}${attempt.item?.id}`} attempt={attempt} sale={sale} />
+        ))}
+      </ul>
+      <p class="mt-3 text-sm text-soft">{t('why.kept')}</p>
+    </>
+  );
 }
 
 function Row({ attempt, sale }: { attempt: Attempt; sale: Sale }) {

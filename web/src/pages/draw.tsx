@@ -5,7 +5,7 @@ import { useLoad } from '../api/load';
 import { request } from '../api/client';
 import { TicketDraw } from '../documents/draw';
 import { count, loadTexts } from '../i18n/text';
-import { FaultMessage, SuccessMessage, Loading } from '../ui/bits';
+import { SuccessMessage, Unready } from '../ui/bits';
 import { Icon } from '../ui/icons';
 import { dt, texts } from './draw-texts';
 
@@ -47,27 +47,19 @@ export async function compare(part: DrawEntry, signal?: AbortSignal): Promise<Ou
 /** The outcome, computed when it is shown. */
 export function Draw({ part }: { part: DrawEntry }) {
   const { page, reload } = useLoad(`draw ${part.ticketId}`, (signal) => compare(part, signal));
-  switch (page.value.state) {
-    case 'loading':
-    case 'missing':
-      return <Loading />;
-    case 'failed':
-      return <FaultMessage fault={page.value.fault} again={reload} />;
-    case 'ready': {
-      const found = page.value.data;
-      return (
-        <div class="mt-3 grid gap-3 text-sm">
-          <p class="text-soft">{dt('draw.how')}</p>
-          {found.state === 'compared' ? <Shown part={part} found={found} /> : <p role="status">{dt(`draw.${found.state}`)}</p>}
-          {found.state === 'soon' && (
-            <button class="btn justify-self-start" onClick={reload}>
-              {dt('draw.again')}
-            </button>
-          )}
-        </div>
-      );
-    }
-  }
+  if (page.value.state !== 'ready') return <Unready page={page.value} again={reload} />;
+  const found = page.value.data;
+  return (
+    <div class="mt-3 grid gap-3 text-sm">
+      <p class="text-soft">{dt('draw.how')}</p>
+      {found.state === 'compared' ? <Shown part={part} found={found} /> : <p role="status">{dt(`draw.${found.state}`)}</p>}
+      {found.state === 'soon' && (
+        <button class="btn justify-self-start" onClick={reload}>
+          {dt('draw.again')}
+        </button>
+      )}
+    </div>
+  );
 }
 
 const steps = ['commitment', 'seed', 'number'] as const;

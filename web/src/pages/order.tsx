@@ -10,7 +10,7 @@ import { followOrder, readOrder } from '@seckill/client/order';
 import type { Order } from '@seckill/client/types';
 import { count, fullDate, isolate, money, t } from '../i18n/text';
 import { withdraw } from '../purchase/shared';
-import { FaultMessage, Loading, Picture, Stale, Title, DateTime } from '../ui/bits';
+import { Loading, Picture, Stale, Title, DateTime, Unready } from '../ui/bits';
 import { Tiles, useLeft, useThresholds } from '../ui/countdown';
 import { useTitle } from '../ui/title';
 import { addressLine } from './address-book';
@@ -47,26 +47,16 @@ export function OrderPage({ id }: { id: string }) {
       </div>
     );
   }
-  switch (page.value.state) {
-    case 'loading':
-    case 'ready':
-      return <Loading />;
-    case 'failed':
-      return (
-        <div class="page">
-          <FaultMessage fault={page.value.fault} again={reload} />
-        </div>
-      );
-    case 'missing':
-      return (
-        <div class="page">
-          <Title>{t('order.missing')}</Title>
-          <Link href="/orders" class="link mt-4 inline-block">
-            {t('orders.title')}
-          </Link>
-        </div>
-      );
-  }
+  if (page.value.state === 'ready') return <Loading />;
+  const missing = (
+    <div class="page">
+      <Title>{t('order.missing')}</Title>
+      <Link href="/orders" class="link mt-4 inline-block">
+        {t('orders.title')}
+      </Link>
+    </div>
+  );
+  return <Unready page={page.value} again={reload} inset missing={missing} />;
 }
 
 /** Asks for the sign-in and leads back. */

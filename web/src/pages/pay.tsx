@@ -13,7 +13,7 @@ import { useLoad } from '../api/load';
 import { currentUser } from '../api/session';
 import { lang } from '../i18n/lang';
 import { faultText, digits, explain, money, t } from '../i18n/text';
-import { FaultMessage, Loading, Title } from '../ui/bits';
+import { Loading, Title, Unready } from '../ui/bits';
 import { useLeft } from '../ui/countdown';
 import { useTitle } from '../ui/title';
 import { elements, type Form } from './stripe';
@@ -57,29 +57,17 @@ export function PayPage({ id }: { id: string }) {
   useEffect(() => {
     if (missing) leave(id);
   }, [missing]);
-  switch (page.value.state) {
-    case 'loading':
-    case 'missing':
-      return <Loading />;
-    case 'failed':
-      return (
-        <div class="page">
-          <FaultMessage fault={page.value.fault} again={reload} />
-        </div>
-      );
-    case 'ready': {
-      const found = page.value.data;
-      if ('embedded' in found) return <Card id={id} payable={found} />;
-      return (
-        <div class="page max-w-xl">
-          <p class="note font-medium" role="alert">
-            {explain(found)}
-          </p>
-          <Back id={id} />
-        </div>
-      );
-    }
-  }
+  if (page.value.state !== 'ready') return <Unready page={page.value} again={reload} inset />;
+  const found = page.value.data;
+  if ('embedded' in found) return <Card id={id} payable={found} />;
+  return (
+    <div class="page max-w-xl">
+      <p class="note font-medium" role="alert">
+        {explain(found)}
+      </p>
+      <Back id={id} />
+    </div>
+  );
 }
 
 function Back({ id }: { id: string }) {

@@ -14,7 +14,7 @@ import { BuyBox } from '../purchase/buybox';
 import { Checklist } from '../purchase/checklist';
 import { Remind } from '../purchase/remind';
 import { isOver, usePhase } from '../purchase/button';
-import { FaultMessage, Loading, SaleNotFound, Stale, Title } from '../ui/bits';
+import { SaleNotFound, Stale, Title, Unready } from '../ui/bits';
 import { useCountedTitle } from '../ui/title';
 import { Attempts } from './attempts';
 import { DrawCheck } from './draw-check';
@@ -66,31 +66,14 @@ export function SalePage({ slug }: { slug: string }) {
   const { page, reload } = useLoad(`sale ${slug}`, (signal) => ask(slug, signal));
   const loaded = page.value.state === 'ready' ? page.value : null;
   useSale(loaded?.data.id ?? null, slug);
-  switch (page.value.state) {
-    case 'loading':
-      return <Loading />;
-    case 'failed':
-      return (
-        <div class="page">
-          <FaultMessage fault={page.value.fault} again={reload} />
-        </div>
-      );
-    case 'missing':
-      return (
-        <div class="page">
-          <SaleNotFound again={reload} />
-        </div>
-      );
-    case 'ready': {
-      const sale = sales.of(page.value.data.id).value ?? page.value.data;
-      return (
-        <div class="page max-lg:pb-[max(20rem,calc(var(--sheet,0px)+2rem))]">
-          <Stale fault={page.value.fault} again={reload} />
-          <Shown sale={sale} reload={reload} />
-        </div>
-      );
-    }
-  }
+  if (page.value.state !== 'ready') return <Unready page={page.value} again={reload} inset missing={<div class="page"><SaleNotFound again={reload} /></div>} />;
+  const sale = sales.of(page.value.data.id).value ?? page.value.data;
+  return (
+    <div class="page max-lg:pb-[max(20rem,calc(var(--sheet,0px)+2rem))]">
+      <Stale fault={page.value.fault} again={reload} />
+      <Shown sale={sale} reload={reload} />
+    </div>
+  );
 }
 
 /** The chosen item: the one in the address, else that of the order or the waitlist, else the first. */

@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { Link } from 'wouter-preact';
 import { lostAt } from '../api/client';
+import type { LoadState } from '../api/load';
 import type { Fault } from '@seckill/client/fault';
 import type { Card, Money, Phase, Stock } from '@seckill/client/types';
 import { faultText, clockTime, count, moment, money, saved, t } from '../i18n/text';
@@ -33,6 +34,24 @@ export function FaultMessage({ fault, again }: { fault: Fault; again: () => void
       </button>
     </div>
   );
+}
+
+/** What a page shows until its data is there: also when there is none, unless `missing` says otherwise. */
+export function Unready({ page, again, missing = <Loading />, inset }: {
+  page: Exclude<LoadState<unknown>, { state: 'ready' }>;
+  again: () => void;
+  missing?: ComponentChildren;
+  /** Whether it is a whole page, with its margins. */
+  inset?: boolean;
+}) {
+  switch (page.state) {
+    case 'loading':
+      return <Loading />;
+    case 'failed':
+      return inset ? <div class="page"><FaultMessage fault={page.fault} again={again} /></div> : <FaultMessage fault={page.fault} again={again} />;
+    case 'missing':
+      return <>{missing}</>;
+  }
 }
 
 /** Shows that the data may be old. */
