@@ -41,9 +41,8 @@ func (w *Writer) FailLostTasks(ctx context.Context, tasks []Task, reason string)
 // an operator. If the task has already ended, it returns that end. The units are
 // returned like those of any failed task. A message that arrives later finds the task
 // ended. The reason is for operators. Like Write, it may be repeated after an error.
-func (w *Writer) FailTask(ctx context.Context, r Request, reason string) (Result, error) {
-	result := w.fail(ctx, []Request{r}, reason)[0]
-	return result, result.Err
+func (w *Writer) FailTask(ctx context.Context, r Request, reason string) Result {
+	return w.fail(ctx, []Request{r}, reason)[0]
 }
 
 func (w *Writer) fail(ctx context.Context, requests []Request, reason string) []Result {

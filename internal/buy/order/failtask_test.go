@@ -13,9 +13,9 @@ func TestATaskThatFailedStaysFailedWhenItsMessageComes(t *testing.T) {
 		w, s, r := e.writer(nil), e.store(), e.request()
 		e.submit(r)
 		for i := range 2 {
-			out, err := w.FailTask(t.Context(), r, "message lost")
-			if err != nil || out.Task.Failure != fault.Conflict || out.Replayed != (i == 1) {
-				t.Fatalf("fail task: %+v, %v", out, err)
+			out := w.FailTask(t.Context(), r, "message lost")
+			if out.Err != nil || out.Task.Failure != fault.Conflict || out.Replayed != (i == 1) {
+				t.Fatalf("fail task: %+v", out)
 			}
 		}
 		if got := e.task(s, r.Task); got.Status != order.Failed {
@@ -34,9 +34,9 @@ func TestATaskThatBecameAnOrderCannotFail(t *testing.T) {
 	onBoth(t, stock{units: 5, limit: 1}, func(t *testing.T, e *env) {
 		w, r := e.writer(nil), e.request()
 		e.write(w, r)
-		out, err := w.FailTask(t.Context(), r, "message lost")
-		if err != nil || out.Order == nil || !out.Replayed {
-			t.Errorf("fail task: %+v, %v", out, err)
+		out := w.FailTask(t.Context(), r, "message lost")
+		if out.Err != nil || out.Order == nil || !out.Replayed {
+			t.Errorf("fail task: %+v", out)
 		}
 		e.conserved()
 	})
@@ -53,14 +53,12 @@ func TestATaskEndsOnceWhenItIsWrittenAndFailedAtOnce(t *testing.T) {
 				wg.Go(func() {
 					for range 10 {
 						var out order.Result
-						var err error
 						if i%2 == 0 {
-							end := writers[0].Write(t.Context(), r)[0]
-							out, err = end, end.Err
+							out = writers[0].Write(t.Context(), r)[0]
 						} else {
-							out, err = writers[1].FailTask(t.Context(), r, "lost")
+							out = writers[1].FailTask(t.Context(), r, "lost")
 						}
-						if err == nil {
+						if out.Err == nil {
 							if !out.Replayed && out.Order != nil {
 								made.Store(r.Task, true)
 							}

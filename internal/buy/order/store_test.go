@@ -130,8 +130,8 @@ func TestALateCopyDoesNotReplaceANewerOne(t *testing.T) {
 	paid := e.move(e.write(w, e.request()).Order, order.Paid)
 	refunding := e.move(paid, order.Refunding)
 	failing := e.request()
-	failed, err := w.FailTask(t.Context(), failing, "test")
-	e.must(err)
+	failed := w.FailTask(t.Context(), failing, "test")
+	e.must(failed.Err)
 	submitted := failed.Task
 	submitted.Status, submitted.Revision, submitted.Failure = order.Submitted, 1, ""
 	e.must(e.cache.Put(t.Context(), nil, []*order.Order{refunding}))

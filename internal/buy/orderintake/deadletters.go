@@ -301,9 +301,9 @@ func (d *DeadLetters) failTask(ctx context.Context, l *Letter, reason string) (f
 		return end.Err == nil && !end.Replayed, end.Err
 	}
 	for _, request := range l.requests {
-		end, err := d.cfg.Writer.FailTask(ctx, request, reason)
-		if err != nil {
-			return fresh, err
+		end := d.cfg.Writer.FailTask(ctx, request, reason)
+		if end.Err != nil {
+			return fresh, end.Err
 		}
 		fresh = fresh || !end.Replayed
 	}

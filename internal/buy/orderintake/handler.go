@@ -97,11 +97,11 @@ func (h *Handler) readmit(ctx context.Context, requests []order.Request) error {
 		case reservation.ReacquireNotYet, reservation.ReacquireNotLoaded:
 			return stream.Retryable(fmt.Errorf("handle order %s: %w", r.Task, order.ErrSuperseded))
 		case reservation.ReacquireTooFew:
-			_, err = h.writer.FailTask(ctx, r, "its gate was lost, and the units were sold again")
+			err = h.writer.FailTask(ctx, r, "its gate was lost, and the units were sold again").Err
 		case reservation.ReacquireOther:
-			_, err = h.writer.FailTask(ctx, r, "its gate was lost, and its buyer has another reservation")
+			err = h.writer.FailTask(ctx, r, "its gate was lost, and its buyer has another reservation").Err
 		case reservation.ReacquireOverLimit:
-			_, err = h.writer.FailTask(ctx, r, "its gate was lost, and its buyer has used up the limit of the sale since")
+			err = h.writer.FailTask(ctx, r, "its gate was lost, and its buyer has used up the limit of the sale since").Err
 		}
 		if err != nil {
 			return stream.Retryable(err)

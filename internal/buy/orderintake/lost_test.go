@@ -258,14 +258,13 @@ func TestTheUnitsOfALostTaskThatIsFoundReturn(t *testing.T) {
 	r := setup(t)
 	request := r.request(2)
 	gate := r.rebuilt(8, reservation.Reservation{User: request.User, Task: request.Task, Quantity: 1, At: time.Now(), IdempotencyKey: request.IdempotencyKey})
-	_, err := r.writer.FailTask(t.Context(), request, order.ReasonLost)
-	r.must(err)
+	r.must(r.writer.FailTask(t.Context(), request, order.ReasonLost).Err)
 	r.must(r.db.Ent.OrderFailure.UpdateOneID(request.Task).SetReleased(true).Exec(t.Context())) // before the reservation came back
 	r.must(orderintake.NewHandler(r.writer, gate, nil).Handle(r.message(request)))
 	if r.status(request.Task) != order.Failed {
 		t.Errorf("task %s", r.status(request.Task))
 	}
-	_, err = order.TaskReturns(r.db, release(gate), quiet).Step(t.Context())
+	_, err := order.TaskReturns(r.db, release(gate), quiet).Step(t.Context())
 	r.must(err)
 	if n := r.stockOf(gate); n != 9 {
 		t.Errorf("%d of 9 units are for sale", n)
