@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"seckill/internal/platform/telemetry"
 )
@@ -17,17 +16,12 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	auto := promauto.With(reg)
-	const subsystem = "server"
+	of := telemetry.For(reg, "server")
 	return &metrics{
-		requests: auto.NewCounterVec(prometheus.CounterOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "requests_total",
-			Help: "HTTP requests. Label route: the pattern. Label status: the status code.",
-		}, []string{"route", "status"}),
-		seconds: auto.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "request_seconds",
-			Help: "Duration of HTTP requests. Label route: the pattern.", Buckets: telemetry.Seconds(),
-		}, []string{"route"}),
+		requests: of.Counters("requests_total",
+			"HTTP requests. Label route: the pattern. Label status: the status code.", "route", "status"),
+		seconds: of.Histograms("request_seconds",
+			"Duration of HTTP requests. Label route: the pattern.", telemetry.Seconds(), "route"),
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"seckill/internal/platform/telemetry"
 	"seckill/internal/platform/tracing"
@@ -23,36 +22,18 @@ type Metrics struct {
 
 // NewMetrics registers the metrics of the package.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
-	auto := promauto.With(reg)
-	const subsystem = "order"
+	of := telemetry.For(reg, "order")
 	m := &Metrics{
-		written: auto.NewCounter(prometheus.CounterOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "written_total", Help: "Orders written.",
-		}),
-		failed: auto.NewCounterVec(prometheus.CounterOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "failed_total",
-			Help: "Order tasks that ended without an order. Label code: the reason shown to the buyer.",
-		}, []string{"code"}),
-		faults: auto.NewCounterVec(prometheus.CounterOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "faults_total",
-			Help: "Steps that failed and are repeated. Label step: transaction, or what follows a commit: record, announce.",
-		}, []string{"step"}),
-		batchSize: auto.NewHistogram(prometheus.HistogramOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "batch_size",
-			Help: "Orders in one transaction.", Buckets: telemetry.Sizes(),
-		}),
-		write: auto.NewHistogram(prometheus.HistogramOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "write_seconds",
-			Help: "Duration of one transaction that writes orders.", Buckets: telemetry.Seconds(),
-		}),
-		released: auto.NewCounter(prometheus.CounterOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "released_total",
-			Help: "Reservations of ended orders released in Redis.",
-		}),
+		written: of.Counter("written_total", "Orders written."),
+		failed: of.Counters("failed_total",
+			"Order tasks that ended without an order. Label code: the reason shown to the buyer.", "code"),
+		faults: of.Counters("faults_total",
+			"Steps that failed and are repeated. Label step: transaction, or what follows a commit: record, announce.", "step"),
+		batchSize: of.Histogram("batch_size", "Orders in one transaction.", telemetry.Sizes()),
+		write:     of.Histogram("write_seconds", "Duration of one transaction that writes orders.", telemetry.Seconds()),
+		released:  of.Counter("released_total", "Reservations of ended orders released in Redis."),
 	}
-	for _, step := range []string{"transaction", "record", "announce"} {
-		m.faults.WithLabelValues(step) // exported as 0 from the start
-	}
+	telemetry.FromZero(m.faults, "transaction", "record", "announce")
 	return m
 }
 

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"seckill/internal/platform/telemetry"
 )
@@ -20,25 +19,15 @@ type metrics struct {
 
 // newMetrics registers the metrics with reg; nil = they are counted but not exported.
 func newMetrics(reg prometheus.Registerer) *metrics {
-	auto := promauto.With(reg)
-	const subsystem = "reservation"
+	of := telemetry.For(reg, "reservation")
 	return &metrics{
-		attempts: auto.NewCounterVec(prometheus.CounterOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "attempts_total",
-			Help: "Attempts to take stock that reached Redis. Label outcome: accepted, replayed, sold_out, path_invalid and so on.",
-		}, []string{"outcome"}),
-		script: auto.NewHistogram(prometheus.HistogramOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "script_seconds",
-			Help: "Duration of one batch script, round trip included.", Buckets: telemetry.Seconds(),
-		}),
-		batchSize: auto.NewHistogram(prometheus.HistogramOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "batch_size",
-			Help: "Attempts in one batch script.", Buckets: telemetry.Sizes(),
-		}),
-		ambiguous: auto.NewCounter(prometheus.CounterOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "ambiguous_total",
-			Help: "Scripts whose outcome stayed unknown because the reply was lost twice.",
-		}),
+		attempts: of.Counters("attempts_total",
+			"Attempts to take stock that reached Redis. Label outcome: accepted, replayed, sold_out, path_invalid and so on.", "outcome"),
+		script: of.Histogram("script_seconds",
+			"Duration of one batch script, round trip included.", telemetry.Seconds()),
+		batchSize: of.Histogram("batch_size", "Attempts in one batch script.", telemetry.Sizes()),
+		ambiguous: of.Counter("ambiguous_total",
+			"Scripts whose outcome stayed unknown because the reply was lost twice."),
 	}
 }
 

@@ -2,7 +2,6 @@ package waitlist
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"seckill/internal/platform/telemetry"
 )
@@ -14,22 +13,15 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	auto := promauto.With(reg)
-	const subsystem = "waitlist"
+	of := telemetry.For(reg, "waitlist")
 	m := &metrics{
-		entries: auto.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "places",
-			Help: "Entries of all waitlists in Postgres, the same in every process. Label status: waiting, offered.",
-		}, []string{"status"}),
-		changes: auto.NewCounterVec(prometheus.CounterOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "turns_total",
-			Help: "Changes of entries. Label what: joined, offered, redeemed, lapsed, left, withdrawn (the units were gone), " +
-				"renewed (after a pause), returned (their units).",
-		}, []string{"what"}),
+		entries: of.Gauges("places",
+			"Entries of all waitlists in Postgres, the same in every process. Label status: waiting, offered.", "status"),
+		changes: of.Counters("turns_total",
+			"Changes of entries. Label what: joined, offered, redeemed, lapsed, left, withdrawn (the units were gone), "+
+				"renewed (after a pause), returned (their units).", "what"),
 	}
-	for _, what := range []string{"joined", "offered", "redeemed", "lapsed", "left", "withdrawn", "renewed", "returned"} {
-		m.changes.WithLabelValues(what) // exported as 0 from the start
-	}
+	telemetry.FromZero(m.changes, "joined", "offered", "redeemed", "lapsed", "left", "withdrawn", "renewed", "returned")
 	return m
 }
 

@@ -42,6 +42,9 @@ const (
 	GivenUp Outcome = "dead"  // moved to the dead letters
 )
 
+// subsystem is the part of the metric names that names the package.
+const subsystem = "stream"
+
 // Metrics counts the events of all streams of a process. It is called on the hot path
 // from many goroutines. A nil *Metrics counts nothing.
 type Metrics struct {
@@ -56,32 +59,22 @@ type Metrics struct {
 
 // NewMetrics registers the metrics of the package.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
-	auto := promauto.With(reg)
-	const subsystem = "stream"
-	total := func(name, help string) prometheus.Counter {
-		return auto.NewCounter(prometheus.CounterOpts{Namespace: telemetry.Namespace, Subsystem: subsystem, Name: name, Help: help})
-	}
+	of := telemetry.For(reg, subsystem)
 	byStream := func(name, help string) *prometheus.GaugeVec {
-		return auto.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: name, Help: help + " Label stream: its key.",
-		}, []string{"stream"})
+		return of.Gauges(name, help+" Label stream: its key.", "stream")
 	}
 	return &Metrics{
 		reg: reg,
-		messages: auto.NewCounterVec(prometheus.CounterOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "messages_total",
-			Help: "Messages by what happened to them. Label stream: its key. Label event: read, acked, claimed and so on.",
-		}, []string{"stream", "event"}),
-		tries: auto.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "handle_seconds", Buckets: telemetry.Seconds(),
-			Help: "Duration of one attempt to handle a message. Label handler: its name. " +
-				"Label outcome: ok, later (a service was unavailable), error (retried), dead (a dead letter).",
-		}, []string{"handler", "outcome"}),
+		messages: of.Counters("messages_total",
+			"Messages by what happened to them. Label stream: its key. Label event: read, acked, claimed and so on.", "stream", "event"),
+		tries: of.Histograms("handle_seconds", "Duration of one attempt to handle a message. Label handler: its name. "+
+			"Label outcome: ok, later (a service was unavailable), error (retried), dead (a dead letter).",
+			telemetry.Seconds(), "handler", "outcome"),
 		totals: map[Event]prometheus.Counter{
-			Claimed:      total("claimed_total", "Messages taken over from another or an earlier worker."),
-			DeadLettered: total("dead_letters_total", "Messages moved to the dead letters."),
-			Trimmed:      total("trimmed_total", "Acknowledged entries removed from streams."),
-			GroupLost:    total("lost_groups_total", "Consumer groups that were lost and created again."),
+			Claimed:      of.Counter("claimed_total", "Messages taken over from another or an earlier worker."),
+			DeadLettered: of.Counter("dead_letters_total", "Messages moved to the dead letters."),
+			Trimmed:      of.Counter("trimmed_total", "Acknowledged entries removed from streams."),
+			GroupLost:    of.Counter("lost_groups_total", "Consumer groups that were lost and created again."),
 		},
 		unread:  byStream("unread_orders", "Orders that no worker has read, some seconds ago."),
 		pending: byStream("pending_orders", "Orders that were read and not acknowledged, some seconds ago."),
@@ -93,7 +86,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 // before the first. Call it once per process.
 func (m *Metrics) ShowSilence(r *Router, c clock.Clock) {
 	promauto.With(m.reg).NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: telemetry.Namespace, Subsystem: "stream", Name: "silent_seconds",
+		Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "silent_seconds",
 		Help: "Time since the worker's last successful read.",
 	}, func() float64 {
 		last := r.LastRead()
