@@ -98,7 +98,8 @@ func (q *Queue) due(match []func(*sql.Selector)) *sql.Selector {
 // Work claims due rows that match, those that are due first, reads them, and calls try for
 // each, some at a time. It returns their number and the first error.
 func Work[ID, R any](
-	ctx context.Context, q *Queue, read func(context.Context, ...ID) ([]R, error), try func(context.Context, R) error, match ...func(*sql.Selector),
+	ctx context.Context, q *Queue, read func(context.Context, ...ID) ([]R, error), try func(context.Context, R) error,
+	match ...func(*sql.Selector),
 ) (int, error) {
 	// Most looks find nothing, and need no transaction for that.
 	if due, err := q.Due(ctx, match...); err != nil || !due {

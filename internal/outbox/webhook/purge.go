@@ -43,8 +43,9 @@ func (s *Service) Purge(ctx context.Context) (map[string]int, error) {
 
 func ofDeletedEndpoint(d *sql.Selector) {
 	endpoints := sql.Table(webhookendpoint.Table)
-	d.Where(sql.In(d.C(webhookdelivery.FieldEndpointID), sql.Dialect(d.Dialect()).Select(endpoints.C(webhookendpoint.FieldID)).From(endpoints).
-		Where(sql.EQ(endpoints.C(webhookendpoint.FieldState), string(webhookendpoint.StateDELETED)))))
+	deleted := sql.Dialect(d.Dialect()).Select(endpoints.C(webhookendpoint.FieldID)).From(endpoints).
+		Where(sql.EQ(endpoints.C(webhookendpoint.FieldState), string(webhookendpoint.StateDELETED)))
+	d.Where(sql.In(d.C(webhookdelivery.FieldEndpointID), deleted))
 }
 
 func hasDeliveries(e *sql.Selector) {
