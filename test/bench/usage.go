@@ -121,6 +121,15 @@ func (u usage) since(before usage) usage {
 // plus returns the sum of two differences.
 func (u usage) plus(o usage) usage { return u.since(usage{}.since(o)) }
 
+// times returns the usage in a multiple of the time.
+func (u usage) times(n float64) usage {
+	d := func(d time.Duration) time.Duration { return time.Duration(float64(d) * n) }
+	return usage{
+		server: d(u.server), redis: d(u.redis), postgres: d(u.postgres), generator: d(u.generator), idle: d(u.idle),
+		scripting: d(u.scripting), scripts: u.scripts * n, commands: u.commands * n, objects: u.objects * n,
+	}
+}
+
 // processStat holds the fields read from /proc/<pid>/stat.
 type processStat struct {
 	parent int

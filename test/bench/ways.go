@@ -19,7 +19,8 @@ import (
 const (
 	// wayUnits is the stock that losers compete for.
 	wayUnits = 50
-	// waySettle is how long after the last answer a server may still write about refusals.
+	// waySettle is how long after the last answer a server may still write about refusals, and
+	// how long its use without buyers is measured.
 	waySettle = 2500 * time.Millisecond
 )
 
@@ -119,6 +120,11 @@ func (f *product) measureWay(ctx context.Context, w *suite, way way) error {
 		return err
 	}
 	k := &walk{product: f, suite: w, name: f.prefix + way.name, steps: map[string]*sample{}, whole: sample{n: buyers}}
+	before, err := w.used(ctx, f.shop)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
 	sold := 0
 	for users := range slices.Chunk(offer.Users, (buyers+way.waves-1)/way.waves) {
 		tokens := make([]string, len(users))
@@ -156,7 +162,15 @@ func (f *product) measureWay(ctx context.Context, w *suite, way way) error {
 	if want := min(buyers, stock); sold != want {
 		return fmt.Errorf("%d units are sold, not %d", sold, want)
 	}
-	if err := k.settle(ctx, way.losers, func() error { return written(ctx, f.db, offer.SaleID, sold) }); err != nil {
+	if err := written(ctx, f.db, offer.SaleID, sold); err != nil {
+		return err
+	}
+	if way.losers { // what waits in memory is written
+		if err := pause(ctx, waySettle); err != nil {
+			return err
+		}
+	}
+	if err := k.count(ctx, before, began); err != nil {
 		return err
 	}
 	w.done[k.name] = append(w.done[k.name], k.whole)
@@ -214,39 +228,24 @@ func (k *walk) step(ctx context.Context, name string, requests [][]byte, want st
 	return answers, err
 }
 
-// settle adds what is done after the last answer. Of losers it is not known when that ends,
-// so that as long a time without requests is subtracted.
-func (k *walk) settle(ctx context.Context, losers bool, written func() error) error {
-	before, err := k.suite.used(ctx, k.shop)
-	if err != nil {
-		return err
-	}
-	began := time.Now()
-	if err := written(); err != nil {
-		return err
-	}
-	if losers {
-		if err := pause(ctx, time.Until(began.Add(waySettle))); err != nil {
-			return err
-		}
-	}
-	took := time.Since(began)
+// count adds up the way: everything since its beginning, because the server also works
+// between the steps, without what the same processes use in as long a time without buyers.
+func (k *walk) count(ctx context.Context, before usage, began time.Time) error {
 	after, err := k.suite.used(ctx, k.shop)
 	if err != nil {
 		return err
 	}
-	used := after.since(before)
-	if losers {
-		if err := pause(ctx, took); err != nil {
-			return err
-		}
-		quiet, err := k.suite.used(ctx, k.shop)
-		if err != nil {
-			return err
-		}
-		used = used.since(quiet.since(after))
+	between := time.Since(began) - k.whole.took
+	if err := pause(ctx, waySettle); err != nil {
+		return err
 	}
-	k.whole.add(sample{took: took, cpu: used.server, used: used})
+	idle, err := k.suite.used(ctx, k.shop)
+	if err != nil {
+		return err
+	}
+	objects := k.whole.used.objects
+	k.whole.used = after.since(before).since(idle.since(after).times(float64(between) / float64(waySettle)))
+	k.whole.used.objects, k.whole.cpu = objects, k.whole.used.server
 	return nil
 }
 
