@@ -1,1 +1,1 @@
-export{d as OrderMoneyPage}from"./admin.js?v=53dee44189b2";
+export{d as OrderMoneyPage}from"./admin.js?v=c34476c889b3";

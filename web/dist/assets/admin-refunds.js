@@ -1,1 +1,1 @@
-export{i as Refunds}from"./admin.js?v=53dee44189b2";
+export{i as Refunds}from"./admin.js?v=c34476c889b3";

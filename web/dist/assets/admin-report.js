@@ -1,1 +1,1 @@
-export{n as ReportPage}from"./admin.js?v=53dee44189b2";
+export{n as ReportPage}from"./admin.js?v=c34476c889b3";

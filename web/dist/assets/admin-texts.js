@@ -1,1 +1,1 @@
-export{P as ot,F as textsOf}from"./admin.js?v=53dee44189b2";
+export{R as ot,z as textsOf}from"./admin.js?v=c34476c889b3";

@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=53dee44189b2";
+export{r as resumeWaitingRooms}from"./attempt.js?v=c34476c889b3";

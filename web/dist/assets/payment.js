@@ -1,1 +1,1 @@
-var e={id:`211b65ffecc8eea9a799b94d3c23c7d40dad69a24a71cf09c3a157c367d71909`,name:`RequestRefund`},t={id:`998a7e28a24dc3e5aacab64d323802fb0e7a2e58607ccfd4a8ecbd91cf6f3d35`,name:`MyOrderUpdates`};export{e as n,t};
+var e={id:`7b13e52d07a3c999d957113b1adc50588e979daee069c2506eb2d2af609f66bc`,name:`RequestRefund`},t={id:`998a7e28a24dc3e5aacab64d323802fb0e7a2e58607ccfd4a8ecbd91cf6f3d35`,name:`MyOrderUpdates`};export{e as n,t};
