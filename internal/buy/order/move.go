@@ -33,7 +33,7 @@ type Move struct {
 	To        Status
 	At        time.Time
 	KeepUnits bool // take the units off the sale instead of returning them, where the table allows it
-	// ReturnAfter is how long units that the move releases stay off sale, unless buyers wait for
+	// ReturnAfter is how long units of a sold-out item that the move releases stay off sale, unless buyers wait for
 	// them: an accomplice of the buyer cannot time an attempt. 0 = they return at once.
 	ReturnAfter    time.Duration
 	NewReservation *id.Task // for EXPIRED to PAID: the name of the new reservation in Redis
@@ -90,7 +90,13 @@ func Apply(ctx context.Context, tx *ent.Tx, m Move) (*Order, error) {
 	}
 	line := ledgerLine{kind: stock, key: moved.ID.UUID(), units: units}
 	if stock == Release && m.ReturnAfter > 0 {
-		line.returnAt = m.At.Add(m.ReturnAfter)
+		scarce, err := allTaken(ctx, tx, moved.Item)
+		if err != nil {
+			return nil, err
+		}
+		if scarce {
+			line.returnAt = m.At.Add(m.ReturnAfter)
+		}
 	}
 	if stock.refunds() {
 		moved.RefundedQuantity = m.Order.RefundedQuantity + units
@@ -123,6 +129,26 @@ func Apply(ctx context.Context, tx *ent.Tx, m Move) (*Order, error) {
 		return moved, nil
 	}
 	return moved, facts.UnitsLost(ctx, tx, moved.Item, LostUnits{Available: moved.Quantity, At: moved.UpdatedAt})
+}
+
+// allTaken reports whether an item has no units but those that wait for their return: only
+// then an accomplice could be first for a unit by knowing its moment.
+func allTaken(ctx context.Context, tx *ent.Tx, item id.Item) (bool, error) {
+	row, err := tx.SaleItem.Get(ctx, item)
+	if err != nil {
+		return false, fmt.Errorf("read stock of item %s: %w", item, err)
+	}
+	if row.Available == 0 {
+		return true, nil
+	}
+	due, err := tx.Order.Query().Where(entorder.ReturnDue(true), entorder.ItemID(item)).Select(entorder.FieldQuantity).Ints(ctx)
+	if err != nil {
+		return false, fmt.Errorf("read units of item %s that return: %w", item, err)
+	}
+	for _, units := range due {
+		row.Available -= units
+	}
+	return row.Available <= 0, nil
 }
 
 // Note writes to an order's log what its buyer must see although the state does not

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/internal/buy/order"
 	"seckill/internal/platform/id"
@@ -192,4 +193,27 @@ func (e *env) holdsUpNoOther(loop func(*postgres.DB, order.ReturnReservations, *
 			e.t.Errorf("step %d: %v %v, want %d %s", i, counts, err, want, what)
 		}
 	}
+}
+
+// Only the unit of an item that is sold out is worth an accomplice's timing.
+func TestUnitsWaitForAMomentOnlyWhenAllAreTaken(t *testing.T) {
+	onBoth(t, stock{units: 3, limit: 1}, func(t *testing.T, e *env) {
+		orders := []*order.Order{e.write(e.writer(nil), e.request()).Order, e.write(e.writer(nil), e.request()).Order}
+		cancel := func(o *order.Order) (waits bool) {
+			e.must(e.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+				_, err := order.Apply(ctx, tx, order.Move{Order: o, To: order.Cancelled, At: e.clock.Now(), ReturnAfter: time.Hour, Entry: entryOf(order.Cancelled)})
+				return err
+			}))
+			return e.db.Ent.Order.GetX(t.Context(), o.ID).ReturnAt != nil
+		}
+		if cancel(orders[0]) {
+			t.Error("a unit waits although another is on sale")
+		}
+		last := []*order.Order{orders[1], e.write(e.writer(nil), e.request()).Order, e.write(e.writer(nil), e.request()).Order}
+		for i, o := range last {
+			if !cancel(o) {
+				t.Errorf("unit %d of a sold-out item returns at once", i+1)
+			}
+		}
+	})
 }
