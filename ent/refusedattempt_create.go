@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/refusedattempt"
+	typedid "seckill/internal/platform/id"
+	"time"
 
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
@@ -18,6 +20,60 @@ type RefusedAttemptCreate struct {
 	config
 	mutation *RefusedAttemptMutation
 	hooks    []Hook
+}
+
+// SetUserID sets the "user_id" field.
+func (_c *RefusedAttemptCreate) SetUserID(v typedid.User) *RefusedAttemptCreate {
+	_c.mutation.SetUserID(v)
+	return _c
+}
+
+// SetSaleID sets the "sale_id" field.
+func (_c *RefusedAttemptCreate) SetSaleID(v typedid.Sale) *RefusedAttemptCreate {
+	_c.mutation.SetSaleID(v)
+	return _c
+}
+
+// SetItemID sets the "item_id" field.
+func (_c *RefusedAttemptCreate) SetItemID(v typedid.Item) *RefusedAttemptCreate {
+	_c.mutation.SetItemID(v)
+	return _c
+}
+
+// SetStage sets the "stage" field.
+func (_c *RefusedAttemptCreate) SetStage(v string) *RefusedAttemptCreate {
+	_c.mutation.SetStage(v)
+	return _c
+}
+
+// SetCode sets the "code" field.
+func (_c *RefusedAttemptCreate) SetCode(v string) *RefusedAttemptCreate {
+	_c.mutation.SetCode(v)
+	return _c
+}
+
+// SetTimes sets the "times" field.
+func (_c *RefusedAttemptCreate) SetTimes(v int) *RefusedAttemptCreate {
+	_c.mutation.SetTimes(v)
+	return _c
+}
+
+// SetFirstAt sets the "first_at" field.
+func (_c *RefusedAttemptCreate) SetFirstAt(v time.Time) *RefusedAttemptCreate {
+	_c.mutation.SetFirstAt(v)
+	return _c
+}
+
+// SetLastAt sets the "last_at" field.
+func (_c *RefusedAttemptCreate) SetLastAt(v time.Time) *RefusedAttemptCreate {
+	_c.mutation.SetLastAt(v)
+	return _c
+}
+
+// SetID sets the "id" field.
+func (_c *RefusedAttemptCreate) SetID(v uuid.UUID) *RefusedAttemptCreate {
+	_c.mutation.SetID(v)
+	return _c
 }
 
 // Mutation returns the RefusedAttemptMutation object of the builder.

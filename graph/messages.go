@@ -132,6 +132,10 @@ var (
 			"Your account is younger than a day and got its role from a colleague. Another operator or administrator must decide this.",
 			"您的账号注册未满一天，且角色由同事授予，暂不能审批，请由其他人员审批。",
 		},
+		account.SameContact: {
+			"You and the requester have the same mailbox or phone number. Another operator or administrator must decide this.",
+			"您与提交人使用同一邮箱或手机号，请由其他人员审批。",
+		},
 		account.NoSecondFactor: {
 			"Set up one-time codes on your account page first: you got your role from a colleague.",
 			"您的角色由同事授予，请先在账号页启用动态验证码，再进行审批。",

@@ -22,10 +22,10 @@ func TestOrdersDoNotWaitForConnectionsThatOthersUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	buyer := made.Users[0]
-	busy := s.ask(buyer.AccessToken, `mutation C($in: CreateCaptchaInput!) { createCaptcha(input: $in) { challenge { id } userErrors { code } } }`,
-		map[string]any{"in": map[string]any{"saleId": made.SaleID, "purpose": "SECKILL", "kind": "PROOF_OF_WORK"}})
+	busy := s.ask(buyer.AccessToken, `mutation($i: ID!) { issueSeckillPath(input: {itemId: $i, captcha: {challengeId: "cap_none", answer: "none"}}) { userErrors { code } } }`,
+		map[string]any{"i": made.ItemID})
 	if busy.code() != "UNAVAILABLE" {
-		t.Errorf("a captcha without a connection: %+v, want UNAVAILABLE", busy)
+		t.Errorf("a path without a connection: %+v, want UNAVAILABLE", busy)
 	}
 	testenv.Eventually(t, testenv.Wait, func() bool {
 		res, err := s.http.Get("http://" + a.AdminAddr().String() + "/readyz")
@@ -37,7 +37,7 @@ func TestOrdersDoNotWaitForConnectionsThatOthersUse(t *testing.T) {
 	}, "a process whose Redis is there is ready")
 	p, err := s.place(buyer.AccessToken, order(made.ItemID, buyer.Path))
 	if err != nil || p.why() != "" || p.OrderTask == nil {
-		t.Errorf("an order beside busy captchas: %+v %v, want a task", p, err)
+		t.Errorf("an order beside busy paths: %+v %v, want a task", p, err)
 	}
 	if err := release(); err != nil {
 		t.Error(err)

@@ -42,7 +42,7 @@ export interface Group {
 
 const exported = /export const (\w+) = (?:graphql\(\s*|mutation\('(\w+)', )`([^`]*)`/g;
 
-/** The text of a mutation, as its type in client/src/documents/failure.ts. */
+/** The text of a mutation, as its type in src/documents/mutation.ts. */
 function mutationText(name: string, fields: string): string {
   const field = name[0]!.toLowerCase() + name.slice(1);
   return `mutation ${name}($input: ${name}Input!) { ${field}(input: $input) { ${fields} userErrors { ...FailureParts } } }`;

@@ -112,16 +112,16 @@ test.each(LINES)('on a line of %i ms a buyer who let two orders expire reads why
   await button(page, 'buy').click();
   await checkByBrowser(page);
   await sheet(page).getByText('Two orders were not paid in time').waitFor();
-  expect(await button(page, 'blocked').innerText()).toMatch(/^Try again in (29|30) minutes$/);
+  expect(await button(page, 'blocked').innerText()).toMatch(/^Try again in (14|15) minutes$/);
   const digits = sheet(page).locator('.numeral').first();
   const before = await digits.innerText();
-  expect(before).toMatch(/^(29|30):\d\d$/);
+  expect(before).toMatch(/^(14|15):\d\d$/);
   await expect.poll(() => digits.innerText()).not.toBe(before); // it ticks
   await page.screenshot({ path: 'screens/blocked-1280.png' });
   await page.setViewportSize({ width: 360, height: 740 });
   await page.screenshot({ path: 'screens/blocked-360.png' });
   await page.locator('header button[lang]').click();
   await sheet(page).getByText('您有两次未按时付款').waitFor();
-  expect(await button(page, 'blocked').innerText()).toMatch(/^(29|30)\s?分钟后可重试$/);
+  expect(await button(page, 'blocked').innerText()).toMatch(/^(14|15)\s?分钟后可重试$/);
   await page.screenshot({ path: 'screens/blocked-zh-360.png' });
 });

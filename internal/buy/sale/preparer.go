@@ -91,7 +91,9 @@ func (s *Store) preparations(ctx context.Context, sales []*Sale) ([]prepared, er
 	for _, v := range sales {
 		if slices.Contains(running, any(string(v.Status))) {
 			for _, item := range v.Items {
-				offered[item.Goods.ID] = append(offered[item.Goods.ID], v.ID)
+				if item.Goods != nil {
+					offered[item.Goods.ID] = append(offered[item.Goods.ID], v.ID)
+				}
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/securityevent"
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
@@ -19,6 +20,7 @@ type Dependence string
 const (
 	Promoted       Dependence = "PROMOTED"         // one of them gave the other its role
 	NewAccount     Dependence = "NEW_ACCOUNT"      // the second is younger than minStaffAge
+	SameContact    Dependence = "SAME_CONTACT"     // both have one mailbox or phone number
 	NoSecondFactor Dependence = "NO_SECOND_FACTOR" // the second signs in without one-time codes
 )
 
@@ -43,7 +45,18 @@ func (p *Persons) Dependence(ctx context.Context, second id.User, first ...id.Us
 	if err != nil {
 		return "", err
 	}
+	contact, err := p.contact(ctx, second)
+	if err != nil {
+		return "", err
+	}
 	for _, other := range first {
+		theirs, err := p.contact(ctx, other)
+		if err != nil {
+			return "", err
+		}
+		if contact != "" && theirs == contact {
+			return SameContact, nil
+		}
 		by, err := p.grantor(ctx, other)
 		if err != nil {
 			return "", err
@@ -65,6 +78,19 @@ func (p *Persons) Dependence(ctx context.Context, second id.User, first ...id.Us
 		return NoSecondFactor, nil
 	}
 	return "", nil
+}
+
+// contact returns the mailbox or phone number of a user; "" for service accounts and
+// deleted users.
+func (p *Persons) contact(ctx context.Context, user id.User) (string, error) {
+	row, err := p.db.Ent.User.Get(ctx, user)
+	switch {
+	case ent.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("read user: %w", err)
+	}
+	return person.Mailbox(row.Account), nil
 }
 
 // grantor returns the user who granted the present role of a user; zero if no user did.

@@ -16,6 +16,7 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/accountlink"
+	"seckill/internal/identity/person"
 	"seckill/internal/outbox/mail"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/fault"
@@ -35,10 +36,10 @@ const (
 // linkBytes is the length of the secret in a link: it cannot be guessed.
 const linkBytes = 32
 
-// Limits of e-mails: per address of an account, so that no mailbox is flooded, and per
-// network.
+// Limits of e-mails: per mailbox, so that none is flooded through many addresses or accounts,
+// and per network.
 var (
-	mailsPerAccount  = ratelimit.Policy{Name: "account_mails", Burst: 3, PerSecond: 3.0 / 3600, Mode: ratelimit.FailClosed}
+	mailsPerMailbox  = ratelimit.Policy{Name: "account_mails", Burst: 3, PerSecond: 3.0 / 3600, Mode: ratelimit.FailClosed}
 	resetsPerAddress = ratelimit.Policy{Name: "reset_address", Burst: 10, PerSecond: 0.02, Mode: ratelimit.FailClosed}
 )
 
@@ -124,7 +125,7 @@ func (s *Service) RequestEmail(ctx context.Context, p *auth.Principal, in Reques
 			return err
 		}
 	}
-	allowed, err := s.cfg.Limits.Allow(ctx, mailsPerAccount, ratelimit.User(user.ID))
+	allowed, err := s.mayMail(ctx, address)
 	if err != nil {
 		return err
 	}
@@ -217,8 +218,7 @@ func (s *Service) RequestReset(ctx context.Context, in RequestResetInput) error 
 	if err := s.limit(ctx, resetsPerAddress, in.Addr); err != nil {
 		return err
 	}
-	sum := sha256.Sum256([]byte(account))
-	allowed, err := s.cfg.Limits.Allow(ctx, mailsPerAccount, ratelimit.Subject("a:"+hex.EncodeToString(sum[:16])))
+	allowed, err := s.mayMail(ctx, account)
 	if err != nil {
 		return err
 	}
@@ -293,6 +293,12 @@ func (s *Service) ResetPassword(ctx context.Context, in ResetPasswordInput) (int
 	}
 	s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventPasswordChanged, Actor: user.ID, Subject: user.ID, Addr: in.Addr, Detail: "by a link"})
 	return s.cfg.Admin.endAll(ctx, user.ID, id.Session{}, endedByPassword)
+}
+
+// mayMail counts a message to the mailbox of an address, or to a phone number.
+func (s *Service) mayMail(ctx context.Context, to string) (ratelimit.Decision, error) {
+	sum := sha256.Sum256([]byte(person.Mailbox(to)))
+	return s.cfg.Limits.Allow(ctx, mailsPerMailbox, ratelimit.Subject("a:"+hex.EncodeToString(sum[:16])))
 }
 
 // newLink is a link to mail; user is Nil when there is no account, and then nothing is

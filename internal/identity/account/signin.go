@@ -52,12 +52,16 @@ func (s *Service) Register(ctx context.Context, in RegisterInput) (*SignedIn, er
 	if err != nil {
 		return nil, err
 	}
+	mailed, err := s.mayMail(ctx, clean.Account) // without a link the user asks for one later
+	if err != nil {
+		return nil, err
+	}
 	made := s.store.newUser(clean, auth.Customer)
 	signed, err := s.signIn(ctx, made, func(ctx context.Context, tx *ent.Tx) error {
 		if err := insertUser(ctx, tx, made, hash); err != nil {
 			return err
 		}
-		if err := tx.User.UpdateOneID(made.ID).SetLanguage(string(in.Language)).Exec(ctx); err != nil || s.outbox(made.Account) == nil {
+		if err := tx.User.UpdateOneID(made.ID).SetLanguage(string(in.Language)).Exec(ctx); err != nil || s.outbox(made.Account) == nil || !mailed.Allowed {
 			return err
 		}
 		return s.mailLink(ctx, tx, newLink{user: made.ID, purpose: accountlink.PurposeVERIFY, to: made.Account, language: in.Language})

@@ -40,6 +40,9 @@ func TestAnAccountThatTheAuthorPromotedIsNoSecondPerson(t *testing.T) {
 		author := e.member(log, id.User{}, old, false)
 		helper := e.member(log, author.ID, old, true)
 		root := e.member(log, id.User{}, young, false)
+		twin := e.member(log, id.User{}, old, true)
+		e.must(e.db.Ent.User.UpdateOneID(author.ID).SetAccount("ann.author@gmail.com").Exec(t.Context()))
+		e.must(e.db.Ent.User.UpdateOneID(twin.ID).SetAccount("annauthor+2@googlemail.com").Exec(t.Context()))
 		for _, c := range []struct {
 			what          string
 			author, other sale.Actor
@@ -50,6 +53,7 @@ func TestAnAccountThatTheAuthorPromotedIsNoSecondPerson(t *testing.T) {
 			{"promoted by another user, a day old, with codes", author, e.member(log, root.ID, old, true), ""},
 			{"promoted by another user, younger than a day", author, e.member(log, root.ID, young, true), account.NewAccount},
 			{"promoted by another user, without codes", author, e.member(log, root.ID, old, false), account.NoSecondFactor},
+			{"with the same mailbox", author, twin, account.SameContact},
 			{"made by the command line today", author, root, ""},
 		} {
 			v, err := e.ops.CreateSale(t.Context(), c.author, e.draft(5))

@@ -1,4 +1,4 @@
-import { mutation } from '@seckill/client/documents/failure';
+import { mutation } from './mutation';
 import { graphql } from '@seckill/client/tada';
 
 export const PersonParts = graphql(`

@@ -1,5 +1,5 @@
 import { graphql } from '@seckill/client/tada';
-import { mutation } from '@seckill/client/documents/failure';
+import { mutation } from './mutation';
 import { AdminSaleParts } from './operator';
 
 export const InterventionParts = graphql(`

@@ -1,5 +1,6 @@
 import { graphql } from '@seckill/client/tada';
-import { FailureParts, mutation } from '@seckill/client/documents/failure';
+import { FailureParts } from '@seckill/client/documents/failure';
+import { mutation } from './mutation';
 import { MoneyParts } from '@seckill/client/documents/money';
 import { AccentParts, HeadParts, ItemParts } from '@seckill/client/documents/sale';
 import { OrderParts } from '@seckill/client/documents/order';

@@ -1,4 +1,4 @@
-import { mutation } from '@seckill/client/documents/failure';
+import { mutation } from './mutation';
 
 export const SubscribePush = mutation('SubscribePush', ``);
 export const UnsubscribePush = mutation('UnsubscribePush', ``);

@@ -1,6 +1,6 @@
 import { graphql } from '@seckill/client/tada';
 import { MoneyParts } from '@seckill/client/documents/money';
-import { mutation } from '@seckill/client/documents/failure';
+import { mutation } from './mutation';
 
 export const ListedRefundParts = graphql(
   `

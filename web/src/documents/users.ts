@@ -1,5 +1,5 @@
 import { graphql } from '@seckill/client/tada';
-import { mutation } from '@seckill/client/documents/failure';
+import { mutation } from './mutation';
 
 export const Users = graphql(`
   query Users($after: String, $search: String, $role: Role, $disabled: Boolean) {
