@@ -91,13 +91,13 @@ func processorTime(b *testing.B, pid int) time.Duration {
 	}
 	_, rest, _ := strings.Cut(string(text), ") ")
 	fields := strings.Fields(rest)
-	var ticks time.Duration
+	ticks := 0
 	for _, field := range fields[11:13] { // user and system time
 		n, err := strconv.Atoi(field)
 		if err != nil {
 			b.Fatal(err)
 		}
-		ticks += time.Duration(n)
+		ticks += n
 	}
-	return ticks * 10 * time.Millisecond
+	return time.Duration(10*ticks) * time.Millisecond
 }

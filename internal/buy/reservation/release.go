@@ -44,6 +44,7 @@ const (
 	// ExpiredWait is the first wait, counted from the last expiry. It doubles with each further
 	// one, up to LongestWait.
 	ExpiredWait = 15 * time.Minute
+	// LongestWait bounds the wait.
 	LongestWait = 12 * time.Hour
 	// expiriesKept is how long expiries are counted after the last: longer than the longest wait,
 	// so that the next expiry after a wait continues the count.

@@ -38,7 +38,7 @@ func (s *Service) Recent(ctx context.Context, in IssueInput) error {
 	case outcomePaused, outcomeNotStarted, outcomeEnded, outcomeSoldOut, outcomeNoPermit:
 		last.now = last.now.Add(age)
 		return s.refusal(ctx, in, last.reply, "")
-	case outcomeIssued, outcomeNotLoaded, outcomeHolding, outcomeLimit, outcomeExpiries, outcomeCaptcha:
+	case outcomeIssued, outcomeNotLoaded, outcomeHolding, outcomeLimit, outcomePerson, outcomeExpiries, outcomeCaptcha:
 	}
 	return nil
 }
