@@ -69,7 +69,7 @@ func (s *Store) addPreparers(ctx context.Context, sales []*Sale) error {
 }
 
 // preparations returns the acts on sales that may sell: of their logs, of requests for
-// interventions, and of the logs of their products.
+// interventions that were confirmed, and of the logs of their products.
 func (s *Store) preparations(ctx context.Context, sales []*Sale) ([]prepared, error) {
 	ofRunning := func(field string) func(*sql.Selector) {
 		return func(q *sql.Selector) {
@@ -82,7 +82,9 @@ func (s *Store) preparations(ctx context.Context, sales []*Sale) ([]prepared, er
 	if err != nil {
 		return nil, fmt.Errorf("read who prepared sales: %w", err)
 	}
-	asked, err := s.db.Intervention.Query().Where(intervention.StateNEQ(intervention.StateDECLINED), ofRunning(intervention.FieldSaleID)).
+	// A request changes nothing before it is confirmed, and a confirmation is a change of the
+	// sale, after which the catalogue is read again.
+	asked, err := s.db.Intervention.Query().Where(intervention.StateNEQ(intervention.StateREQUESTED), intervention.StateNEQ(intervention.StateDECLINED), ofRunning(intervention.FieldSaleID)).
 		Select(intervention.FieldSaleID, intervention.FieldRequestedBy).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read who intervened in sales: %w", err)
