@@ -68,7 +68,7 @@ type logVerifyCmd struct {
 // Help returns the examples.
 func (logVerifyCmd) Help() string {
 	return "Computes the chain of hashes again and compares it with every seal, checks the order of the entries, and adds the moves up to the units of each item. " +
-		"Exit 1 when an entry was changed, removed, inserted or moved. Only a head that was noted earlier shows that the log was not computed anew as a whole.\n\n" + examples(
+		"Exit 1 when an entry was changed, removed, inserted or moved. Detecting a rewritten or truncated log requires --head.\n\n" + examples(
 		"seckill log verify sale.jsonl",
 		"seckill log verify sale.jsonl --head 3b5d…",
 	)
@@ -117,8 +117,8 @@ func printVerification(out io.Writer, v *audit.Verification) error {
 	}
 	verdict := "the log is intact"
 	if !v.HeadChecked {
-		verdict = "the log is consistent with itself. Without --head this cannot tell a log that was computed anew, or cut off at its end, from the original: " +
-			"compare the head with one that was noted outside of the database"
+		verdict = "the log is internally consistent. Without --head a rewritten or truncated log cannot be detected: " +
+			"compare the head with a copy kept outside the database"
 	}
 	if !v.OK {
 		verdict = fmt.Sprintf("the log is not intact: %d findings", len(v.Findings))

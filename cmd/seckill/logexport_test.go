@@ -31,7 +31,7 @@ func TestAnExportedLogIsVerifiedWithoutServices(t *testing.T) {
 	for _, c := range []struct {
 		arguments []string
 		verdict   string
-	}{{[]string{"--head", v.Head}, "the log is intact"}, {nil, "Without --head this cannot tell"}} {
+	}{{[]string{"--head", v.Head}, "the log is intact"}, {nil, "Without --head a rewritten or truncated log cannot be detected"}} {
 		out := command(t, nil, append([]string{"log", "verify", file}, c.arguments...)...)
 		if out.wants(t, exitOK); !strings.Contains(out.stdout, c.verdict) {
 			t.Errorf("%v: %s, want %q", c.arguments, out.stdout, c.verdict)

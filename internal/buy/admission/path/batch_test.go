@@ -29,7 +29,7 @@ func (c *calls) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// Buyers who come at once share calls of the script. A buyer who asks for two items at once
+// Concurrent requests are batched into one script call. A buyer who asks for two items at once
 // has one token in the end, and the items give away what their ratio allows.
 func TestACrowdSharesCallsAndEachBuyerHasOneToken(t *testing.T) {
 	t.Parallel()
