@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// wayUnits is the stock that losers compete for.
-	wayUnits = 50
+	// buyersPerUnit is how many buyers of the loser's way compete for one unit.
+	buyersPerUnit = 100
 	// waySettle is how long after the last answer a server may still write about refusals, and
 	// how long its use without buyers is measured.
 	waySettle = 2500 * time.Millisecond
@@ -93,6 +93,9 @@ func costs(name string, ours, theirs []sample) figure {
 	return figure{Name: name, Ratio: median(ratios), Least: slices.Min(ratios), Most: slices.Max(ratios)}
 }
 
+// profileSeconds is how long a profile of a way lasts.
+const profileSeconds = 20
+
 // walk is one way of many buyers.
 type walk struct {
 	*product
@@ -104,10 +107,10 @@ type walk struct {
 
 // measureWay sends buyers to a new sale.
 func (f *product) measureWay(ctx context.Context, w *suite, way way) error {
-	buyers := w.opts.orders / 10
+	buyers := w.opts.orders / 3
 	stock := buyers + 100
 	if way.losers {
-		stock = wayUnits
+		stock = max(1, buyers/buyersPerUnit)
 	}
 	offer, err := f.seed(ctx, buyers, stock)
 	if err != nil {
@@ -125,6 +128,7 @@ func (f *product) measureWay(ctx context.Context, w *suite, way way) error {
 		return err
 	}
 	began := time.Now()
+	profiled := f.shop.profile(ctx, w.opts.profile, strings.ReplaceAll(k.name, " ", "-")+".prof", profileSeconds)
 	sold := 0
 	for users := range slices.Chunk(offer.Users, (buyers+way.waves-1)/way.waves) {
 		tokens := make([]string, len(users))
@@ -158,6 +162,9 @@ func (f *product) measureWay(ctx context.Context, w *suite, way way) error {
 				sold++
 			}
 		}
+	}
+	if err := <-profiled; err != nil {
+		return err
 	}
 	if want := min(buyers, stock); sold != want {
 		return fmt.Errorf("%d units are sold, not %d", sold, want)

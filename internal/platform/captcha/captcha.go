@@ -25,6 +25,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -199,6 +200,7 @@ type Service struct {
 	images    *imagePool
 	signing   string       // key of the signature in a proof of work
 	newest    atomic.Int64 // creation of the last challenge, Unix microseconds
+	macs      sync.Pool    // of hash.Hash, keyed: keying costs as much as a MAC
 	penalties *penalties
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"hash"
 	"strings"
 
 	"seckill/internal/platform/id"
@@ -90,7 +91,12 @@ func (s *Service) mac(of string, scope Scope, signed []byte, answer string) []by
 	text = append(text, scope.User[:]...)
 	text = append(text, signed...)
 	text = append(text, answer...)
-	h := hmac.New(sha256.New, s.cfg.Secret)
+	h, _ := s.macs.Get().(hash.Hash)
+	if h == nil {
+		h = hmac.New(sha256.New, s.cfg.Secret)
+	}
+	defer s.macs.Put(h)
+	h.Reset()
 	h.Write(text)
 	return h.Sum(nil)[:macBytes]
 }
