@@ -12,10 +12,10 @@ import (
 // the hardware of docs/performance.md; docs/capacity.md has a table of them.
 type costs struct {
 	Image      float64 `default:"1550" help:"Of the API: an image captcha with the drawing of the next one, and the path token."`
-	Proof      float64 `default:"650" help:"Of the API: a proof of work and the path token."`
+	Proof      float64 `default:"380" help:"Of the API: a proof of work and the path token."`
 	Order      float64 `default:"150" help:"Of the API and the worker: an attempt that is accepted and written."`
 	SoldOut    float64 `default:"85" help:"Of the API: an attempt that is refused from memory."`
-	RedisBuyer float64 `default:"30" help:"Of the Redis core of the sale: captcha and path token."`
+	RedisBuyer float64 `default:"34" help:"Of the Redis core of the sale: captcha and path token."`
 	RedisOrder float64 `default:"32" help:"Of the same core: a reservation, its message and its acknowledgement."`
 	Postgres   float64 `default:"68" help:"Of Postgres: a stored order."`
 }

@@ -31,10 +31,10 @@ func TestCapacityFollowsTheSizingTable(t *testing.T) {
 		redis              float64
 		needsAnInflowLimit bool
 	}{
-		{"--buyers 5e3 --stock 200 --window 5s", 3, .03, false},
-		{"--buyers 1e5 --stock 5e3 --window 10s", 28, .316, false},
-		{"--buyers 1e6 --stock 5e4 --window 1m --proof", 21, .527, false},
-		{"--buyers 1e6 --stock 5e4 --window 1s --proof", 1231, 31.6, true},
+		{"--buyers 5e3 --stock 200 --window 5s", 3, .035, false},
+		{"--buyers 1e5 --stock 5e3 --window 10s", 28, .356, false},
+		{"--buyers 1e6 --stock 5e4 --window 1m --proof", 14, .593, false},
+		{"--buyers 1e6 --stock 5e4 --window 1s --proof", 781, 35.6, true},
 	} {
 		got := capacityOf(t, row.flags)
 		if got.APICores != row.cores || got.RedisLoad < row.redis*.95 || got.RedisLoad > row.redis*1.05 || got.Inflow > 0 != row.needsAnInflowLimit {
