@@ -15,13 +15,15 @@ func PublicFields() map[string][]string {
 		"SaleEvent":    {"kind", "sale", "serverTime"},
 		"StockEvent":   {"items", "kind", "serverTime"},
 		"Sale": {
-			"endsAt", "id", "items", "nextTransitionAt", "paymentWindowSeconds", "phase", "purchaseLimit", "revision", "rules", "serverTime",
-			"slug", "startsAt", "title",
+			"accent", "drawOpensAt", "endsAt", "id", "items", "limitBy", "nextTransitionAt", "notice", "paymentWindowSeconds", "phase",
+			"purchaseLimit", "requiresAddress", "revision", "rules", "serverTime", "slug", "startsAt", "title",
 		},
-		"SaleItem": {"goods", "id", "price", "purchaseLimit", "stock"},
-		"Stock":    {"level", "remaining", "revision", "total", "updatedAt"},
-		"Goods":    {"createdAt", "description", "id", "imageAlt", "imageUrl", "listPrice", "name"},
-		"Money":    {"amount", "currencyCode"},
+		"Accent":       {"color", "dark", "light"},
+		"AccentShades": {"fill", "press", "text"},
+		"SaleItem":     {"goods", "id", "price", "purchaseLimit", "stock"},
+		"Stock":        {"level", "remaining", "revision", "total", "updatedAt"},
+		"Goods":        {"createdAt", "description", "id", "imageAlt", "imageUrl", "listPrice", "name"},
+		"Money":        {"amount", "currencyCode"},
 	}
 }
 

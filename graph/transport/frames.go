@@ -111,26 +111,27 @@ type Public struct {
 // audienceOf returns the audience of a subscription; false when its results are for its
 // caller alone.
 func (p Public) audienceOf(ctx context.Context, op *graphql.OperationContext) (audience, bool) {
-	if p.Audience == nil || op.RawQuery == "" || !p.covers(op.Operation.SelectionSet) {
+	if p.Audience == nil || op.RawQuery == "" || !p.Covers(op.Operation.SelectionSet) {
 		return audience{}, false
 	}
 	text, err := json.Marshal([]any{op.RawQuery, op.OperationName, op.Variables, p.Audience(ctx)})
 	return sha256.Sum256(text), err == nil
 }
 
-func (p Public) covers(set ast.SelectionSet) bool {
+// Covers reports whether a selection has shareable fields only.
+func (p Public) Covers(set ast.SelectionSet) bool {
 	for _, selection := range set {
 		switch s := selection.(type) {
 		case *ast.Field:
-			if s.Name != "__typename" && !slices.Contains(p.Fields[s.ObjectDefinition.Name], s.Name) || !p.covers(s.SelectionSet) {
+			if s.Name != "__typename" && !slices.Contains(p.Fields[s.ObjectDefinition.Name], s.Name) || !p.Covers(s.SelectionSet) {
 				return false
 			}
 		case *ast.InlineFragment:
-			if !p.covers(s.SelectionSet) {
+			if !p.Covers(s.SelectionSet) {
 				return false
 			}
 		case *ast.FragmentSpread:
-			if !p.covers(s.Definition.SelectionSet) {
+			if !p.Covers(s.Definition.SelectionSet) {
 				return false
 			}
 		}

@@ -34,6 +34,10 @@ describe('the action', () => {
   test('is the one that the server returned', () => {
     expect(actionOf(situation({ sale: sale({ viewer: viewer('VIEW_ORDER') }) }))).toBe('VIEW_ORDER');
   });
+  test.each(['PAUSED', 'ENDED', 'CANCELLED'] as const)('is nothing in a sale that is %s, also before the viewer is read again', (phase) => {
+    for (const said of ['BUY', 'WAIT'] as const) expect(actionOf(situation({ sale: sale({ phase, viewer: viewer(said) }) }))).toBe('NONE');
+  });
+
   test('is to buy once the clock has passed the opening, whatever was said before', () => {
     const it = sale({ phase: 'UPCOMING', startsAt: new Date(T0).toISOString(), viewer: viewer('WAIT') });
     expect(actionOf(situation({ sale: it, now: T0 - 1 }))).toBe('WAIT');

@@ -4,7 +4,7 @@ import type { OrderParts, PayOrder } from './documents/order.ts';
 import type { MoneyParts } from './documents/money.ts';
 import type { BoughtParts, LineParts, TaskParts } from './documents/purchase.ts';
 import type { TicketParts } from './documents/queue.ts';
-import type { CardParts, SaleParts, StockParts } from './documents/sale.ts';
+import type { CardParts, PublicSaleParts, SaleParts, StockParts } from './documents/sale.ts';
 import type { CreateCaptcha } from './documents/server.ts';
 import type { ResultOf, VariablesOf } from './operation.ts';
 
@@ -14,6 +14,7 @@ export type Money = ResultOf<typeof MoneyParts>;
 export type Stock = ResultOf<typeof StockParts>;
 export type Card = ResultOf<typeof CardParts>;
 export type Sale = ResultOf<typeof SaleParts>;
+export type PublicSale = ResultOf<typeof PublicSaleParts>;
 export type Item = Sale['items'][number];
 export type Viewer = NonNullable<Sale['viewer']>;
 export type Entry = NonNullable<Viewer['waitlistEntry']>;

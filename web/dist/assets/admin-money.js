@@ -1,1 +1,1 @@
-export{d as OrderMoneyPage}from"./admin.js?v=c34476c889b3";
+export{d as OrderMoneyPage}from"./admin.js?v=42aa0b5b5513";

@@ -1,1 +1,1 @@
-export{n as ReportPage}from"./admin.js?v=c34476c889b3";
+export{n as ReportPage}from"./admin.js?v=42aa0b5b5513";

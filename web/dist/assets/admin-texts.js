@@ -1,1 +1,1 @@
-export{R as ot,z as textsOf}from"./admin.js?v=c34476c889b3";
+export{R as ot,z as textsOf}from"./admin.js?v=42aa0b5b5513";

@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=c34476c889b3";
+export{r as resumeWaitingRooms}from"./attempt.js?v=42aa0b5b5513";

@@ -3,7 +3,7 @@ import { signal } from '@preact/signals';
 import { now, reading } from './clock';
 import { RevisionStore } from './store';
 import { onUserChange, currentUser } from './session';
-import type { Entry, TaskPosition, Order, Sale, Stock, Task } from '@seckill/client/types';
+import type { Entry, TaskPosition, Order, PublicSale, Sale, Stock, Task } from '@seckill/client/types';
 
 /** Sales with all fields of a sale page. Their viewer is the signed-in user. */
 export const sales = new RevisionStore<Sale>();
@@ -39,6 +39,9 @@ export function putSale(read: Sale): void {
   const task = newer ? read.viewer?.orderTask : null;
   if (task) tasks.put(task.id, task);
 }
+
+/** Keeps what all viewers see of a sale, as putSale does, with the known viewer. */
+export const putPublicSale = (read: PublicSale): void => putSale({ ...read, viewer: null });
 
 /** Keeps a waitlist entry that was just created or left: a viewer that was read before is ignored from now on. */
 export function putWaitlistEntry(saleId: string, place: Entry): void {

@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { useLocation, useSearch } from 'wouter-preact';
-import { putSale, sales, stocks } from '../api/stores';
+import { putPublicSale, putSale, sales, stocks } from '../api/stores';
 import { Fault } from '@seckill/client/fault';
 import { follow } from '../api/client';
 import { useLoad } from '../api/load';
@@ -23,6 +23,8 @@ import { quantityOf, SaleView } from './sale-view';
 export { SalePreview } from './sale-preview'; // exported here, so that it shares the chunk of this page
 
 const POLL_MS = 3_000;
+/** Within how long all viewers read what they may do after a change that they see at the same moment. */
+const SPREAD_MS = 1_000;
 
 /** Reads a sale by its slug and keeps it. */
 async function ask(slug: string, signal?: AbortSignal): Promise<Sale | null> {
@@ -43,9 +45,25 @@ function useSale(id: string | null, slug: string): void {
       await ask(slug, signal);
       return hasEnded(id) ? null : POLL_MS;
     };
+    const closed = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const readViewer = (within: number) => {
+      if (!currentUser.peek()) return;
+      timer ??= setTimeout(() => {
+        timer = undefined;
+        ask(slug, closed.signal).catch(() => closed.signal.aborted || readViewer(POLL_MS));
+      }, Math.random() * within);
+    };
     const stops = [
       follow(SaleStatus, { id }, {
-        next: ({ saleStatus }) => (putSale(saleStatus.sale), hasEnded(id)),
+        next: ({ saleStatus: { kind, sale } }) => {
+          const known = sales.of(id).peek();
+          putPublicSale(sale);
+          // What a viewer may do at the opening follows from the clock: thousands of pages do not ask in that second.
+          const opens = kind === 'UPDATE' && known?.phase === 'UPCOMING' && sale.phase === 'LIVE';
+          if (!opens) readViewer(known?.revision === sale.revision ? 0 : SPREAD_MS);
+          return hasEnded(id);
+        },
         failed: () => {},
         poll,
       }),
@@ -58,7 +76,11 @@ function useSale(id: string | null, slug: string): void {
         poll: () => Promise.resolve(hasEnded(id) ? null : 60_000), // the poll of the sale includes the stock
       }),
     ];
-    return () => stops.forEach((stop) => stop());
+    return () => {
+      closed.abort();
+      clearTimeout(timer);
+      stops.forEach((stop) => stop());
+    };
   }, [id]);
 }
 

@@ -69,7 +69,7 @@ export function actionOf({ sale, stock, signedIn, now }: Situation): Action {
   const phase = phaseAt(sale, now);
   const said = signedIn ? sale.viewer?.action : null;
   if (said === 'WAIT' && phase === 'LIVE') return 'BUY';
-  if (said === 'BUY' && phase === 'ENDED') return 'NONE';
+  if ((said === 'BUY' || said === 'WAIT') && (phase === 'PAUSED' || isOver(phase))) return 'NONE';
   if (said) return said;
   switch (phase) {
     case 'CANCELLED':

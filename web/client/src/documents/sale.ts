@@ -78,9 +78,10 @@ export const CardParts = graphql(
   [HeadParts, ItemParts],
 );
 
-export const SaleParts = graphql(
+/** What all viewers of a sale see alike. The server marshals an event with nothing else once for all of them. */
+export const PublicSaleParts = graphql(
   `
-  fragment SaleParts on Sale {
+  fragment PublicSaleParts on Sale {
     ...HeadParts
     serverTime
     purchaseLimit
@@ -100,6 +101,15 @@ export const SaleParts = graphql(
         description
       }
     }
+  }
+`,
+  [HeadParts, AccentParts, ItemParts],
+);
+
+export const SaleParts = graphql(
+  `
+  fragment SaleParts on Sale {
+    ...PublicSaleParts
     viewer {
       action
       disabledReason
@@ -133,7 +143,7 @@ export const SaleParts = graphql(
     }
   }
 `,
-  [HeadParts, AccentParts, ItemParts, BoughtParts, TaskParts, WaitlistParts],
+  [PublicSaleParts, BoughtParts, TaskParts, WaitlistParts],
 );
 
 export const Sales = graphql(
@@ -173,12 +183,12 @@ export const SaleStatus = graphql(
       kind
       serverTime
       sale {
-        ...SaleParts
+        ...PublicSaleParts
       }
     }
   }
 `,
-  [SaleParts],
+  [PublicSaleParts],
 );
 
 export const SaleStock = graphql(
