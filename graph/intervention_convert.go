@@ -3,6 +3,8 @@ package graph
 import (
 	"context"
 
+	"github.com/google/uuid"
+
 	"seckill/graph/model"
 	"seckill/internal/platform/cursor"
 	"seckill/internal/platform/fault"
@@ -69,4 +71,23 @@ func (r *Resolver) interventionConnection(ctx context.Context, in operator.Inter
 		return &model.InterventionEdge{Cursor: cursor, Node: toIntervention(i)}
 	})
 	return &model.InterventionConnection{Edges: edges, PageInfo: info, TotalCount: total}, nil
+}
+
+func toIntervention(in *operator.Intervention) *model.Intervention {
+	if in == nil {
+		return nil
+	}
+	return &model.Intervention{
+		ID: in.ID, Kind: in.Kind, State: in.State, Units: in.Units, EndsAt: in.EndsAt,
+		Note: in.Note, Decision: unlessZero(in.Decision), CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt, Source: in,
+	}
+}
+
+// interventionNode returns an intervention, for operators.
+func (r *Resolver) interventionNode(ctx context.Context, u uuid.UUID) (model.Node, error) {
+	if !isOperator(ctx) {
+		return nil, nil
+	}
+	in, err := r.Operator.Intervention(ctx, id.Act(u))
+	return orNil(toIntervention(in)), err
 }

@@ -4,31 +4,16 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/graph/model"
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/sale"
 	"seckill/internal/identity/person"
-	"seckill/internal/platform/auth"
 	"seckill/internal/platform/captcha"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/money"
 	"seckill/internal/staff/operator"
 )
-
-// actor returns the caller as the actor of an operator action.
-func actor(ctx context.Context) sale.Actor {
-	p := auth.PrincipalFrom(ctx)
-	if p == nil {
-		return sale.Actor{}
-	}
-	if p.Service() { // its scope was checked with the field
-		return sale.Actor{ID: p.UserID, Role: auth.Operator}
-	}
-	return sale.Actor{ID: p.UserID, Role: p.Role}
-}
 
 // onSale is an operator action on a sale that needs only a note.
 type onSale func(context.Context, operator.ActInput) (*sale.Sale, error)
@@ -183,33 +168,6 @@ func (r *Resolver) goodsTimeline(ctx context.Context, goods id.Goods) ([]*model.
 	return out, err
 }
 
-func unlessZero[T comparable](v T) *T {
-	var zero T
-	if v == zero {
-		return nil
-	}
-	return &v
-}
-
-func toIntervention(in *operator.Intervention) *model.Intervention {
-	if in == nil {
-		return nil
-	}
-	return &model.Intervention{
-		ID: in.ID, Kind: in.Kind, State: in.State, Units: in.Units, EndsAt: in.EndsAt,
-		Note: in.Note, Decision: unlessZero(in.Decision), CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt, Source: in,
-	}
-}
-
-// interventionNode returns an intervention, for operators.
-func (r *Resolver) interventionNode(ctx context.Context, u uuid.UUID) (model.Node, error) {
-	if !isOperator(ctx) {
-		return nil, nil
-	}
-	in, err := r.Operator.Intervention(ctx, id.Act(u))
-	return orNil(toIntervention(in)), err
-}
-
 func toPeople(people []operator.Person) []*model.User {
 	out := make([]*model.User, len(people))
 	for i, p := range people {
@@ -237,4 +195,16 @@ func searched(err error) error {
 		return fault.New(fault.BadInput, "Search for at least two characters.")
 	}
 	return err
+}
+
+// toTemplate returns a template as the API shows it, or nil.
+func (r *Resolver) toTemplate(ctx context.Context, t *operator.Template) (*model.SaleTemplate, error) {
+	if t == nil {
+		return nil, nil
+	}
+	by, err := r.user(ctx, t.SavedBy)
+	return &model.SaleTemplate{
+		ID: t.ID, Name: t.Name, Title: t.Draft.Title, ItemCount: len(t.Draft.Items),
+		LastsSeconds: int(t.Lasts / time.Second), SavedAt: t.SavedAt, SavedBy: by,
+	}, err
 }

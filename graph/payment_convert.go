@@ -189,11 +189,3 @@ func toTimeline(ctx context.Context, o *order.Order, entries []order.LogEntry) [
 	}
 	return out
 }
-
-// orAbsent returns nil for an empty string.
-func orAbsent(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}

@@ -2,6 +2,10 @@
 // domain function, build the payload, and return its error. There is no SQL, Redis,
 // transaction or goroutine here; the field middleware turns refusals into userErrors
 // (payloads.go).
+//
+// Files: gqlgen keeps the resolvers of a schema file in *.resolvers.go; *_convert.go turns
+// domain values into types of the API and inputs into those of a domain, *_access.go decides
+// which rows the caller may see, and caller.go who the caller is.
 package graph
 
 import (

@@ -5,22 +5,7 @@ import (
 
 	"seckill/graph/model"
 	"seckill/internal/identity/servicetoken"
-	"seckill/internal/platform/auth"
 )
-
-// reads reports whether the caller is an operator, or a service account with a scope.
-func reads(ctx context.Context, scope auth.Scope) bool {
-	p := auth.PrincipalFrom(ctx)
-	return p != nil && permits(p, auth.Operator, &scope)
-}
-
-// shopper returns the caller as one who may buy; nil without a user.
-func shopper(ctx context.Context) *auth.Principal {
-	if p := auth.PrincipalFrom(ctx); p != nil && !p.Service() {
-		return p
-	}
-	return nil
-}
 
 func (r *Resolver) toServiceToken(ctx context.Context, t *servicetoken.Token) (*model.ServiceToken, error) {
 	if t == nil {

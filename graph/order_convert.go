@@ -1,0 +1,115 @@
+package graph
+
+import (
+	"context"
+	"time"
+
+	"seckill/graph/model"
+	"seckill/internal/buy/order"
+	"seckill/internal/buy/storefront"
+	"seckill/internal/pay/receipt"
+	"seckill/internal/platform/cursor"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/money"
+	"seckill/internal/platform/typed"
+)
+
+// pollAfter is the poll interval that clients of an order task receive.
+const pollAfter = 500 * time.Millisecond
+
+func toTask(ctx context.Context, t *order.Task) *model.OrderTask {
+	if t == nil {
+		return nil
+	}
+	out := &model.OrderTask{
+		ID: t.ID, Status: t.Status, Quantity: t.Quantity,
+		Revision: int(t.Revision), Delayed: t.Delayed, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt, Source: t,
+	}
+	switch t.Status {
+	case order.Submitted:
+		ms := int(pollAfter.Milliseconds())
+		out.PollAfterMs = &ms
+	case order.Failed:
+		out.Failure = basicError(ctx, t.Failure, nil)
+	case order.Succeeded:
+	}
+	return out
+}
+
+func (r *Resolver) toOrder(o *order.Order) *model.Order {
+	if o == nil {
+		return nil
+	}
+	unit := money.Amount{Minor: o.UnitPriceMinor, Currency: o.Currency}
+	return &model.Order{
+		ID: o.ID, Number: o.Number, Type: o.Kind, Status: o.Status,
+		Quantity: o.Quantity, UnitPrice: toMoney(unit), Total: toMoney(unit.Times(o.Quantity)),
+		RefundedQuantity: o.RefundedUnits(), RefundedAmount: toMoney(unit.Times(o.RefundedUnits())),
+		Revision: int(o.Version), CreatedAt: o.CreatedAt, PaidAt: o.PaidAt, PaymentDeadline: o.PaymentDeadline,
+		ServerTime: r.Shop.Now(), AvailableActions: o.Actions(r.Shop.Now()), Source: o,
+	}
+}
+
+// toReceipt returns the receipt of an order; nil before it was paid.
+func toReceipt(o *order.Order, s receipt.Seller) *model.Receipt {
+	if o.PaidAt == nil {
+		return nil
+	}
+	out := &model.Receipt{Number: o.Number, Seller: orAbsent(s.Name), SellerDetails: s.Details}
+	if out.SellerDetails == nil {
+		out.SellerDetails = []string{}
+	}
+	if t := s.Tax; t != nil {
+		total := money.Amount{Minor: o.TotalMinor(), Currency: o.Currency}
+		out.Tax = &model.ReceiptTax{Name: t.Name, Rate: t.Rate, Amount: toMoney(t.In(total))}
+	}
+	return out
+}
+
+// orderPage parses the page arguments of an order list.
+func orderPage(p storefront.PageInput) (in order.ListInput, err error) {
+	if in.Limit, in.Backward, err = p.Size(); err != nil {
+		return in, err
+	}
+	if in.After, err = cursor.Parse(p.After, cursor.ParsePosition); err != nil {
+		return in, err
+	}
+	in.Before, err = cursor.Parse(p.Before, cursor.ParsePosition)
+	return in, err
+}
+
+func orderFilter(f *model.OrderFilter) (order.Filter, error) {
+	var out order.Filter
+	if f == nil {
+		return out, nil
+	}
+	if f.SaleID != nil {
+		u, err := id.ParseSale(*f.SaleID)
+		if err != nil {
+			return out, fault.Wrap(fault.BadInput, "filter.saleId is not the id of a sale.", err)
+		}
+		out.Sale = u
+	}
+	out.Statuses, out.From, out.Until = f.Statuses, deref(f.CreatedFrom), deref(f.CreatedUntil)
+	if f.Search != nil {
+		out.Match = order.Numbered(typed.QueryOf(*f.Search))
+	}
+	return out, nil
+}
+
+func (r *Resolver) orderConnection(ctx context.Context, in order.ListInput) (*model.OrderConnection, error) {
+	page, err := r.Orders.List(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	out := &model.OrderConnection{Edges: make([]*model.OrderEdge, len(page.Orders))}
+	cursors := make([]string, len(page.Orders))
+	for i, o := range page.Orders {
+		cursors[i] = order.CursorOf(o).String()
+		out.Edges[i] = &model.OrderEdge{Cursor: cursors[i], Node: r.toOrder(o)}
+	}
+	out.PageInfo = toPageInfo(cursors, page.HasNext, page.HasPrevious)
+	out.TotalCount, err = totalOf(ctx, func(ctx context.Context) (int, error) { return r.Orders.Count(ctx, in.Filter) })
+	return out, err
+}
