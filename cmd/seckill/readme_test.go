@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"seckill/internal/platform/captcha"
 	"seckill/internal/testenv"
 )
 
@@ -163,21 +162,11 @@ func (d *demo) text(value any, path ...string) string {
 // solve returns the solution of a proof of work.
 func (d *demo) solve(parameters string) string {
 	d.Helper()
-	var p struct {
-		Salt, Challenge string
-		MaxNumber       int
-	}
-	if err := json.Unmarshal([]byte(parameters), &p); err != nil {
+	solution, err := captcha.Solve(parameters)
+	if err != nil {
 		d.Fatal(err)
 	}
-	for n := range p.MaxNumber + 1 {
-		sum := sha256.Sum256(fmt.Appendf(nil, "%s%d", p.Salt, n))
-		if hex.EncodeToString(sum[:]) == p.Challenge {
-			return strconv.Itoa(n)
-		}
-	}
-	d.Fatalf("no number up to %d fits", p.MaxNumber)
-	return ""
+	return solution
 }
 
 // documents returns the GraphQL documents of the walkthrough in order.

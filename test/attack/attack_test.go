@@ -5,9 +5,7 @@ package attack_test
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,6 +19,7 @@ import (
 	"time"
 
 	"seckill/internal/app"
+	"seckill/internal/platform/captcha"
 	"seckill/internal/platform/config"
 	"seckill/internal/testdb"
 	"seckill/internal/testenv"
@@ -147,20 +146,14 @@ func (s *target) mutate(from, name string, input map[string]any, header http.Hea
 
 // solve returns the solution of a proof of work.
 func solve(c *challenge) map[string]any {
-	var p struct {
-		Salt, Challenge string
-		MaxNumber       int
-	}
-	if c == nil || json.Unmarshal([]byte(c.Parameters), &p) != nil {
+	if c == nil {
 		return nil
 	}
-	for n := range p.MaxNumber + 1 {
-		sum := sha256.Sum256(fmt.Append([]byte(p.Salt), n))
-		if hex.EncodeToString(sum[:]) == p.Challenge {
-			return map[string]any{"challengeId": c.ID, "answer": fmt.Sprint(n)}
-		}
+	solution, err := captcha.Solve(c.Parameters)
+	if err != nil {
+		return nil
 	}
-	return nil
+	return map[string]any{"challengeId": c.ID, "answer": solution}
 }
 
 // register creates an account; the response header has the cookies.

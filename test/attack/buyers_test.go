@@ -12,11 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coder/websocket"
-	"github.com/coder/websocket/wsjson"
 	"github.com/google/uuid"
 
 	"seckill/internal/app"
+	"seckill/internal/ops/apiclient"
 	"seckill/internal/ops/seed"
 	"seckill/internal/testenv"
 )
@@ -212,27 +211,12 @@ func keepSession(s *target) error {
 
 // fillSockets opens anonymous sockets from one IPv6 customer, and a signed-in one.
 func fillSockets(s *target) error {
-	open := func(from, token string) (*websocket.Conn, error) {
+	open := func(from, token string) (*apiclient.Socket, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
-		conn, _, err := websocket.Dial(ctx, strings.Replace(s.url, "http", "ws", 1)+"/graphql", &websocket.DialOptions{ //nolint:bodyclose // a socket has none
-			Subprotocols: []string{"graphql-transport-ws"}, HTTPHeader: http.Header{"X-Forwarded-For": {from}},
-		})
-		if err != nil {
-			return nil, err
-		}
-		init := map[string]any{"type": "connection_init"}
-		if token != "" {
-			init["payload"] = map[string]string{"authorization": "Bearer " + token}
-		}
-		var ack struct{ Type string }
-		if err := errors.Join(wsjson.Write(ctx, conn, init), wsjson.Read(ctx, conn, &ack)); err != nil {
-			_ = conn.CloseNow()
-			return nil, err
-		}
-		return conn, nil
+		return (&apiclient.Client{URL: s.url, HTTP: &http.Client{}, From: from, Token: token}).Dial(ctx)
 	}
-	var held []*websocket.Conn
+	var held []*apiclient.Socket
 	defer func() {
 		for _, c := range held {
 			_ = c.CloseNow()

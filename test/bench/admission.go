@@ -3,19 +3,17 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"seckill/internal/ops/seed"
+	"seckill/internal/platform/captcha"
 )
 
 const (
@@ -259,18 +257,18 @@ func (w *suite) solved(ctx context.Context, offer *seed.Result) ([][]byte, error
 		if err != nil || !ok {
 			return nil, fmt.Errorf("%.300s: %w", answer, err)
 		}
-		challenge, number, err := solve(answer[bytes.Index(answer, headEnd)+len(headEnd):])
+		challenge, solution, err := solve(answer[bytes.Index(answer, headEnd)+len(headEnd):])
 		if err != nil {
 			return nil, err
 		}
-		requests[i] = httpRequest(w.shop.public, u.AccessToken, pathBody(offer.ItemID, challenge, number))
+		requests[i] = httpRequest(w.shop.public, u.AccessToken, pathBody(offer.ItemID, challenge, solution))
 	}
 	return requests, nil
 }
 
-func pathBody(itemID, challenge string, number int) string {
+func pathBody(itemID, challenge, solution string) string {
 	return fmt.Sprintf(`{"query":"mutation I($i:IssueSeckillPathInput!){issueSeckillPath(input:$i){path{token} userErrors{code}}}",`+
-		`"variables":{"i":{"itemId":%q,"captcha":{"challengeId":%q,"answer":"%d"}}}}`, itemID, challenge, number)
+		`"variables":{"i":{"itemId":%q,"captcha":{"challengeId":%q,"answer":%q}}}}`, itemID, challenge, solution)
 }
 
 func captchaBody(saleID, kind string) string {
@@ -279,7 +277,7 @@ func captchaBody(saleID, kind string) string {
 }
 
 // solve reads an answer of createCaptcha and returns the solution of the proof of work.
-func solve(answer []byte) (challenge string, number int, err error) {
+func solve(answer []byte) (challenge, solution string, err error) {
 	var out struct {
 		Data struct {
 			CreateCaptcha struct {
@@ -288,24 +286,9 @@ func solve(answer []byte) (challenge string, number int, err error) {
 		}
 	}
 	if err := json.Unmarshal(answer, &out); err != nil {
-		return "", 0, err
+		return "", "", err
 	}
 	got := out.Data.CreateCaptcha.Challenge
-	var p struct {
-		Salt, Challenge string
-		MaxNumber       int
-	}
-	if err := json.Unmarshal([]byte(got.Parameters), &p); err != nil {
-		return "", 0, err
-	}
-	want, err := hex.DecodeString(p.Challenge)
-	if err != nil {
-		return "", 0, err
-	}
-	for n := range p.MaxNumber + 1 {
-		if sum := sha256.Sum256(strconv.AppendInt([]byte(p.Salt), int64(n), 10)); bytes.Equal(sum[:], want) {
-			return got.ID, n, nil
-		}
-	}
-	return "", 0, errors.New("no number fits the challenge")
+	solution, err = captcha.Solve(got.Parameters)
+	return got.ID, solution, err
 }

@@ -266,8 +266,8 @@ func (k *walk) solve(tokens []string, answers [][]byte, item string) (solvers []
 			continue
 		}
 		group.Go(func() error {
-			challenge, number, err := solve(answer[bytes.Index(answer, headEnd)+len(headEnd):])
-			all[i] = httpRequest(k.shop.public, tokens[i], pathBody(item, challenge, number))
+			challenge, solution, err := solve(answer[bytes.Index(answer, headEnd)+len(headEnd):])
+			all[i] = httpRequest(k.shop.public, tokens[i], pathBody(item, challenge, solution))
 			return err
 		})
 	}

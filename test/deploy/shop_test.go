@@ -5,8 +5,6 @@ package deploy
 import (
 	"bufio"
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,15 +13,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 
-	"github.com/coder/websocket"
-	"github.com/coder/websocket/wsjson"
-
+	"seckill/internal/ops/apiclient"
+	"seckill/internal/platform/captcha"
 	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 	"seckill/web"
@@ -255,53 +251,24 @@ func (c *client) reserve() string {
 // solve returns the solution of a proof of work.
 func solve(t testing.TB, parameters string) string {
 	t.Helper()
-	var p struct {
-		Salt, Challenge string
-		MaxNumber       int
+	solution, err := captcha.Solve(parameters)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := json.Unmarshal([]byte(parameters), &p); err != nil {
-		t.Fatalf("%v: %q", err, parameters)
-	}
-	for n := range p.MaxNumber + 1 {
-		sum := sha256.Sum256(fmt.Appendf(nil, "%s%d", p.Salt, n))
-		if hex.EncodeToString(sum[:]) == p.Challenge {
-			return strconv.Itoa(n)
-		}
-	}
-	t.Fatalf("no number up to %d fits", p.MaxNumber)
-	return ""
+	return solution
 }
 
 // followSocket follows the task by WebSocket until its order exists.
 func (c *client) followSocket(task string) {
 	c.t.Helper()
-	ctx := c.t.Context()
-	conn, _, err := websocket.Dial(ctx, strings.Replace(c.url, "http", "ws", 1)+"/graphql",
-		&websocket.DialOptions{HTTPClient: c.http, Subprotocols: []string{"graphql-transport-ws"}})
-	if err != nil {
-		c.t.Fatalf("open the WebSocket: %v", err)
-	}
-	defer conn.CloseNow()
-	subscribe := map[string]any{"query": document(c.t, "TaskStatus"), "variables": map[string]any{"id": task}}
-	for _, message := range []map[string]any{
-		{"type": "connection_init", "payload": map[string]any{"authorization": "Bearer " + c.token}},
-		{"id": "1", "type": "subscribe", "payload": subscribe},
-	} {
-		if err := wsjson.Write(ctx, conn, message); err != nil {
-			c.t.Fatal(err)
-		}
-	}
-	for {
+	api := &apiclient.Client{URL: c.url, HTTP: c.http, Token: c.token}
+	err := api.Subscribe(c.t.Context(), document(c.t, "TaskStatus"), map[string]any{"id": task}, func(data json.RawMessage) (bool, error) {
 		var event map[string]any
-		if err := wsjson.Read(ctx, conn, &event); err != nil {
-			c.t.Fatalf("the socket ended before the order: %v", err)
-		}
-		if event["type"] == "error" {
-			c.t.Fatalf("the subscription was refused: %v", event)
-		}
-		if dig(event, "payload", "data", "orderTaskStatus", "orderTask", "status") == "SUCCEEDED" {
-			return
-		}
+		err := json.Unmarshal(data, &event)
+		return dig(event, "orderTaskStatus", "orderTask", "status") == "SUCCEEDED", err
+	})
+	if err != nil {
+		c.t.Fatalf("the socket ended before the order: %v", err)
 	}
 }
 

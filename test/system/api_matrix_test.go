@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-	"github.com/coder/websocket/wsjson"
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"seckill/graph/generated"
@@ -99,7 +98,9 @@ func (m *matrix) over(actor, document string) answer {
 	m.t.Helper()
 	l := m.newLine(m.tokens[actor])
 	out := l.ask(document)
-	_ = l.conn.Close(websocket.StatusNormalClosure, "") // the server may have closed it already
+	if !l.refused {
+		_ = l.conn.Close(websocket.StatusNormalClosure, "") // the server may have closed it already
+	}
 	return out
 }
 
@@ -115,9 +116,10 @@ func (m *matrix) keep(ticket string) {
 		m.t.Fatalf("the place is not kept: %+v", f)
 	}
 	go func() { // a connection that is not read answers no pings, and the server closes it
-		var f frame
-		for wsjson.Read(l.ctx, l.conn, &f) == nil {
-			continue
+		for {
+			if _, err := l.conn.Next(l.ctx); err != nil {
+				return
+			}
 		}
 	}()
 }
@@ -300,22 +302,16 @@ func (m *matrix) streamed(f rootField, actor string) (out answer) {
 	m.t.Helper()
 	ctx, cancel := context.WithTimeout(m.t.Context(), testenv.Wait)
 	defer cancel()
-	conn, _, err := websocket.Dial(ctx, strings.Replace(m.url, "http", "ws", 1)+"/graphql", //nolint:bodyclose // a socket has none
-		&websocket.DialOptions{Subprotocols: []string{"graphql-transport-ws"}})
+	conn, err := m.client(m.tokens[actor]).Dial(ctx)
+	if refusesToken(err) {
+		return unauthenticated()
+	}
 	if err != nil {
 		m.t.Fatal(err)
 	}
 	defer func() { _ = conn.CloseNow() }()
-	init := map[string]string{}
-	if token := m.tokens[actor]; token != "" {
-		init["authorization"] = "Bearer " + token
-	}
-	hello, _ := json.Marshal(init)                                   // strings
-	query, _ := json.Marshal(map[string]string{"query": f.document}) // strings
-	for _, frame := range []frame{{Type: "connection_init", Payload: hello}, {ID: "s", Type: "subscribe", Payload: query}, {Type: "ping"}} {
-		if wsjson.Write(ctx, conn, frame) != nil {
-			break // refused already; the read returns the reason
-		}
+	if err := conn.Send(ctx, "s", "subscribe", map[string]any{"query": f.document}); err != nil {
+		m.t.Fatal(err)
 	}
 	quiet, done := context.WithCancel(ctx)
 	defer done()
@@ -323,10 +319,9 @@ func (m *matrix) streamed(f rootField, actor string) (out answer) {
 		defer time.AfterFunc(3*time.Second, done).Stop()
 	}
 	for {
-		var got frame
-		err := wsjson.Read(quiet, conn, &got)
+		got, err := conn.Next(quiet)
 		switch {
-		case websocket.CloseStatus(err) == 4403 || websocket.CloseStatus(err) == 4401:
+		case refusesToken(err):
 			return unauthenticated()
 		case err != nil:
 			if f.name != changesOnly {

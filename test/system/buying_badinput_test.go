@@ -1,10 +1,7 @@
 package system_test
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"net/http"
 	"strings"
@@ -15,6 +12,7 @@ import (
 
 	"seckill/internal/buy/reservation"
 	"seckill/internal/ops/seed"
+	"seckill/internal/platform/captcha"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/redisconn"
 	"seckill/internal/testenv"
@@ -23,21 +21,11 @@ import (
 // solve returns the solution of a proof of work.
 func solve(t testing.TB, parameters string) string {
 	t.Helper()
-	var p struct {
-		Salt, Challenge string
-		MaxNumber       int
-	}
-	if err := json.Unmarshal([]byte(parameters), &p); err != nil {
+	solution, err := captcha.Solve(parameters)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for n := range p.MaxNumber + 1 {
-		sum := sha256.Sum256(fmt.Appendf(nil, "%s%d", p.Salt, n))
-		if hex.EncodeToString(sum[:]) == p.Challenge {
-			return fmt.Sprint(n)
-		}
-	}
-	t.Fatal("the proof of work has no solution")
-	return ""
+	return solution
 }
 
 // captcha issues a proof-of-work captcha for a sale and solves it.

@@ -4,19 +4,20 @@ import (
 	"context"
 	"encoding/json"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/coder/websocket"
 	"github.com/coder/websocket/wsjson"
+
+	"seckill/internal/ops/apiclient"
 )
 
 // line is an open WebSocket that runs queries and mutations one after the other.
 type line struct {
 	t       testing.TB
 	ctx     context.Context // the bound of one test
-	conn    *websocket.Conn
+	conn    *apiclient.Socket
 	refused bool // the server closed it because of its token
 	asked   int
 }
@@ -29,29 +30,27 @@ func (s *site) newLine(token string) *line {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), lineTimeout)
 	s.t.Cleanup(cancel)
-	conn, _, err := websocket.Dial(ctx, strings.Replace(s.url, "http", "ws", 1)+"/graphql", //nolint:bodyclose // a socket has none
-		&websocket.DialOptions{Subprotocols: []string{"graphql-transport-ws"}})
+	conn, err := s.client(token).Dial(ctx)
+	l := &line{t: s.t, ctx: ctx, conn: conn, refused: refusesToken(err)}
+	if l.refused {
+		return l
+	}
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { _ = conn.CloseNow() })
-	conn.SetReadLimit(1 << 20)
-	l := &line{t: s.t, ctx: ctx, conn: conn}
-	init := map[string]string{}
-	if token != "" {
-		init["authorization"] = "Bearer " + token
-	}
-	payload, _ := json.Marshal(init) // strings
-	l.write(frame{Type: "connection_init", Payload: payload})
-	if f := l.read(); !l.refused && f.Type != "connection_ack" {
-		s.t.Fatalf("first frame %+v", f)
-	}
 	return l
+}
+
+// refusesToken reports whether a socket ended because of its token.
+func refusesToken(err error) bool {
+	code := websocket.CloseStatus(err)
+	return code == 4401 || code == 4403
 }
 
 func (l *line) write(f frame) {
 	l.t.Helper()
-	if err := wsjson.Write(l.ctx, l.conn, f); err != nil && !l.refused {
+	if err := wsjson.Write(l.ctx, l.conn.Conn, f); err != nil && !l.refused {
 		l.t.Fatal(err)
 	}
 }
@@ -59,21 +58,14 @@ func (l *line) write(f frame) {
 // read returns the next frame; none when the server refused the token.
 func (l *line) read() (f frame) {
 	l.t.Helper()
-	for {
-		f = frame{}
-		err := wsjson.Read(l.ctx, l.conn, &f)
-		switch code := websocket.CloseStatus(err); {
-		case code == 4401 || code == 4403:
-			l.refused = true
-			return frame{}
-		case err != nil:
-			l.t.Fatal(err)
-		case f.Type == "ping":
-			l.write(frame{Type: "pong"})
-		case f.Type != "pong":
-			return f
-		}
+	f, err := l.conn.Next(l.ctx)
+	if l.refused = refusesToken(err); l.refused {
+		return frame{}
 	}
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return f
 }
 
 // ask sends a query or a mutation and returns its answer.

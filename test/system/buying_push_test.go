@@ -11,22 +11,18 @@ import (
 	"github.com/coder/websocket"
 	"github.com/coder/websocket/wsjson"
 
+	"seckill/internal/ops/apiclient"
 	"seckill/internal/ops/seed"
 	"seckill/internal/testenv"
 )
 
-// frame is a message of graphql-transport-ws.
-type frame struct {
-	ID      string          `json:"id,omitempty"`
-	Type    string          `json:"type"`
-	Payload json.RawMessage `json:"payload,omitempty"`
-}
+type frame = apiclient.Frame
 
 // socket is an open graphql-transport-ws connection.
 type socket struct {
 	t    testing.TB
 	ctx  context.Context // the bound of one test
-	conn *websocket.Conn
+	conn *apiclient.Socket
 
 	frames chan frame // those read that are no ping; closed at the end
 	over   error      // how the socket ended; to be read after frames is closed
@@ -38,25 +34,19 @@ func (s *site) dial(token string) *socket {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*testenv.Wait)
 	s.t.Cleanup(cancel)
-	conn, _, err := websocket.Dial(ctx, strings.Replace(s.url, "http", "ws", 1)+"/graphql", //nolint:bodyclose // a socket has none
-		&websocket.DialOptions{Subprotocols: []string{"graphql-transport-ws"}})
+	conn, err := s.client(token).Dial(ctx)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	k := &socket{t: s.t, ctx: ctx, conn: conn, frames: make(chan frame, 1000)}
 	go k.run()
 	s.t.Cleanup(func() { _ = conn.CloseNow() })
-	payload, _ := json.Marshal(map[string]string{"authorization": "Bearer " + token}) // a map of strings
-	k.send(frame{Type: "connection_init", Payload: payload})
-	if f := k.read(); f.Type != "connection_ack" {
-		s.t.Fatalf("first frame %+v", f)
-	}
 	return k
 }
 
 func (k *socket) send(f frame) {
 	k.t.Helper()
-	if err := wsjson.Write(k.ctx, k.conn, f); err != nil {
+	if err := wsjson.Write(k.ctx, k.conn.Conn, f); err != nil {
 		k.t.Fatal(err)
 	}
 }
@@ -86,15 +76,8 @@ func (k *socket) run() {
 	defer close(k.frames)
 	for {
 		var f frame
-		if k.over = wsjson.Read(k.ctx, k.conn, &f); k.over != nil {
+		if f, k.over = k.conn.Next(k.ctx); k.over != nil {
 			return
-		}
-		switch f.Type {
-		case "ping":
-			_ = wsjson.Write(k.ctx, k.conn, frame{Type: "pong"}) // the next read fails as well
-			continue
-		case "pong":
-			continue
 		}
 		select {
 		case k.frames <- f:

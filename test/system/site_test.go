@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -18,6 +17,7 @@ import (
 
 	"seckill/internal/app"
 	"seckill/internal/gate/audit"
+	"seckill/internal/ops/apiclient"
 	"seckill/internal/ops/seed"
 	"seckill/internal/platform/config"
 	"seckill/internal/platform/id"
@@ -196,14 +196,7 @@ func (s *site) drained(saleID string, orders int) *audit.Report {
 }
 
 // answer is a GraphQL response.
-type answer struct {
-	Data   json.RawMessage
-	Errors []struct {
-		Message    string
-		Path       []any
-		Extensions struct{ Code string }
-	}
-}
+type answer struct{ apiclient.Answer }
 
 // code returns the code of the first top-level error, "" when there is none.
 func (a answer) code() string {
@@ -234,32 +227,13 @@ func (s *site) ask(token, document string, variables map[string]any) answer {
 // try is ask for use in goroutines and for servers that may be down: it returns the
 // error.
 func (s *site) try(token, document string, variables map[string]any) (answer, error) {
-	var out answer
-	body, err := json.Marshal(map[string]any{"query": document, "variables": variables})
-	if err != nil {
-		return out, err
-	}
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, s.url+"/graphql", bytes.NewReader(body))
-	if err != nil {
-		return out, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	res, err := s.http.Do(req)
-	if err != nil {
-		return out, err
-	}
-	defer func() { _ = res.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
-	if err != nil {
-		return out, err
-	}
-	if err := json.Unmarshal(text, &out); err != nil {
-		return out, fmt.Errorf("answer %d %s: %w", res.StatusCode, text, err)
-	}
-	return out, nil
+	out, err := s.client(token).Post(context.Background(), document, variables)
+	return answer{out}, err
+}
+
+// client returns a client with a token; "" = anonymous.
+func (s *site) client(token string) *apiclient.Client {
+	return &apiclient.Client{URL: s.url, HTTP: s.http, Sockets: &http.Client{}, Token: token}
 }
 
 const placeOrder = `mutation P($in: PlaceOrderInput!) { placeOrder(input: $in) {

@@ -5,13 +5,10 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/big"
-	"strconv"
 	"time"
 
-	"github.com/altcha-org/altcha-lib-go"
-
+	"seckill/internal/ops/apiclient"
 	"seckill/internal/ops/seed"
 )
 
@@ -27,7 +24,7 @@ const (
 
 // buyer is one simulated buyer with what it saw.
 type buyer struct {
-	client
+	apiclient.Client
 	account seed.LoadUser
 	crowd   *crowd
 
@@ -64,20 +61,17 @@ var errManySignIns = errors.New("login: the server asks for a captcha while many
 // address, the buyer uses the seeded access token instead. A captcha is asked for while many
 // sign-ins wait: the buyer tries again.
 func (b *buyer) signIn(ctx context.Context) error {
-	var payload struct{ Tokens struct{ AccessToken string } }
-	err := b.retry(ctx, stageSignIn, func(ctx context.Context) error {
-		err := b.mutate(ctx, &payload, "login", "tokens { accessToken }", object{"account": b.account.Account, "password": b.account.Password})
-		switch code := codeOf(err); {
+	return b.retry(ctx, stageSignIn, func(ctx context.Context) (err error) {
+		b.Token, err = b.Login(ctx, b.account.Account, b.account.Password)
+		switch code := apiclient.Code(err); {
 		case code == "RATE_LIMITED" && b.account.AccessToken != "":
 			b.crowd.count(&b.crowd.seeded)
-			payload.Tokens.AccessToken, err = b.account.AccessToken, nil
+			b.Token, err = b.account.AccessToken, nil
 		case code == "CAPTCHA_REQUIRED":
 			err = errManySignIns // without a code: retried
 		}
 		return err
 	})
-	b.token = payload.Tokens.AccessToken
-	return err
 }
 
 // buy tries to buy one unit until there is an outcome or ctx ends.
@@ -88,7 +82,7 @@ func (b *buyer) buy(ctx context.Context) {
 		if err == nil {
 			task, err = b.place(ctx, path)
 		}
-		switch code := codeOf(err); {
+		switch code := apiclient.Code(err); {
 		case err == nil:
 			b.crowd.count(&b.crowd.accepted)
 			b.tasks[task] = true
@@ -106,26 +100,22 @@ func (b *buyer) buy(ctx context.Context) {
 
 // path solves a captcha and returns a path token, after the waiting room if there is one.
 func (b *buyer) path(ctx context.Context) (string, error) {
-	var asked struct {
-		Challenge struct{ ID, Parameters string }
-	}
-	err := b.retry(ctx, stageCaptcha, func(ctx context.Context) error {
-		return b.mutate(ctx, &asked, "createCaptcha", "challenge { id parameters }", object{"purpose": "SECKILL", "saleId": b.crowd.sale, "kind": "PROOF_OF_WORK"})
+	var challenge apiclient.Challenge
+	err := b.retry(ctx, stageCaptcha, func(ctx context.Context) (err error) {
+		challenge, err = b.Challenge(ctx, b.crowd.sale)
+		return err
 	})
 	if err != nil {
 		return "", err
 	}
-	answer, err := solve(asked.Challenge.Parameters)
+	solved, err := challenge.Solve()
 	if err != nil {
 		return "", err
 	}
-	var issued struct {
-		Path   *struct{ Token string }
-		Ticket *struct{ ID string }
-	}
-	err = b.retry(ctx, stagePath, func(ctx context.Context) error {
-		return b.mutate(ctx, &issued, "issueSeckillPath", "path { token } ticket { id }",
-			object{"itemId": b.crowd.item, "captcha": object{"challengeId": asked.Challenge.ID, "answer": answer}})
+	var issued apiclient.Issued
+	err = b.retry(ctx, stagePath, func(ctx context.Context) (err error) {
+		issued, err = b.IssuePath(ctx, b.crowd.item, solved)
+		return err
 	})
 	switch {
 	case err != nil:
@@ -136,22 +126,6 @@ func (b *buyer) path(ctx context.Context) (string, error) {
 		return "", errors.New("issueSeckillPath: neither a path nor a place in the waiting room")
 	}
 	return b.wait(ctx, issued.Ticket.ID)
-}
-
-// solve returns the answer to a proof of work.
-func solve(parameters string) (string, error) {
-	var work struct {
-		Algorithm, Salt, Challenge string
-		MaxNumber                  int
-	}
-	if err := json.Unmarshal([]byte(parameters), &work); err != nil {
-		return "", fmt.Errorf("the captcha is no proof of work: %w", err)
-	}
-	solution, err := altcha.SolveChallengeSafe(work.Challenge, work.Salt, altcha.Algorithm(work.Algorithm), work.MaxNumber, 0, nil)
-	if err != nil || solution == nil {
-		return "", fmt.Errorf("the proof of work has no solution: %w", err)
-	}
-	return strconv.Itoa(solution.Number), nil
 }
 
 // wait follows a place in the waiting room until it has a path.
@@ -175,11 +149,11 @@ func (b *buyer) wait(ctx context.Context, ticket string) (path string, err error
 		case t.Path != nil:
 			path = t.Path.Token
 		case t.EndReason != "":
-			return true, &refused{code: t.EndReason}
+			return true, &apiclient.Refused{Code: t.EndReason}
 		case t.Status == "CLOSED", t.Status == "LEFT":
-			return true, &refused{code: "SOLD_OUT"}
+			return true, &apiclient.Refused{Code: "SOLD_OUT"}
 		case t.Position != nil && t.Position.ChancePercent != nil && *t.Position.ChancePercent == 0:
-			return true, &refused{code: noChance} // the others may pay for all units
+			return true, &apiclient.Refused{Code: noChance} // the others may pay for all units
 		}
 		return path != "", nil
 	})
@@ -188,12 +162,12 @@ func (b *buyer) wait(ctx context.Context, ticket string) (path string, err error
 
 // place calls placeOrder with one idempotency key until the outcome is known.
 func (b *buyer) place(ctx context.Context, path string) (task string, err error) {
-	var payload struct{ OrderTask struct{ ID string } }
 	key := rand.Text()
-	err = b.retry(ctx, stageOrder, func(ctx context.Context) error {
-		return b.mutate(ctx, &payload, "placeOrder", "orderTask { id }", object{"itemId": b.crowd.item, "pathToken": path, "idempotencyKey": key})
+	err = b.retry(ctx, stageOrder, func(ctx context.Context) (err error) {
+		task, err = b.PlaceOrder(ctx, b.crowd.item, path, key)
+		return err
 	})
-	return payload.OrderTask.ID, err
+	return task, err
 }
 
 // follow waits for the end of an order task.
@@ -250,7 +224,7 @@ func (b *buyer) readOrders(ctx context.Context) {
 		}
 	}
 	err := b.retry(ctx, stageRead, func(ctx context.Context) error {
-		return b.execute(ctx, &data, listOrders, object{})
+		return b.Execute(ctx, &data, listOrders, apiclient.Object{})
 	})
 	if err != nil {
 		return // no order was seen: I4 does not hold
@@ -266,8 +240,8 @@ func (b *buyer) readOrders(ctx context.Context) {
 // ends.
 func (b *buyer) watch(ctx context.Context, document, id string, each func(json.RawMessage) (bool, error)) error {
 	for {
-		err := b.subscribe(ctx, document, object{"id": id}, each)
-		if err == nil || codeOf(err) != "" || ctx.Err() != nil {
+		err := b.Subscribe(ctx, document, apiclient.Object{"id": id}, each)
+		if err == nil || apiclient.Code(err) != "" || ctx.Err() != nil {
 			return err
 		}
 		b.crowd.count(&b.crowd.retries)
@@ -285,10 +259,10 @@ func (b *buyer) retry(ctx context.Context, s stage, call func(context.Context) e
 		cancel()
 		b.crowd.timing(s, time.Since(began))
 		var wait time.Duration
-		switch code := codeOf(err); code {
+		switch code := apiclient.Code(err); code {
 		case "RATE_LIMITED", "OVERLOADED", "UNAVAILABLE", "TIMEOUT", "IDEMPOTENCY_IN_PROGRESS":
-			r, _ := errors.AsType[*refused](err)
-			wait = r.retryAfter
+			r, _ := errors.AsType[*apiclient.Refused](err)
+			wait = r.RetryAfter
 		case "": // success, or no answer
 			if err == nil {
 				return nil

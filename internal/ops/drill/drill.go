@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"seckill/internal/gate/audit"
+	"seckill/internal/ops/apiclient"
 	"seckill/internal/ops/seed"
 )
 
@@ -169,7 +170,7 @@ func recruit(at string, dial *dialer, shared *crowd, accounts []seed.LoadUser) [
 		n := uint32(firstNetwork + i/block*block + i%networks<<8 + i%block/networks)
 		from := netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}).String() //nolint:gosec // one byte each
 		buyers[i] = &buyer{
-			client:  client{url: at, http: calls, sockets: sockets, from: from},
+			Client:  apiclient.Client{URL: at, HTTP: calls, Sockets: sockets, From: from},
 			account: account, crowd: shared, tasks: map[string]bool{}, orders: map[string]bool{},
 		}
 	}
@@ -180,17 +181,17 @@ func recruit(at string, dial *dialer, shared *crowd, accounts []seed.LoadUser) [
 func await(ctx context.Context, b *buyer) error {
 	for {
 		var data struct{ Sale *struct{ Phase string } }
-		err := b.execute(ctx, &data, `query($id: ID!) { sale(by: { id: $id }) { phase } }`, object{"id": b.crowd.sale})
+		err := b.Execute(ctx, &data, `query($id: ID!) { sale(by: { id: $id }) { phase } }`, apiclient.Object{"id": b.crowd.sale})
 		switch {
 		case err == nil && data.Sale != nil && data.Sale.Phase == "LIVE":
 			return nil
 		case err == nil && data.Sale != nil && data.Sale.Phase != "UPCOMING" && data.Sale.Phase != "PAUSED": // a gate that is being loaded shows as paused
 			return fmt.Errorf("the sale %s is %s", b.crowd.sale, data.Sale.Phase)
 		case ctx.Err() != nil:
-			return fmt.Errorf("the server at %s does not show the sale %s as open: does it use the same database and Redis? %w", b.url, b.crowd.sale, errors.Join(err, ctx.Err()))
+			return fmt.Errorf("the server at %s does not show the sale %s as open: does it use the same database and Redis? %w", b.URL, b.crowd.sale, errors.Join(err, ctx.Err()))
 		}
 		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-			return fmt.Errorf("no server at %s: %w", b.url, err)
+			return fmt.Errorf("no server at %s: %w", b.URL, err)
 		}
 		b.sleep(ctx, 0)
 	}

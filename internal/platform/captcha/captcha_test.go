@@ -121,6 +121,9 @@ func solve(t *testing.T, c Challenge) Answer {
 	for n := range p.MaxNumber + 1 {
 		sum := sha256.Sum256(fmt.Append([]byte(p.Salt), n))
 		if hex.EncodeToString(sum[:]) == p.Challenge {
+			if got, err := Solve(c.Parameters); got != fmt.Sprint(n) {
+				t.Errorf("Solve: %q, %v, want %d", got, err, n)
+			}
 			return Answer{ChallengeID: c.ID, Text: fmt.Sprint(n)}
 		}
 	}
