@@ -249,9 +249,6 @@ func AwaitDeletions(ctx context.Context, tx *ent.Tx) error {
 	return err
 }
 
-// IsDeleted reports whether an account name is that of a deleted user.
-func IsDeleted(account string) bool { return strings.HasPrefix(account, DeletedPrefix) }
-
 // DeleteInput holds what the signed-in user enters to delete the account.
 type DeleteInput struct {
 	Password string

@@ -24,11 +24,6 @@ func Device(id string) Subject { return Subject("d:" + id) }
 // In counts the subject separately in one sale.
 func (s Subject) In(sale id.Sale) Subject { return s + "@" + Subject(sale.String()) }
 
-// Addr counts one address; for IPv6 the /64, the smallest network assigned to a customer.
-// Invalid addresses count together. A limit by address uses AllowAddr, which counts the
-// wider IPv6 networks too.
-func Addr(ip netip.Addr) Subject { return Ranges(ip)[0].Subject }
-
 // Range is a network that contains an address, and the factor by which its limit exceeds
 // that of a single address.
 type Range struct {

@@ -44,9 +44,6 @@ func NewLogger(out io.Writer, o LogOptions) *slog.Logger {
 	return slog.New(requestAttr{h})
 }
 
-// Discard returns a logger that writes nothing.
-func Discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
-
 // IsTerminal reports whether the file is a terminal.
 func IsTerminal(file *os.File) bool { return isatty.IsTerminal(file.Fd()) }
 
