@@ -1,5 +1,6 @@
 // Package push passes the events of a subscription from its resolver to the transport, so
 // that the transport can send one response to all subscribers who would get the same one.
+// It owns the shared stream of a resolver; it knows no connection and no protocol.
 package push
 
 import (

@@ -8,6 +8,7 @@ package drill
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -167,10 +168,10 @@ func recruit(at string, dial *dialer, shared *crowd, accounts []seed.LoadUser) [
 	sockets := &http.Client{Transport: dial.transport(0)}
 	buyers := make([]*buyer, len(accounts))
 	for i, account := range accounts {
-		n := uint32(firstNetwork + i/block*block + i%networks<<8 + i%block/networks)
-		from := netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}).String() //nolint:gosec // one byte each
+		var from [4]byte
+		binary.BigEndian.PutUint32(from[:], uint32(firstNetwork+i/block*block+i%networks<<8+i%block/networks))
 		buyers[i] = &buyer{
-			Client:  apiclient.Client{URL: at, HTTP: calls, Sockets: sockets, From: from},
+			Client:  apiclient.Client{URL: at, HTTP: calls, Sockets: sockets, From: netip.AddrFrom4(from).String()},
 			account: account, crowd: shared, tasks: map[string]bool{}, orders: map[string]bool{},
 		}
 	}
