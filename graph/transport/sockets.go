@@ -11,7 +11,6 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
@@ -126,10 +125,7 @@ type Sockets struct {
 // NewSockets returns an empty registry.
 func NewSockets(opts SocketOptions) *Sockets {
 	r := &Sockets{opts: opts.withDefaults(), members: map[member]owner{}, users: map[id.User][]member{}, counts: anonymousCounts{}, anonymous: list.New()}
-	promauto.With(opts.Registerer).NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: telemetry.Namespace, Subsystem: "server", Name: "sockets",
-		Help: "Open WebSockets and SSE streams.",
-	}, func() float64 { return float64(r.Count()) })
+	telemetry.For(opts.Registerer, "server").GaugeOf("sockets", "Open WebSockets and SSE streams.", func() float64 { return float64(r.Count()) })
 	return r
 }
 

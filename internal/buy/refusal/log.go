@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
@@ -59,15 +58,11 @@ type Log struct {
 // NewLog returns a Log.
 func NewLog(cfg Config) *Log {
 	l := &Log{cfg: cfg, waiting: map[buyer][]*Refusal{}}
-	factory := promauto.With(cfg.Registerer)
-	l.dropped = factory.NewCounter(prometheus.CounterOpts{
-		Namespace: telemetry.Namespace, Subsystem: "attempt", Name: "refusals_dropped_total",
-		Help: "Refusals at the gate that buyers will not find among their attempts: more waited for Postgres than fit into memory.",
-	})
-	factory.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: telemetry.Namespace, Subsystem: "attempt", Name: "refusals_waiting",
-		Help: "Refusals at the gate that wait in memory for Postgres; those of one buyer, item, stage and code are one.",
-	}, func() float64 { return float64(l.Waiting()) })
+	of := telemetry.For(cfg.Registerer, "attempt")
+	l.dropped = of.Counter("refusals_dropped_total",
+		"Refusals at the gate that buyers will not find among their attempts: more waited for Postgres than fit into memory.")
+	of.GaugeOf("refusals_waiting", "Refusals at the gate that wait in memory for Postgres; those of one buyer, item, stage and code are one.",
+		func() float64 { return float64(l.Waiting()) })
 	return l
 }
 

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
@@ -118,11 +117,9 @@ func sortRejections(list []Rejection) {
 
 // newCallMetric registers the counts of this process with reg; nil = they are not exported.
 func newCallMetric(reg prometheus.Registerer) *prometheus.CounterVec {
-	return promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
-		Namespace: telemetry.Namespace, Subsystem: "salestats", Name: "calls_total",
-		Help: "Calls of buyers at the gate, those included that no service was asked for. Label stage: CAPTCHA, PATH, QUEUE, ORDER. " +
-			"Label outcome: passed, queued, faulted, or the reason of a refusal.",
-	}, []string{"stage", "outcome"})
+	return telemetry.For(reg, "salestats").Counters("calls_total",
+		"Calls of buyers at the gate, those included that no service was asked for. Label stage: CAPTCHA, PATH, QUEUE, ORDER. "+
+			"Label outcome: passed, queued, faulted, or the reason of a refusal.", "stage", "outcome")
 }
 
 // export adds a batch to the metric: once per flush, so that placeOrder does not pay for it.

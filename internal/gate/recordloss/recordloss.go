@@ -36,7 +36,6 @@ import (
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/ent"
@@ -112,10 +111,8 @@ type Watch struct {
 
 // NewWatch returns a Watch.
 func NewWatch(cfg Config) *Watch {
-	return &Watch{cfg: cfg, key: keyOf(cfg.Keys, "mark"), found: promauto.With(cfg.Registerer).NewCounter(prometheus.CounterOpts{
-		Namespace: telemetry.Namespace, Subsystem: "recordloss", Name: "found_total",
-		Help: "Losses of commits by Postgres that this process found: it went back, was promoted or was replaced.",
-	})}
+	return &Watch{cfg: cfg, key: keyOf(cfg.Keys, "mark"), found: telemetry.For(cfg.Registerer, "recordloss").Counter("found_total",
+		"Losses of commits by Postgres that this process found: it went back, was promoted or was replaced.")}
 }
 
 // keyOf returns a key of the package. All have one slot.

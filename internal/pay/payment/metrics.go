@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"seckill/ent"
 	"seckill/internal/platform/telemetry"
@@ -39,41 +38,27 @@ const (
 )
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	auto := promauto.With(reg)
-	const subsystem = "payment"
+	of := telemetry.For(reg, "payment")
 	m := &metrics{
-		events: auto.NewCounterVec(prometheus.CounterOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "events_total",
-			Help: "Events of payment providers that were handled. Label kind: of the event. Label outcome: of its handling.",
-		}, []string{"kind", "outcome"}),
-		faults: auto.NewCounterVec(prometheus.CounterOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "faults_total",
-			Help: "Failed calls to a payment provider. Label step: create, query, close, refund, fee, bill.",
-		}, []string{"step"}),
-		results: auto.NewCounterVec(prometheus.CounterOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "results_total",
-			Help: "Payments and refunds by what became of them. Label provider: its name. Label result: created, paid, declined, closed, refunded, held, disputed.",
-		}, []string{"provider", "result"}),
-		declines: auto.NewCounterVec(prometheus.CounterOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "declines_total",
-			Help: "Declined attempts to pay, by reason. Label provider: its name. Label code: as PaymentFailureCode of the API.",
-		}, []string{"provider", "code"}),
-		calls: auto.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "call_seconds", Buckets: telemetry.Seconds(),
-			Help: "Duration of a call of a payment provider. Label provider: its name. Label step: create, query, close, refund. Label outcome: ok, failed.",
-		}, []string{"provider", "step", "outcome"}),
-		lags: auto.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "report_lag_seconds", Buckets: []float64{0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000},
-			Help: "Time from what happened at a payment provider to its report. Label provider: its name.",
-		}, []string{"provider"}),
-		away: auto.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "provider_away",
-			Help: "1 while a payment provider is not offered, because calls of this process fail. Label provider: its name.",
-		}, []string{"provider"}),
+		events: of.Counters("events_total",
+			"Events of payment providers that were handled. Label kind: of the event. Label outcome: of its handling.", "kind", "outcome"),
+		faults: of.Counters("faults_total",
+			"Failed calls to a payment provider. Label step: create, query, close, refund, fee, bill.", "step"),
+		results: of.Counters("results_total",
+			"Payments and refunds by what became of them. Label provider: its name. Label result: created, paid, declined, closed, refunded, held, disputed.",
+			"provider", "result"),
+		declines: of.Counters("declines_total",
+			"Declined attempts to pay, by reason. Label provider: its name. Label code: as PaymentFailureCode of the API.", "provider", "code"),
+		calls: of.Histograms("call_seconds",
+			"Duration of a call of a payment provider. Label provider: its name. Label step: create, query, close, refund. Label outcome: ok, failed.",
+			telemetry.Seconds(), "provider", "step", "outcome"),
+		lags: of.Histograms("report_lag_seconds",
+			"Time from what happened at a payment provider to its report. Label provider: its name.",
+			[]float64{0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000}, "provider"),
+		away: of.Gauges("provider_away",
+			"1 while a payment provider is not offered, because calls of this process fail. Label provider: its name.", "provider"),
 	}
-	for _, step := range []string{"create", "query", "close", "refund", stepFee, stepBill} {
-		m.faults.WithLabelValues(step) // exported as 0 from the start
-	}
+	telemetry.FromZero(m.faults, "create", "query", "close", "refund", stepFee, stepBill)
 	return m
 }
 

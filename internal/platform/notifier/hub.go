@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"seckill/internal/platform/telemetry"
 )
@@ -89,10 +88,8 @@ func NewHub(opts Options) *Hub {
 	for i := range h.shards {
 		h.shards[i].keys = map[string][]*Subscription{}
 	}
-	promauto.With(opts.Registerer).NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: telemetry.Namespace, Subsystem: "notifier", Name: "followers",
-		Help: "Subscriptions that wait for events of this process.",
-	}, func() float64 { return float64(h.Followers()) })
+	telemetry.For(opts.Registerer, "notifier").GaugeOf("followers", "Subscriptions that wait for events of this process.",
+		func() float64 { return float64(h.Followers()) })
 	return h
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/platform/clock"
@@ -66,11 +65,8 @@ type bucket struct {
 
 // New returns a Limiter.
 func New(cfg Config) *Limiter {
-	tries := promauto.With(cfg.Registerer).NewCounterVec(prometheus.CounterOpts{
-		Namespace: telemetry.Namespace, Subsystem: "ratelimit", Name: "tries_total",
-		Help: "Attempts counted against a rate limit. Label policy: its name. " +
-			"Label outcome: passed, refused, refused_locally (without asking Redis), fault (Redis did not answer).",
-	}, []string{"policy", "outcome"})
+	tries := telemetry.For(cfg.Registerer, "ratelimit").Counters("tries_total", "Attempts counted against a rate limit. Label policy: its name. "+
+		"Label outcome: passed, refused, refused_locally (without asking Redis), fault (Redis did not answer).", "policy", "outcome")
 	return &Limiter{cfg: cfg, tries: tries, local: NewLocal[bucket](cfg.Clock, cfg.Size), shares: newShares()}
 }
 

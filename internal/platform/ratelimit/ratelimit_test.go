@@ -240,7 +240,9 @@ func TestWiderIPv6NetworksHaveBoundsOfTheirOwn(t *testing.T) {
 	})
 }
 
-func narrowest(addr string) ratelimit.Subject { return ratelimit.Ranges(netip.MustParseAddr(addr))[0].Subject }
+func narrowest(addr string) ratelimit.Subject {
+	return ratelimit.Ranges(netip.MustParseAddr(addr))[0].Subject
+}
 
 func TestAddressesCountByHousehold(t *testing.T) {
 	t.Parallel()

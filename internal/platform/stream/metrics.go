@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/telemetry"
@@ -42,13 +41,10 @@ const (
 	GivenUp Outcome = "dead"  // moved to the dead letters
 )
 
-// subsystem is the part of the metric names that names the package.
-const subsystem = "stream"
-
 // Metrics counts the events of all streams of a process. It is called on the hot path
 // from many goroutines. A nil *Metrics counts nothing.
 type Metrics struct {
-	reg prometheus.Registerer
+	of telemetry.Factory
 
 	messages *prometheus.CounterVec   // by stream and event
 	tries    *prometheus.HistogramVec // by handler and outcome
@@ -59,12 +55,12 @@ type Metrics struct {
 
 // NewMetrics registers the metrics of the package.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
-	of := telemetry.For(reg, subsystem)
+	of := telemetry.For(reg, "stream")
 	byStream := func(name, help string) *prometheus.GaugeVec {
 		return of.Gauges(name, help+" Label stream: its key.", "stream")
 	}
 	return &Metrics{
-		reg: reg,
+		of: of,
 		messages: of.Counters("messages_total",
 			"Messages by what happened to them. Label stream: its key. Label event: read, acked, claimed and so on.", "stream", "event"),
 		tries: of.Histograms("handle_seconds", "Duration of one attempt to handle a message. Label handler: its name. "+
@@ -85,10 +81,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 // ShowSilence registers a gauge of the time since a router's last successful read, 0
 // before the first. Call it once per process.
 func (m *Metrics) ShowSilence(r *Router, c clock.Clock) {
-	promauto.With(m.reg).NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "silent_seconds",
-		Help: "Time since the worker's last successful read.",
-	}, func() float64 {
+	m.of.GaugeOf("silent_seconds", "Time since the worker's last successful read.", func() float64 {
 		last := r.LastRead()
 		if last.IsZero() {
 			return 0

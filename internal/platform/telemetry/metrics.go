@@ -73,6 +73,11 @@ func (f Factory) Gauges(name, help string, labels ...string) *prometheus.GaugeVe
 	return f.auto.NewGaugeVec(prometheus.GaugeOpts(f.opts(name, help)), labels)
 }
 
+// GaugeOf registers a gauge whose value is read at each scrape.
+func (f Factory) GaugeOf(name, help string, value func() float64) {
+	f.auto.NewGaugeFunc(prometheus.GaugeOpts(f.opts(name, help)), value)
+}
+
 // Histogram returns a histogram with upper bounds of its buckets.
 func (f Factory) Histogram(name, help string, buckets []float64) prometheus.Histogram {
 	return f.auto.NewHistogram(f.histogram(name, help, buckets))

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/tracing"
@@ -98,12 +97,10 @@ type OperationMetrics struct {
 
 // NewOperationMetrics returns metrics that are exported by reg; nil = by none.
 func NewOperationMetrics(reg prometheus.Registerer) *OperationMetrics {
-	return &OperationMetrics{promauto.With(reg).NewHistogramVec(prometheus.HistogramOpts{
-		Namespace: Namespace, Subsystem: "graphql", Name: "operation_seconds",
-		Help: "Duration of GraphQL operations; of subscriptions, how long they were open. Label field: the root field, several, or none when the document " +
+	return &OperationMetrics{For(reg, "graphql").Histograms("operation_seconds",
+		"Duration of GraphQL operations; of subscriptions, how long they were open. Label field: the root field, several, or none when the document "+
 			"could not be used. Label code: of the first error, or OK.",
-		Buckets: Seconds(),
-	}, []string{"field", "code"})}
+		Seconds(), "field", "code")}
 }
 
 // Observe counts an operation that was served.

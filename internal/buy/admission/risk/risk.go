@@ -26,6 +26,7 @@ import (
 
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/telemetry"
 )
 
 const (
@@ -89,13 +90,7 @@ func New(cfg Config) *Hook {
 			},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		answers: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "seckill_risk_answers_total",
-			Help: "Answers of the risk service, by answer: allow, refuse, none.",
-		}, []string{"answer"}),
-	}
-	if cfg.Registerer != nil {
-		cfg.Registerer.MustRegister(h.answers)
+		answers: telemetry.For(cfg.Registerer, "risk").Counters("answers_total", "Answers of the risk service, by answer: allow, refuse, none.", "answer"),
 	}
 	return h
 }
