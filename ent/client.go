@@ -33,6 +33,7 @@ import (
 	"seckill/ent/refund"
 	"seckill/ent/refusedattempt"
 	"seckill/ent/sale"
+	"seckill/ent/saleapproval"
 	"seckill/ent/salefigures"
 	"seckill/ent/saleitem"
 	"seckill/ent/salelog"
@@ -112,6 +113,8 @@ type Client struct {
 	RefusedAttempt *RefusedAttemptClient
 	// Sale is the client for interacting with the Sale builders.
 	Sale *SaleClient
+	// SaleApproval is the client for interacting with the SaleApproval builders.
+	SaleApproval *SaleApprovalClient
 	// SaleFigures is the client for interacting with the SaleFigures builders.
 	SaleFigures *SaleFiguresClient
 	// SaleItem is the client for interacting with the SaleItem builders.
@@ -179,6 +182,7 @@ func (c *Client) init() {
 	c.Refund = NewRefundClient(c.config)
 	c.RefusedAttempt = NewRefusedAttemptClient(c.config)
 	c.Sale = NewSaleClient(c.config)
+	c.SaleApproval = NewSaleApprovalClient(c.config)
 	c.SaleFigures = NewSaleFiguresClient(c.config)
 	c.SaleItem = NewSaleItemClient(c.config)
 	c.SaleLog = NewSaleLogClient(c.config)
@@ -282,6 +286,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Refund:           NewRefundClient(cfg),
 		RefusedAttempt:   NewRefusedAttemptClient(cfg),
 		Sale:             NewSaleClient(cfg),
+		SaleApproval:     NewSaleApprovalClient(cfg),
 		SaleFigures:      NewSaleFiguresClient(cfg),
 		SaleItem:         NewSaleItemClient(cfg),
 		SaleLog:          NewSaleLogClient(cfg),
@@ -342,6 +347,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Refund:           NewRefundClient(cfg),
 		RefusedAttempt:   NewRefusedAttemptClient(cfg),
 		Sale:             NewSaleClient(cfg),
+		SaleApproval:     NewSaleApprovalClient(cfg),
 		SaleFigures:      NewSaleFiguresClient(cfg),
 		SaleItem:         NewSaleItemClient(cfg),
 		SaleLog:          NewSaleLogClient(cfg),
@@ -375,10 +381,10 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.NoticeDelivery, c.NoticeFact, c.Order, c.OrderEvent, c.OrderFailure,
 		c.OrderMetadata, c.OrderRecipient, c.Payment, c.PaymentEvent,
 		c.PushSubscription, c.RecordMark, c.Refund, c.RefusedAttempt, c.Sale,
-		c.SaleFigures, c.SaleItem, c.SaleLog, c.SaleReminder, c.SaleTemplate,
-		c.SandboxCharge, c.SecurityEvent, c.ServiceToken, c.Session, c.StockMovement,
-		c.User, c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint,
-		c.WebhookEvent,
+		c.SaleApproval, c.SaleFigures, c.SaleItem, c.SaleLog, c.SaleReminder,
+		c.SaleTemplate, c.SandboxCharge, c.SecurityEvent, c.ServiceToken, c.Session,
+		c.StockMovement, c.User, c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery,
+		c.WebhookEndpoint, c.WebhookEvent,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -437,6 +443,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.RefusedAttempt.mutate(ctx, m)
 	case *SaleMutation:
 		return c.Sale.mutate(ctx, m)
+	case *SaleApprovalMutation:
+		return c.SaleApproval.mutate(ctx, m)
 	case *SaleFiguresMutation:
 		return c.SaleFigures.mutate(ctx, m)
 	case *SaleItemMutation:
@@ -3274,6 +3282,118 @@ func (c *SaleClient) mutate(ctx context.Context, m *SaleMutation) (Value, error)
 	}
 }
 
+// SaleApprovalClient is a client for the SaleApproval schema.
+type SaleApprovalClient struct {
+	config
+}
+
+// NewSaleApprovalClient returns a client for the SaleApproval from the given config.
+func NewSaleApprovalClient(c config) *SaleApprovalClient {
+	return &SaleApprovalClient{config: c}
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `saleapproval.Intercept(f(g(h())))`.
+func (c *SaleApprovalClient) Intercept(interceptors ...Interceptor) {
+	c.inters.SaleApproval = append(c.inters.SaleApproval, interceptors...)
+}
+
+// Create returns a builder for creating a SaleApproval entity.
+func (c *SaleApprovalClient) Create() *SaleApprovalCreate {
+	mutation := newSaleApprovalMutation(c.config, OpCreate)
+	return &SaleApprovalCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of SaleApproval entities.
+func (c *SaleApprovalClient) CreateBulk(builders ...*SaleApprovalCreate) *SaleApprovalCreateBulk {
+	return &SaleApprovalCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for SaleApproval.
+func (c *SaleApprovalClient) Update() *SaleApprovalUpdate {
+	mutation := newSaleApprovalMutation(c.config, OpUpdate)
+	return &SaleApprovalUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *SaleApprovalClient) UpdateOne(_m *SaleApproval) *SaleApprovalUpdateOne {
+	mutation := newSaleApprovalMutation(c.config, OpUpdateOne, withSaleApproval(_m))
+	return &SaleApprovalUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *SaleApprovalClient) UpdateOneID(id typedid.Sale) *SaleApprovalUpdateOne {
+	mutation := newSaleApprovalMutation(c.config, OpUpdateOne, withSaleApprovalID(id))
+	return &SaleApprovalUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for SaleApproval.
+func (c *SaleApprovalClient) Delete() *SaleApprovalDelete {
+	mutation := newSaleApprovalMutation(c.config, OpDelete)
+	return &SaleApprovalDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *SaleApprovalClient) DeleteOne(_m *SaleApproval) *SaleApprovalDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *SaleApprovalClient) DeleteOneID(id typedid.Sale) *SaleApprovalDeleteOne {
+	builder := c.Delete().Where(saleapproval.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &SaleApprovalDeleteOne{builder}
+}
+
+// Query returns a query builder for SaleApproval.
+func (c *SaleApprovalClient) Query() *SaleApprovalQuery {
+	return &SaleApprovalQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeSaleApproval},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a SaleApproval entity by its id.
+func (c *SaleApprovalClient) Get(ctx context.Context, id typedid.Sale) (*SaleApproval, error) {
+	return c.Query().Where(saleapproval.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *SaleApprovalClient) GetX(ctx context.Context, id typedid.Sale) *SaleApproval {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *SaleApprovalClient) Hooks() []Hook {
+	return c.hooks.SaleApproval
+}
+
+// Interceptors returns the client interceptors.
+func (c *SaleApprovalClient) Interceptors() []Interceptor {
+	return c.inters.SaleApproval
+}
+
+func (c *SaleApprovalClient) mutate(ctx context.Context, m *SaleApprovalMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&SaleApprovalCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&SaleApprovalUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&SaleApprovalUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&SaleApprovalDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown SaleApproval mutation op: %q", m.Op())
+	}
+}
+
 // SaleFiguresClient is a client for the SaleFigures schema.
 type SaleFiguresClient struct {
 	config
@@ -5072,19 +5192,19 @@ type (
 		AccountLink, Address, DeadLetter, Fulfilment, Goods, GoodsLog, Intervention,
 		LetterAct, LogPosition, Mail, NoticeChoice, NoticeDelivery, NoticeFact, Order,
 		OrderEvent, OrderFailure, OrderMetadata, OrderRecipient, Payment, PaymentEvent,
-		PushSubscription, RecordMark, Refund, RefusedAttempt, Sale, SaleFigures,
-		SaleItem, SaleLog, SaleReminder, SaleTemplate, SandboxCharge, SecurityEvent,
-		ServiceToken, Session, StockMovement, User, UserIdentity, WaitlistEntry,
-		WebhookDelivery, WebhookEndpoint, WebhookEvent []ent.Hook
+		PushSubscription, RecordMark, Refund, RefusedAttempt, Sale, SaleApproval,
+		SaleFigures, SaleItem, SaleLog, SaleReminder, SaleTemplate, SandboxCharge,
+		SecurityEvent, ServiceToken, Session, StockMovement, User, UserIdentity,
+		WaitlistEntry, WebhookDelivery, WebhookEndpoint, WebhookEvent []ent.Hook
 	}
 	inters struct {
 		AccountLink, Address, DeadLetter, Fulfilment, Goods, GoodsLog, Intervention,
 		LetterAct, LogPosition, Mail, NoticeChoice, NoticeDelivery, NoticeFact, Order,
 		OrderEvent, OrderFailure, OrderMetadata, OrderRecipient, Payment, PaymentEvent,
-		PushSubscription, RecordMark, Refund, RefusedAttempt, Sale, SaleFigures,
-		SaleItem, SaleLog, SaleReminder, SaleTemplate, SandboxCharge, SecurityEvent,
-		ServiceToken, Session, StockMovement, User, UserIdentity, WaitlistEntry,
-		WebhookDelivery, WebhookEndpoint, WebhookEvent []ent.Interceptor
+		PushSubscription, RecordMark, Refund, RefusedAttempt, Sale, SaleApproval,
+		SaleFigures, SaleItem, SaleLog, SaleReminder, SaleTemplate, SandboxCharge,
+		SecurityEvent, ServiceToken, Session, StockMovement, User, UserIdentity,
+		WaitlistEntry, WebhookDelivery, WebhookEndpoint, WebhookEvent []ent.Interceptor
 	}
 )
 

@@ -32,6 +32,7 @@ import (
 	"seckill/ent/refund"
 	"seckill/ent/refusedattempt"
 	"seckill/ent/sale"
+	"seckill/ent/saleapproval"
 	"seckill/ent/salefigures"
 	"seckill/ent/saleitem"
 	"seckill/ent/salelog"
@@ -108,6 +109,7 @@ func checkColumn(t, c string) error {
 			refund.Table:           refund.ValidColumn,
 			refusedattempt.Table:   refusedattempt.ValidColumn,
 			sale.Table:             sale.ValidColumn,
+			saleapproval.Table:     saleapproval.ValidColumn,
 			salefigures.Table:      salefigures.ValidColumn,
 			saleitem.Table:         saleitem.ValidColumn,
 			salelog.Table:          salelog.ValidColumn,

@@ -11,6 +11,7 @@ import (
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
+	"github.com/google/uuid"
 )
 
 // Intervention is the model entity for the Intervention schema.
@@ -18,17 +19,25 @@ type Intervention struct {
 	config `json:"-"`
 	// ID of the ent.
 	ID typedid.Act `json:"id,omitempty"`
-	// SaleID holds the value of the "sale_id" field.
+	// zero for money of no known order
 	SaleID typedid.Sale `json:"sale_id,omitempty"`
-	// zero for EXTEND_SALE
+	// of ADJUST_STOCK and VOID_ORDER; zero for the others
 	ItemID typedid.Item `json:"item_id,omitempty"`
 	// Kind holds the value of the "kind" field.
 	Kind intervention.Kind `json:"kind,omitempty"`
-	// of VOID_ORDER
+	// of VOID_ORDER, and of money
 	OrderID *typedid.Order `json:"order_id,omitempty"`
+	// the product of CHANGE_GOODS, the refund of REFUND and SETTLE_REFUND, the held payment of the others about money
+	SubjectID *uuid.UUID `json:"subject_id,omitempty"`
+	// JSON with a version: what CHANGE_SALE and CHANGE_GOODS change
+	Change string `json:"change,omitempty"`
+	// of money that goes back
+	AmountMinor int64 `json:"amount_minor,omitempty"`
+	// Currency holds the value of the "currency" field.
+	Currency string `json:"currency,omitempty"`
 	// the order's buyer
 	HolderID *typedid.User `json:"holder_id,omitempty"`
-	// units; signed for ADJUST_STOCK; 0 for EXTEND_SALE
+	// units; signed for ADJUST_STOCK; 0 for acts on no units
 	Quantity int `json:"quantity,omitempty"`
 	// of EXTEND_SALE: by how much, rounded up
 	ExtensionSeconds int `json:"extension_seconds,omitempty"`
@@ -60,9 +69,11 @@ func (*Intervention) scanValues(columns []string) ([]any, error) {
 			values[i] = &sql.NullScanner{S: new(typedid.Order)}
 		case intervention.FieldHolderID, intervention.FieldDecidedBy:
 			values[i] = &sql.NullScanner{S: new(typedid.User)}
-		case intervention.FieldQuantity, intervention.FieldExtensionSeconds:
+		case intervention.FieldSubjectID:
+			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
+		case intervention.FieldAmountMinor, intervention.FieldQuantity, intervention.FieldExtensionSeconds:
 			values[i] = new(sql.NullInt64)
-		case intervention.FieldKind, intervention.FieldNote, intervention.FieldState, intervention.FieldDecision:
+		case intervention.FieldKind, intervention.FieldChange, intervention.FieldCurrency, intervention.FieldNote, intervention.FieldState, intervention.FieldDecision:
 			values[i] = new(sql.NullString)
 		case intervention.FieldEndsAt, intervention.FieldCreatedAt, intervention.FieldUpdatedAt:
 			values[i] = new(sql.NullTime)
@@ -119,6 +130,31 @@ func (_m *Intervention) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.OrderID = new(typedid.Order)
 				*_m.OrderID = *value.S.(*typedid.Order)
+			}
+		case intervention.FieldSubjectID:
+			if value, ok := values[i].(*sql.NullScanner); !ok {
+				return fmt.Errorf("unexpected type %T for field subject_id", values[i])
+			} else if value.Valid {
+				_m.SubjectID = new(uuid.UUID)
+				*_m.SubjectID = *value.S.(*uuid.UUID)
+			}
+		case intervention.FieldChange:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field change", values[i])
+			} else if value.Valid {
+				_m.Change = value.String
+			}
+		case intervention.FieldAmountMinor:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field amount_minor", values[i])
+			} else if value.Valid {
+				_m.AmountMinor = value.Int64
+			}
+		case intervention.FieldCurrency:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field currency", values[i])
+			} else if value.Valid {
+				_m.Currency = value.String
 			}
 		case intervention.FieldHolderID:
 			if value, ok := values[i].(*sql.NullScanner); !ok {
@@ -238,6 +274,20 @@ func (_m *Intervention) String() string {
 		builder.WriteString("order_id=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
+	builder.WriteString(", ")
+	if v := _m.SubjectID; v != nil {
+		builder.WriteString("subject_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("change=")
+	builder.WriteString(_m.Change)
+	builder.WriteString(", ")
+	builder.WriteString("amount_minor=")
+	builder.WriteString(fmt.Sprintf("%v", _m.AmountMinor))
+	builder.WriteString(", ")
+	builder.WriteString("currency=")
+	builder.WriteString(_m.Currency)
 	builder.WriteString(", ")
 	if v := _m.HolderID; v != nil {
 		builder.WriteString("holder_id=")

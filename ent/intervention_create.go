@@ -12,6 +12,7 @@ import (
 
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
+	"github.com/google/uuid"
 )
 
 // InterventionCreate is the builder for creating a Intervention entity.
@@ -50,6 +51,26 @@ func (_c *InterventionCreate) SetNillableOrderID(v *typedid.Order) *Intervention
 	if v != nil {
 		_c.SetOrderID(*v)
 	}
+	return _c
+}
+
+// SetSubjectID sets the "subject_id" field.
+func (_c *InterventionCreate) SetSubjectID(v uuid.UUID) *InterventionCreate {
+	_c.mutation.SetSubjectID(v)
+	return _c
+}
+
+// SetNillableSubjectID sets the "subject_id" field if the given value is not nil.
+func (_c *InterventionCreate) SetNillableSubjectID(v *uuid.UUID) *InterventionCreate {
+	if v != nil {
+		_c.SetSubjectID(*v)
+	}
+	return _c
+}
+
+// SetChange sets the "change" field.
+func (_c *InterventionCreate) SetChange(v string) *InterventionCreate {
+	_c.mutation.SetChange(v)
 	return _c
 }
 
@@ -140,6 +161,18 @@ func (_c *InterventionCreate) Exec(ctx context.Context) error {
 
 // defaults sets the default values of the builder before save.
 func (_c *InterventionCreate) defaults() {
+	if _, ok := _c.mutation.Change(); !ok {
+		v := intervention.DefaultChange
+		_c.mutation.SetChange(v)
+	}
+	if _, ok := _c.mutation.AmountMinor(); !ok {
+		v := intervention.DefaultAmountMinor
+		_c.mutation.SetAmountMinor(v)
+	}
+	if _, ok := _c.mutation.Currency(); !ok {
+		v := intervention.DefaultCurrency
+		_c.mutation.SetCurrency(v)
+	}
 	if _, ok := _c.mutation.ExtensionSeconds(); !ok {
 		v := intervention.DefaultExtensionSeconds
 		_c.mutation.SetExtensionSeconds(v)
@@ -164,6 +197,20 @@ func (_c *InterventionCreate) check() error {
 	if v, ok := _c.mutation.Kind(); ok {
 		if err := intervention.KindValidator(v); err != nil {
 			return &ValidationError{Name: "kind", err: fmt.Errorf(`ent: validator failed for field "Intervention.kind": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.Change(); !ok {
+		return &ValidationError{Name: "change", err: errors.New(`ent: missing required field "Intervention.change"`)}
+	}
+	if _, ok := _c.mutation.AmountMinor(); !ok {
+		return &ValidationError{Name: "amount_minor", err: errors.New(`ent: missing required field "Intervention.amount_minor"`)}
+	}
+	if _, ok := _c.mutation.Currency(); !ok {
+		return &ValidationError{Name: "currency", err: errors.New(`ent: missing required field "Intervention.currency"`)}
+	}
+	if v, ok := _c.mutation.Currency(); ok {
+		if err := intervention.CurrencyValidator(v); err != nil {
+			return &ValidationError{Name: "currency", err: fmt.Errorf(`ent: validator failed for field "Intervention.currency": %w`, err)}
 		}
 	}
 	if _, ok := _c.mutation.Quantity(); !ok {
@@ -255,6 +302,22 @@ func (_c *InterventionCreate) createSpec() (*Intervention, *sqlgraph.CreateSpec)
 	if value, ok := _c.mutation.OrderID(); ok {
 		_spec.SetField(intervention.FieldOrderID, field.TypeUUID, value)
 		_node.OrderID = &value
+	}
+	if value, ok := _c.mutation.SubjectID(); ok {
+		_spec.SetField(intervention.FieldSubjectID, field.TypeUUID, value)
+		_node.SubjectID = &value
+	}
+	if value, ok := _c.mutation.Change(); ok {
+		_spec.SetField(intervention.FieldChange, field.TypeString, value)
+		_node.Change = value
+	}
+	if value, ok := _c.mutation.AmountMinor(); ok {
+		_spec.SetField(intervention.FieldAmountMinor, field.TypeInt64, value)
+		_node.AmountMinor = value
+	}
+	if value, ok := _c.mutation.Currency(); ok {
+		_spec.SetField(intervention.FieldCurrency, field.TypeString, value)
+		_node.Currency = value
 	}
 	if value, ok := _c.mutation.HolderID(); ok {
 		_spec.SetField(intervention.FieldHolderID, field.TypeUUID, value)

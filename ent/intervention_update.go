@@ -108,6 +108,9 @@ func (_u *InterventionUpdate) sqlSave(ctx context.Context) (_node int, err error
 	if _u.mutation.OrderIDCleared() {
 		_spec.ClearField(intervention.FieldOrderID, field.TypeUUID)
 	}
+	if _u.mutation.SubjectIDCleared() {
+		_spec.ClearField(intervention.FieldSubjectID, field.TypeUUID)
+	}
 	if _u.mutation.HolderIDCleared() {
 		_spec.ClearField(intervention.FieldHolderID, field.TypeUUID)
 	}
@@ -228,6 +231,9 @@ func (_u *InterventionUpdateOne) sqlSave(ctx context.Context) (_node *Interventi
 	}
 	if _u.mutation.OrderIDCleared() {
 		_spec.ClearField(intervention.FieldOrderID, field.TypeUUID)
+	}
+	if _u.mutation.SubjectIDCleared() {
+		_spec.ClearField(intervention.FieldSubjectID, field.TypeUUID)
 	}
 	if _u.mutation.HolderIDCleared() {
 		_spec.ClearField(intervention.FieldHolderID, field.TypeUUID)

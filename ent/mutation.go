@@ -32,6 +32,7 @@ import (
 	"seckill/ent/refund"
 	"seckill/ent/refusedattempt"
 	"seckill/ent/sale"
+	"seckill/ent/saleapproval"
 	"seckill/ent/salefigures"
 	"seckill/ent/saleitem"
 	"seckill/ent/salelog"
@@ -90,6 +91,7 @@ const (
 	TypeRefund           = "Refund"
 	TypeRefusedAttempt   = "RefusedAttempt"
 	TypeSale             = "Sale"
+	TypeSaleApproval     = "SaleApproval"
 	TypeSaleFigures      = "SaleFigures"
 	TypeSaleItem         = "SaleItem"
 	TypeSaleLog          = "SaleLog"
@@ -4737,6 +4739,11 @@ type InterventionMutation struct {
 	item_id              *typedid.Item
 	kind                 *intervention.Kind
 	order_id             *typedid.Order
+	subject_id           *uuid.UUID
+	change               *string
+	amount_minor         *int64
+	addamount_minor      *int64
+	currency             *string
 	holder_id            *typedid.User
 	quantity             *int
 	addquantity          *int
@@ -4996,6 +5003,183 @@ func (m *InterventionMutation) OrderIDCleared() bool {
 func (m *InterventionMutation) ResetOrderID() {
 	m.order_id = nil
 	delete(m.clearedFields, intervention.FieldOrderID)
+}
+
+// SetSubjectID sets the "subject_id" field.
+func (m *InterventionMutation) SetSubjectID(u uuid.UUID) {
+	m.subject_id = &u
+}
+
+// SubjectID returns the value of the "subject_id" field in the mutation.
+func (m *InterventionMutation) SubjectID() (r uuid.UUID, exists bool) {
+	v := m.subject_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSubjectID returns the old "subject_id" field's value of the Intervention entity.
+// If the Intervention object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InterventionMutation) OldSubjectID(ctx context.Context) (v *uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSubjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSubjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSubjectID: %w", err)
+	}
+	return oldValue.SubjectID, nil
+}
+
+// ClearSubjectID clears the value of the "subject_id" field.
+func (m *InterventionMutation) ClearSubjectID() {
+	m.subject_id = nil
+	m.clearedFields[intervention.FieldSubjectID] = struct{}{}
+}
+
+// SubjectIDCleared returns if the "subject_id" field was cleared in this mutation.
+func (m *InterventionMutation) SubjectIDCleared() bool {
+	_, ok := m.clearedFields[intervention.FieldSubjectID]
+	return ok
+}
+
+// ResetSubjectID resets all changes to the "subject_id" field.
+func (m *InterventionMutation) ResetSubjectID() {
+	m.subject_id = nil
+	delete(m.clearedFields, intervention.FieldSubjectID)
+}
+
+// SetChange sets the "change" field.
+func (m *InterventionMutation) SetChange(s string) {
+	m.change = &s
+}
+
+// Change returns the value of the "change" field in the mutation.
+func (m *InterventionMutation) Change() (r string, exists bool) {
+	v := m.change
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldChange returns the old "change" field's value of the Intervention entity.
+// If the Intervention object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InterventionMutation) OldChange(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldChange is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldChange requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldChange: %w", err)
+	}
+	return oldValue.Change, nil
+}
+
+// ResetChange resets all changes to the "change" field.
+func (m *InterventionMutation) ResetChange() {
+	m.change = nil
+}
+
+// SetAmountMinor sets the "amount_minor" field.
+func (m *InterventionMutation) SetAmountMinor(i int64) {
+	m.amount_minor = &i
+	m.addamount_minor = nil
+}
+
+// AmountMinor returns the value of the "amount_minor" field in the mutation.
+func (m *InterventionMutation) AmountMinor() (r int64, exists bool) {
+	v := m.amount_minor
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAmountMinor returns the old "amount_minor" field's value of the Intervention entity.
+// If the Intervention object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InterventionMutation) OldAmountMinor(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAmountMinor is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAmountMinor requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAmountMinor: %w", err)
+	}
+	return oldValue.AmountMinor, nil
+}
+
+// AddAmountMinor adds i to the "amount_minor" field.
+func (m *InterventionMutation) AddAmountMinor(i int64) {
+	if m.addamount_minor != nil {
+		*m.addamount_minor += i
+	} else {
+		m.addamount_minor = &i
+	}
+}
+
+// AddedAmountMinor returns the value that was added to the "amount_minor" field in this mutation.
+func (m *InterventionMutation) AddedAmountMinor() (r int64, exists bool) {
+	v := m.addamount_minor
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAmountMinor resets all changes to the "amount_minor" field.
+func (m *InterventionMutation) ResetAmountMinor() {
+	m.amount_minor = nil
+	m.addamount_minor = nil
+}
+
+// SetCurrency sets the "currency" field.
+func (m *InterventionMutation) SetCurrency(s string) {
+	m.currency = &s
+}
+
+// Currency returns the value of the "currency" field in the mutation.
+func (m *InterventionMutation) Currency() (r string, exists bool) {
+	v := m.currency
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCurrency returns the old "currency" field's value of the Intervention entity.
+// If the Intervention object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InterventionMutation) OldCurrency(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCurrency is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCurrency requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCurrency: %w", err)
+	}
+	return oldValue.Currency, nil
+}
+
+// ResetCurrency resets all changes to the "currency" field.
+func (m *InterventionMutation) ResetCurrency() {
+	m.currency = nil
 }
 
 // SetHolderID sets the "holder_id" field.
@@ -5497,7 +5681,7 @@ func (m *InterventionMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *InterventionMutation) Fields() []string {
-	fields := make([]string, 0, 15)
+	fields := make([]string, 0, 19)
 	if m.sale_id != nil {
 		fields = append(fields, intervention.FieldSaleID)
 	}
@@ -5509,6 +5693,18 @@ func (m *InterventionMutation) Fields() []string {
 	}
 	if m.order_id != nil {
 		fields = append(fields, intervention.FieldOrderID)
+	}
+	if m.subject_id != nil {
+		fields = append(fields, intervention.FieldSubjectID)
+	}
+	if m.change != nil {
+		fields = append(fields, intervention.FieldChange)
+	}
+	if m.amount_minor != nil {
+		fields = append(fields, intervention.FieldAmountMinor)
+	}
+	if m.currency != nil {
+		fields = append(fields, intervention.FieldCurrency)
 	}
 	if m.holder_id != nil {
 		fields = append(fields, intervention.FieldHolderID)
@@ -5559,6 +5755,14 @@ func (m *InterventionMutation) Field(name string) (ent.Value, bool) {
 		return m.Kind()
 	case intervention.FieldOrderID:
 		return m.OrderID()
+	case intervention.FieldSubjectID:
+		return m.SubjectID()
+	case intervention.FieldChange:
+		return m.Change()
+	case intervention.FieldAmountMinor:
+		return m.AmountMinor()
+	case intervention.FieldCurrency:
+		return m.Currency()
 	case intervention.FieldHolderID:
 		return m.HolderID()
 	case intervention.FieldQuantity:
@@ -5598,6 +5802,14 @@ func (m *InterventionMutation) OldField(ctx context.Context, name string) (ent.V
 		return m.OldKind(ctx)
 	case intervention.FieldOrderID:
 		return m.OldOrderID(ctx)
+	case intervention.FieldSubjectID:
+		return m.OldSubjectID(ctx)
+	case intervention.FieldChange:
+		return m.OldChange(ctx)
+	case intervention.FieldAmountMinor:
+		return m.OldAmountMinor(ctx)
+	case intervention.FieldCurrency:
+		return m.OldCurrency(ctx)
 	case intervention.FieldHolderID:
 		return m.OldHolderID(ctx)
 	case intervention.FieldQuantity:
@@ -5656,6 +5868,34 @@ func (m *InterventionMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetOrderID(v)
+		return nil
+	case intervention.FieldSubjectID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSubjectID(v)
+		return nil
+	case intervention.FieldChange:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetChange(v)
+		return nil
+	case intervention.FieldAmountMinor:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAmountMinor(v)
+		return nil
+	case intervention.FieldCurrency:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCurrency(v)
 		return nil
 	case intervention.FieldHolderID:
 		v, ok := value.(typedid.User)
@@ -5742,6 +5982,9 @@ func (m *InterventionMutation) SetField(name string, value ent.Value) error {
 // this mutation.
 func (m *InterventionMutation) AddedFields() []string {
 	var fields []string
+	if m.addamount_minor != nil {
+		fields = append(fields, intervention.FieldAmountMinor)
+	}
 	if m.addquantity != nil {
 		fields = append(fields, intervention.FieldQuantity)
 	}
@@ -5756,6 +5999,8 @@ func (m *InterventionMutation) AddedFields() []string {
 // was not set, or was not defined in the schema.
 func (m *InterventionMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
+	case intervention.FieldAmountMinor:
+		return m.AddedAmountMinor()
 	case intervention.FieldQuantity:
 		return m.AddedQuantity()
 	case intervention.FieldExtensionSeconds:
@@ -5769,6 +6014,13 @@ func (m *InterventionMutation) AddedField(name string) (ent.Value, bool) {
 // type.
 func (m *InterventionMutation) AddField(name string, value ent.Value) error {
 	switch name {
+	case intervention.FieldAmountMinor:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAmountMinor(v)
+		return nil
 	case intervention.FieldQuantity:
 		v, ok := value.(int)
 		if !ok {
@@ -5793,6 +6045,9 @@ func (m *InterventionMutation) ClearedFields() []string {
 	var fields []string
 	if m.FieldCleared(intervention.FieldOrderID) {
 		fields = append(fields, intervention.FieldOrderID)
+	}
+	if m.FieldCleared(intervention.FieldSubjectID) {
+		fields = append(fields, intervention.FieldSubjectID)
 	}
 	if m.FieldCleared(intervention.FieldHolderID) {
 		fields = append(fields, intervention.FieldHolderID)
@@ -5819,6 +6074,9 @@ func (m *InterventionMutation) ClearField(name string) error {
 	switch name {
 	case intervention.FieldOrderID:
 		m.ClearOrderID()
+		return nil
+	case intervention.FieldSubjectID:
+		m.ClearSubjectID()
 		return nil
 	case intervention.FieldHolderID:
 		m.ClearHolderID()
@@ -5848,6 +6106,18 @@ func (m *InterventionMutation) ResetField(name string) error {
 		return nil
 	case intervention.FieldOrderID:
 		m.ResetOrderID()
+		return nil
+	case intervention.FieldSubjectID:
+		m.ResetSubjectID()
+		return nil
+	case intervention.FieldChange:
+		m.ResetChange()
+		return nil
+	case intervention.FieldAmountMinor:
+		m.ResetAmountMinor()
+		return nil
+	case intervention.FieldCurrency:
+		m.ResetCurrency()
 		return nil
 	case intervention.FieldHolderID:
 		m.ResetHolderID()
@@ -24308,6 +24578,417 @@ func (m *SaleMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *SaleMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Sale edge %s", name)
+}
+
+// SaleApprovalMutation represents an operation that mutates the SaleApproval nodes in the graph.
+type SaleApprovalMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *typedid.Sale
+	approved_by   *typedid.User
+	terms         *string
+	created_at    *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*SaleApproval, error)
+	predicates    []predicate.SaleApproval
+}
+
+var _ ent.Mutation = (*SaleApprovalMutation)(nil)
+
+// saleapprovalOption allows management of the mutation configuration using functional options.
+type saleapprovalOption func(*SaleApprovalMutation)
+
+// newSaleApprovalMutation creates new mutation for the SaleApproval entity.
+func newSaleApprovalMutation(c config, op Op, opts ...saleapprovalOption) *SaleApprovalMutation {
+	m := &SaleApprovalMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeSaleApproval,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withSaleApprovalID sets the ID field of the mutation.
+func withSaleApprovalID(id typedid.Sale) saleapprovalOption {
+	return func(m *SaleApprovalMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *SaleApproval
+		)
+		m.oldValue = func(ctx context.Context) (*SaleApproval, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().SaleApproval.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withSaleApproval sets the old SaleApproval of the mutation.
+func withSaleApproval(node *SaleApproval) saleapprovalOption {
+	return func(m *SaleApprovalMutation) {
+		m.oldValue = func(context.Context) (*SaleApproval, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m SaleApprovalMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m SaleApprovalMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of SaleApproval entities.
+func (m *SaleApprovalMutation) SetID(id typedid.Sale) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *SaleApprovalMutation) ID() (id typedid.Sale, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// SetApprovedBy sets the "approved_by" field.
+func (m *SaleApprovalMutation) SetApprovedBy(t typedid.User) {
+	m.approved_by = &t
+}
+
+// ApprovedBy returns the value of the "approved_by" field in the mutation.
+func (m *SaleApprovalMutation) ApprovedBy() (r typedid.User, exists bool) {
+	v := m.approved_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldApprovedBy returns the old "approved_by" field's value of the SaleApproval entity.
+// If the SaleApproval object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleApprovalMutation) OldApprovedBy(ctx context.Context) (v typedid.User, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldApprovedBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldApprovedBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldApprovedBy: %w", err)
+	}
+	return oldValue.ApprovedBy, nil
+}
+
+// ResetApprovedBy resets all changes to the "approved_by" field.
+func (m *SaleApprovalMutation) ResetApprovedBy() {
+	m.approved_by = nil
+}
+
+// SetTerms sets the "terms" field.
+func (m *SaleApprovalMutation) SetTerms(s string) {
+	m.terms = &s
+}
+
+// Terms returns the value of the "terms" field in the mutation.
+func (m *SaleApprovalMutation) Terms() (r string, exists bool) {
+	v := m.terms
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTerms returns the old "terms" field's value of the SaleApproval entity.
+// If the SaleApproval object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleApprovalMutation) OldTerms(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTerms is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTerms requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTerms: %w", err)
+	}
+	return oldValue.Terms, nil
+}
+
+// ResetTerms resets all changes to the "terms" field.
+func (m *SaleApprovalMutation) ResetTerms() {
+	m.terms = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *SaleApprovalMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *SaleApprovalMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the SaleApproval entity.
+// If the SaleApproval object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleApprovalMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *SaleApprovalMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// Where appends a list predicates to the SaleApprovalMutation builder.
+func (m *SaleApprovalMutation) Where(ps ...predicate.SaleApproval) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// Op returns the operation name.
+func (m *SaleApprovalMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *SaleApprovalMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (SaleApproval).
+func (m *SaleApprovalMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *SaleApprovalMutation) Fields() []string {
+	fields := make([]string, 0, 3)
+	if m.approved_by != nil {
+		fields = append(fields, saleapproval.FieldApprovedBy)
+	}
+	if m.terms != nil {
+		fields = append(fields, saleapproval.FieldTerms)
+	}
+	if m.created_at != nil {
+		fields = append(fields, saleapproval.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *SaleApprovalMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case saleapproval.FieldApprovedBy:
+		return m.ApprovedBy()
+	case saleapproval.FieldTerms:
+		return m.Terms()
+	case saleapproval.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *SaleApprovalMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case saleapproval.FieldApprovedBy:
+		return m.OldApprovedBy(ctx)
+	case saleapproval.FieldTerms:
+		return m.OldTerms(ctx)
+	case saleapproval.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown SaleApproval field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SaleApprovalMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case saleapproval.FieldApprovedBy:
+		v, ok := value.(typedid.User)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetApprovedBy(v)
+		return nil
+	case saleapproval.FieldTerms:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTerms(v)
+		return nil
+	case saleapproval.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown SaleApproval field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *SaleApprovalMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *SaleApprovalMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SaleApprovalMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown SaleApproval numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *SaleApprovalMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *SaleApprovalMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *SaleApprovalMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown SaleApproval nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *SaleApprovalMutation) ResetField(name string) error {
+	switch name {
+	case saleapproval.FieldApprovedBy:
+		m.ResetApprovedBy()
+		return nil
+	case saleapproval.FieldTerms:
+		m.ResetTerms()
+		return nil
+	case saleapproval.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown SaleApproval field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *SaleApprovalMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *SaleApprovalMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *SaleApprovalMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *SaleApprovalMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *SaleApprovalMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *SaleApprovalMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *SaleApprovalMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown SaleApproval unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *SaleApprovalMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown SaleApproval edge %s", name)
 }
 
 // SaleFiguresMutation represents an operation that mutates the SaleFigures nodes in the graph.

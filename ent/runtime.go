@@ -233,16 +233,30 @@ func init() {
 	goodslog.DefaultDetails = goodslogDescDetails.Default.(string)
 	interventionFields := schema.Intervention{}.Fields()
 	_ = interventionFields
+	// interventionDescChange is the schema descriptor for change field.
+	interventionDescChange := interventionFields[6].Descriptor()
+	// intervention.DefaultChange holds the default value on creation for the change field.
+	intervention.DefaultChange = interventionDescChange.Default.(string)
+	// interventionDescAmountMinor is the schema descriptor for amount_minor field.
+	interventionDescAmountMinor := interventionFields[7].Descriptor()
+	// intervention.DefaultAmountMinor holds the default value on creation for the amount_minor field.
+	intervention.DefaultAmountMinor = interventionDescAmountMinor.Default.(int64)
+	// interventionDescCurrency is the schema descriptor for currency field.
+	interventionDescCurrency := interventionFields[8].Descriptor()
+	// intervention.DefaultCurrency holds the default value on creation for the currency field.
+	intervention.DefaultCurrency = interventionDescCurrency.Default.(string)
+	// intervention.CurrencyValidator is a validator for the "currency" field. It is called by the builders before save.
+	intervention.CurrencyValidator = interventionDescCurrency.Validators[0].(func(string) error)
 	// interventionDescExtensionSeconds is the schema descriptor for extension_seconds field.
-	interventionDescExtensionSeconds := interventionFields[7].Descriptor()
+	interventionDescExtensionSeconds := interventionFields[11].Descriptor()
 	// intervention.DefaultExtensionSeconds holds the default value on creation for the extension_seconds field.
 	intervention.DefaultExtensionSeconds = interventionDescExtensionSeconds.Default.(int)
 	// interventionDescNote is the schema descriptor for note field.
-	interventionDescNote := interventionFields[9].Descriptor()
+	interventionDescNote := interventionFields[13].Descriptor()
 	// intervention.NoteValidator is a validator for the "note" field. It is called by the builders before save.
 	intervention.NoteValidator = interventionDescNote.Validators[0].(func(string) error)
 	// interventionDescDecision is the schema descriptor for decision field.
-	interventionDescDecision := interventionFields[13].Descriptor()
+	interventionDescDecision := interventionFields[17].Descriptor()
 	// intervention.DefaultDecision holds the default value on creation for the decision field.
 	intervention.DefaultDecision = interventionDescDecision.Default.(string)
 	// intervention.DecisionValidator is a validator for the "decision" field. It is called by the builders before save.

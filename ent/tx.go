@@ -64,6 +64,8 @@ type Tx struct {
 	RefusedAttempt *RefusedAttemptClient
 	// Sale is the client for interacting with the Sale builders.
 	Sale *SaleClient
+	// SaleApproval is the client for interacting with the SaleApproval builders.
+	SaleApproval *SaleApprovalClient
 	// SaleFigures is the client for interacting with the SaleFigures builders.
 	SaleFigures *SaleFiguresClient
 	// SaleItem is the client for interacting with the SaleItem builders.
@@ -236,6 +238,7 @@ func (tx *Tx) init() {
 	tx.Refund = NewRefundClient(tx.config)
 	tx.RefusedAttempt = NewRefusedAttemptClient(tx.config)
 	tx.Sale = NewSaleClient(tx.config)
+	tx.SaleApproval = NewSaleApprovalClient(tx.config)
 	tx.SaleFigures = NewSaleFiguresClient(tx.config)
 	tx.SaleItem = NewSaleItemClient(tx.config)
 	tx.SaleLog = NewSaleLogClient(tx.config)

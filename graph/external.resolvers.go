@@ -34,12 +34,12 @@ func (r *mutationResolver) UpsertGoods(ctx context.Context, input model.UpsertGo
 		return nil, err
 	}
 	g, created, err := r.Operator.UpsertGoods(ctx, actor(ctx), link, upsertedGoods(input))
-	return &model.UpsertGoodsPayload{Goods: toGoods(g), Created: created}, err
+	return &model.UpsertGoodsPayload{Goods: toGoods(g.Goods), Intervention: toIntervention(g.Intervention), Created: created}, err
 }
 
 func (r *mutationResolver) UpsertSale(ctx context.Context, input model.UpsertSaleInput) (*model.UpsertSalePayload, error) {
 	v, created, err := r.Operator.UpsertSale(ctx, actor(ctx), upsertedSale(input))
-	return &model.UpsertSalePayload{Sale: r.toSale(v), Created: created}, err
+	return &model.UpsertSalePayload{Sale: r.toSale(v.Sale), Intervention: toIntervention(v.Intervention), Created: created}, err
 }
 
 func (r *orderResolver) Metadata(ctx context.Context, obj *model.Order) ([]*model.OrderMetadataEntry, error) {

@@ -79,7 +79,7 @@ func toIntervention(in *operator.Intervention) *model.Intervention {
 	}
 	return &model.Intervention{
 		ID: in.ID, Kind: in.Kind, State: in.State, Units: in.Units, EndsAt: in.EndsAt,
-		Note: in.Note, Decision: unlessZero(in.Decision), CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt, Source: in,
+		Note: in.Note, Decision: unlessZero(in.Decision), CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt, Changes: pointers(in.Changes()), Source: in,
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"context"
 	"seckill/graph/generated"
 	"seckill/graph/model"
-	"seckill/internal/buy/sale"
 	"seckill/internal/buy/storefront"
 	"seckill/internal/platform/id"
 	"seckill/internal/staff/operator"
@@ -28,6 +27,14 @@ func (r *interventionResolver) DecidedBy(ctx context.Context, obj *model.Interve
 		return nil, nil
 	}
 	return r.user(ctx, *obj.Source.DecidedBy)
+}
+
+func (r *interventionResolver) Goods(ctx context.Context, obj *model.Intervention) (*model.Goods, error) {
+	if obj.Source.Goods.IsZero() {
+		return nil, nil
+	}
+	g, err := r.Operator.Goods(ctx, obj.Source.Goods)
+	return toGoods(g), err
 }
 
 func (r *interventionResolver) Item(ctx context.Context, obj *model.Intervention) (*model.SaleItem, error) {
@@ -106,7 +113,7 @@ func (r *mutationResolver) ScheduleSale(ctx context.Context, input model.Schedul
 		return nil, err
 	}
 	v, err := r.Operator.Schedule(ctx, in)
-	return &model.ScheduleSalePayload{Sale: r.toSale(v)}, err
+	return &model.ScheduleSalePayload{Sale: r.toSale(v.Sale), Intervention: toIntervention(v.Intervention)}, err
 }
 
 func (r *mutationResolver) PreheatSale(ctx context.Context, input model.PreheatSaleInput) (*model.PreheatSalePayload, error) {
@@ -135,7 +142,7 @@ func (r *mutationResolver) UpdateGoods(ctx context.Context, input model.UpdateGo
 		return nil, unknown("goodsId")
 	}
 	g, err := r.Operator.UpdateGoods(ctx, actor(ctx), goodsID, goodsPatch(input))
-	return &model.UpdateGoodsPayload{Goods: toGoods(g)}, err
+	return &model.UpdateGoodsPayload{Goods: toGoods(g.Goods), Intervention: toIntervention(g.Intervention)}, err
 }
 
 func (r *mutationResolver) UpdateSale(ctx context.Context, input model.UpdateSaleInput) (*model.UpdateSalePayload, error) {
@@ -144,7 +151,7 @@ func (r *mutationResolver) UpdateSale(ctx context.Context, input model.UpdateSal
 		return nil, unknown("saleId")
 	}
 	v, err := r.Operator.UpdateSale(ctx, actor(ctx), saleID, salePatch(input))
-	return &model.UpdateSalePayload{Sale: r.toSale(v)}, err
+	return &model.UpdateSalePayload{Sale: r.toSale(v.Sale), Intervention: toIntervention(v.Intervention)}, err
 }
 
 func (r *mutationResolver) AdjustStock(ctx context.Context, input model.AdjustStockInput) (*model.AdjustStockPayload, error) {
@@ -195,11 +202,12 @@ func (r *mutationResolver) DecideIntervention(ctx context.Context, input model.D
 }
 
 func (r *mutationResolver) SetSaleSwitches(ctx context.Context, input model.SetSaleSwitchesInput) (*model.SetSaleSwitchesPayload, error) {
-	set := func(ctx context.Context, in operator.ActInput) (*sale.Sale, error) {
-		return r.Operator.SetSwitches(ctx, in, switchesPatch(input))
+	saleID, err := id.ParseSale(input.SaleID)
+	if err != nil {
+		return nil, unknown("saleId")
 	}
-	v, err := r.act(ctx, set, input.SaleID, deref(input.Note))
-	return &model.SetSaleSwitchesPayload{Sale: r.toSale(v)}, err
+	v, err := r.Operator.SetSwitches(ctx, operator.ActInput{By: actor(ctx), Sale: saleID, Note: deref(input.Note)}, switchesPatch(input))
+	return &model.SetSaleSwitchesPayload{Sale: r.toSale(v.Sale), Intervention: toIntervention(v.Intervention)}, err
 }
 
 func (r *queryResolver) Orders(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.OrderFilter, orderBy *model.OrderSort) (*model.OrderConnection, error) {
@@ -243,6 +251,10 @@ func (r *queryResolver) InterventionsConnection(ctx context.Context, first int, 
 	return r.interventionConnection(ctx, in)
 }
 
+func (r *saleResolver) Approved(ctx context.Context, obj *model.Sale) (*model.SaleApproval, error) {
+	return r.approved(ctx, obj.Source)
+}
+
 func (r *saleResolver) LogSeal(ctx context.Context, obj *model.Sale) (*model.LogSeal, error) {
 	seal, err := r.SealedLog.Last(ctx, obj.Source.ID)
 	return toSeal(seal), err
@@ -251,6 +263,10 @@ func (r *saleResolver) LogSeal(ctx context.Context, obj *model.Sale) (*model.Log
 func (r *saleResolver) Timeline(ctx context.Context, obj *model.Sale) ([]*model.SaleLogEntry, error) {
 	lines, err := r.Operator.Timeline(ctx, obj.Source.ID)
 	return toLogEntries(lines), err
+}
+
+func (r *saleApprovalResolver) By(ctx context.Context, obj *model.SaleApproval) (*model.User, error) {
+	return r.user(ctx, obj.Source.By)
 }
 
 func (r *saleLogEntryResolver) Actor(ctx context.Context, obj *model.SaleLogEntry) (*model.User, error) {
@@ -264,10 +280,13 @@ func (r *Resolver) GoodsLogEntry() generated.GoodsLogEntryResolver { return &goo
 
 func (r *Resolver) Intervention() generated.InterventionResolver { return &interventionResolver{r} }
 
+func (r *Resolver) SaleApproval() generated.SaleApprovalResolver { return &saleApprovalResolver{r} }
+
 func (r *Resolver) SaleLogEntry() generated.SaleLogEntryResolver { return &saleLogEntryResolver{r} }
 
 type (
 	goodsLogEntryResolver struct{ *Resolver }
 	interventionResolver  struct{ *Resolver }
+	saleApprovalResolver  struct{ *Resolver }
 	saleLogEntryResolver  struct{ *Resolver }
 )

@@ -168,6 +168,19 @@ func (r *Resolver) goodsTimeline(ctx context.Context, goods id.Goods) ([]*model.
 	return out, err
 }
 
+// approved returns what was approved of a sale.
+func (r *Resolver) approved(ctx context.Context, v *sale.Sale) (*model.SaleApproval, error) {
+	a, err := r.Operator.Approval(ctx, v.ID)
+	if a == nil || err != nil {
+		return nil, err
+	}
+	out := &model.SaleApproval{At: a.At, Hash: a.Hash, Terms: make([]*model.ApprovedTerm, len(a.Terms)), Source: a.Approval}
+	for i, t := range a.Terms {
+		out.Terms[i] = &model.ApprovedTerm{Goods: toGoods(a.Goods[t.Goods]), Name: t.Name, Kind: t.Kind, Approved: t.Approved, Now: t.Now, Changed: t.Changed()}
+	}
+	return out, nil
+}
+
 func toPeople(people []operator.Person) []*model.User {
 	out := make([]*model.User, len(people))
 	for i, p := range people {

@@ -21,6 +21,14 @@ const (
 	FieldKind = "kind"
 	// FieldOrderID holds the string denoting the order_id field in the database.
 	FieldOrderID = "order_id"
+	// FieldSubjectID holds the string denoting the subject_id field in the database.
+	FieldSubjectID = "subject_id"
+	// FieldChange holds the string denoting the change field in the database.
+	FieldChange = "change"
+	// FieldAmountMinor holds the string denoting the amount_minor field in the database.
+	FieldAmountMinor = "amount_minor"
+	// FieldCurrency holds the string denoting the currency field in the database.
+	FieldCurrency = "currency"
 	// FieldHolderID holds the string denoting the holder_id field in the database.
 	FieldHolderID = "holder_id"
 	// FieldQuantity holds the string denoting the quantity field in the database.
@@ -54,6 +62,10 @@ var Columns = []string{
 	FieldItemID,
 	FieldKind,
 	FieldOrderID,
+	FieldSubjectID,
+	FieldChange,
+	FieldAmountMinor,
+	FieldCurrency,
 	FieldHolderID,
 	FieldQuantity,
 	FieldExtensionSeconds,
@@ -78,6 +90,14 @@ func ValidColumn(column string) bool {
 }
 
 var (
+	// DefaultChange holds the default value on creation for the "change" field.
+	DefaultChange string
+	// DefaultAmountMinor holds the default value on creation for the "amount_minor" field.
+	DefaultAmountMinor int64
+	// DefaultCurrency holds the default value on creation for the "currency" field.
+	DefaultCurrency string
+	// CurrencyValidator is a validator for the "currency" field. It is called by the builders before save.
+	CurrencyValidator func(string) error
 	// DefaultExtensionSeconds holds the default value on creation for the "extension_seconds" field.
 	DefaultExtensionSeconds int
 	// NoteValidator is a validator for the "note" field. It is called by the builders before save.
@@ -93,9 +113,15 @@ type Kind string
 
 // Kind values.
 const (
-	KindADJUST_STOCK Kind = "ADJUST_STOCK"
-	KindVOID_ORDER   Kind = "VOID_ORDER"
-	KindEXTEND_SALE  Kind = "EXTEND_SALE"
+	KindADJUST_STOCK   Kind = "ADJUST_STOCK"
+	KindVOID_ORDER     Kind = "VOID_ORDER"
+	KindEXTEND_SALE    Kind = "EXTEND_SALE"
+	KindCHANGE_SALE    Kind = "CHANGE_SALE"
+	KindCHANGE_GOODS   Kind = "CHANGE_GOODS"
+	KindREFUND         Kind = "REFUND"
+	KindSETTLE_REFUND  Kind = "SETTLE_REFUND"
+	KindRETURN_PAYMENT Kind = "RETURN_PAYMENT"
+	KindSETTLE_PAYMENT Kind = "SETTLE_PAYMENT"
 )
 
 func (k Kind) String() string {
@@ -105,7 +131,7 @@ func (k Kind) String() string {
 // KindValidator is a validator for the "kind" field enum values. It is called by the builders before save.
 func KindValidator(k Kind) error {
 	switch k {
-	case KindADJUST_STOCK, KindVOID_ORDER, KindEXTEND_SALE:
+	case KindADJUST_STOCK, KindVOID_ORDER, KindEXTEND_SALE, KindCHANGE_SALE, KindCHANGE_GOODS, KindREFUND, KindSETTLE_REFUND, KindRETURN_PAYMENT, KindSETTLE_PAYMENT:
 		return nil
 	default:
 		return fmt.Errorf("intervention: invalid enum value for kind field: %q", k)

@@ -35,6 +35,11 @@ func OrderID(v typedid.Order) predicate.Intervention {
 	return predicate.Intervention(sql.FieldEQ(FieldOrderID, v))
 }
 
+// Change applies equality check predicate on the "change" field. It's identical to ChangeEQ.
+func Change(v string) predicate.Intervention {
+	return predicate.Intervention(sql.FieldEQ(FieldChange, v))
+}
+
 // EndsAt applies equality check predicate on the "ends_at" field. It's identical to EndsAtEQ.
 func EndsAt(v time.Time) predicate.Intervention {
 	return predicate.Intervention(sql.FieldEQ(FieldEndsAt, v))

@@ -81,6 +81,9 @@ type RefusedAttempt func(*sql.Selector)
 // Sale is the predicate function for sale builders.
 type Sale func(*sql.Selector)
 
+// SaleApproval is the predicate function for saleapproval builders.
+type SaleApproval func(*sql.Selector)
+
 // SaleFigures is the predicate function for salefigures builders.
 type SaleFigures func(*sql.Selector)
 

@@ -253,6 +253,38 @@ func (ec *executionContext) fieldContext_UpsertGoodsPayload_goods(_ context.Cont
 	return fc, nil
 }
 
+func (ec *executionContext) _UpsertGoodsPayload_intervention(ctx context.Context, field graphql.CollectedField, obj *model.UpsertGoodsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpsertGoodsPayload_intervention(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Intervention, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Intervention) graphql.Marshaler {
+			return ec.marshalOIntervention2ᚖseckillᚋgraphᚋmodelᚐIntervention(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UpsertGoodsPayload_intervention(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpsertGoodsPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Intervention(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _UpsertGoodsPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.UpsertGoodsPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -306,6 +338,38 @@ func (ec *executionContext) _UpsertSalePayload_created(ctx context.Context, fiel
 }
 func (ec *executionContext) fieldContext_UpsertSalePayload_created(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("UpsertSalePayload", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _UpsertSalePayload_intervention(ctx context.Context, field graphql.CollectedField, obj *model.UpsertSalePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UpsertSalePayload_intervention(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Intervention, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Intervention) graphql.Marshaler {
+			return ec.marshalOIntervention2ᚖseckillᚋgraphᚋmodelᚐIntervention(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UpsertSalePayload_intervention(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UpsertSalePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Intervention(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _UpsertSalePayload_sale(ctx context.Context, field graphql.CollectedField, obj *model.UpsertSalePayload) (ret graphql.Marshaler) {
@@ -873,6 +937,11 @@ func (ec *executionContext) _UpsertGoodsPayload(ctx context.Context, sel ast.Sel
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
+		case "intervention":
+			out.Values[i] = ec._UpsertGoodsPayload_intervention(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
 		case "userErrors":
 			out.Values[i] = ec._UpsertGoodsPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -914,6 +983,11 @@ func (ec *executionContext) _UpsertSalePayload(ctx context.Context, sel ast.Sele
 		case "created":
 			out.Values[i] = ec._UpsertSalePayload_created(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "intervention":
+			out.Values[i] = ec._UpsertSalePayload_intervention(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		case "sale":

@@ -1277,6 +1277,38 @@ func (ec *executionContext) fieldContext_ReplayDeadLettersPayload_userErrors(_ c
 	return fc, nil
 }
 
+func (ec *executionContext) _ReturnHeldPaymentPayload_intervention(ctx context.Context, field graphql.CollectedField, obj *model.ReturnHeldPaymentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReturnHeldPaymentPayload_intervention(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Intervention, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Intervention) graphql.Marshaler {
+			return ec.marshalOIntervention2ᚖseckillᚋgraphᚋmodelᚐIntervention(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReturnHeldPaymentPayload_intervention(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReturnHeldPaymentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Intervention(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _ReturnHeldPaymentPayload_order(ctx context.Context, field graphql.CollectedField, obj *model.ReturnHeldPaymentPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1336,6 +1368,38 @@ func (ec *executionContext) fieldContext_ReturnHeldPaymentPayload_userErrors(_ c
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _SettleHeldPaymentPayload_intervention(ctx context.Context, field graphql.CollectedField, obj *model.SettleHeldPaymentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SettleHeldPaymentPayload_intervention(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Intervention, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Intervention) graphql.Marshaler {
+			return ec.marshalOIntervention2ᚖseckillᚋgraphᚋmodelᚐIntervention(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SettleHeldPaymentPayload_intervention(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SettleHeldPaymentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Intervention(ctx, field)
 		},
 	}
 	return fc, nil
@@ -2398,6 +2462,11 @@ func (ec *executionContext) _ReturnHeldPaymentPayload(ctx context.Context, sel a
 		switch field.Name {
 		case "__typename":
 			out.Values[i] = graphql.MarshalString("ReturnHeldPaymentPayload")
+		case "intervention":
+			out.Values[i] = ec._ReturnHeldPaymentPayload_intervention(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
 		case "order":
 			out.Values[i] = ec._ReturnHeldPaymentPayload_order(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
@@ -2441,6 +2510,11 @@ func (ec *executionContext) _SettleHeldPaymentPayload(ctx context.Context, sel a
 		switch field.Name {
 		case "__typename":
 			out.Values[i] = graphql.MarshalString("SettleHeldPaymentPayload")
+		case "intervention":
+			out.Values[i] = ec._SettleHeldPaymentPayload_intervention(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
 		case "order":
 			out.Values[i] = ec._SettleHeldPaymentPayload_order(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {

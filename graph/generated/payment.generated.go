@@ -98,6 +98,38 @@ func (ec *executionContext) fieldContext_CancelOrderPayload_userErrors(_ context
 	return fc, nil
 }
 
+func (ec *executionContext) _DecideRefundPayload_intervention(ctx context.Context, field graphql.CollectedField, obj *model.DecideRefundPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DecideRefundPayload_intervention(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Intervention, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Intervention) graphql.Marshaler {
+			return ec.marshalOIntervention2ᚖseckillᚋgraphᚋmodelᚐIntervention(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_DecideRefundPayload_intervention(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DecideRefundPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Intervention(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _DecideRefundPayload_order(ctx context.Context, field graphql.CollectedField, obj *model.DecideRefundPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2006,6 +2038,38 @@ func (ec *executionContext) fieldContext_RequestRefundPayload_userErrors(_ conte
 	return fc, nil
 }
 
+func (ec *executionContext) _SettleRefundPayload_intervention(ctx context.Context, field graphql.CollectedField, obj *model.SettleRefundPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SettleRefundPayload_intervention(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Intervention, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Intervention) graphql.Marshaler {
+			return ec.marshalOIntervention2ᚖseckillᚋgraphᚋmodelᚐIntervention(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SettleRefundPayload_intervention(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SettleRefundPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Intervention(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _SettleRefundPayload_order(ctx context.Context, field graphql.CollectedField, obj *model.SettleRefundPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2444,6 +2508,11 @@ func (ec *executionContext) _DecideRefundPayload(ctx context.Context, sel ast.Se
 		switch field.Name {
 		case "__typename":
 			out.Values[i] = graphql.MarshalString("DecideRefundPayload")
+		case "intervention":
+			out.Values[i] = ec._DecideRefundPayload_intervention(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
 		case "order":
 			out.Values[i] = ec._DecideRefundPayload_order(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
@@ -3246,6 +3315,11 @@ func (ec *executionContext) _SettleRefundPayload(ctx context.Context, sel ast.Se
 		switch field.Name {
 		case "__typename":
 			out.Values[i] = graphql.MarshalString("SettleRefundPayload")
+		case "intervention":
+			out.Values[i] = ec._SettleRefundPayload_intervention(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
 		case "order":
 			out.Values[i] = ec._SettleRefundPayload_order(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {

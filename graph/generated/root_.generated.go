@@ -37,6 +37,7 @@ type ResolverRoot interface {
 	QueueTicket() QueueTicketResolver
 	Refund() RefundResolver
 	Sale() SaleResolver
+	SaleApproval() SaleApprovalResolver
 	SaleFeedEvent() SaleFeedEventResolver
 	SaleItem() SaleItemResolver
 	SaleItemViewer() SaleItemViewerResolver
@@ -1211,6 +1212,8 @@ type UpsertGoodsPayload {
   created: Boolean!
   """The product after the call."""
   goods: Goods
+  """The request for a second person; null when none is needed."""
+  intervention: Intervention
   """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
@@ -1263,6 +1266,8 @@ Outcome of ` + "`" + `upsertSale` + "`" + `.
 type UpsertSalePayload {
   """Whether the sale was created by this call."""
   created: Boolean!
+  """The request for a second person; null when none is needed."""
+  intervention: Intervention
   """The sale after the call; null when there is no such sale."""
   sale: Sale
   """Errors that refused the call; empty on success. ` + "`" + `CONFLICT` + "`" + ` when the sale is no draft and would change."""
@@ -1931,6 +1936,8 @@ input ReturnHeldPaymentInput {
 Outcome of ` + "`" + `returnHeldPayment` + "`" + `.
 """
 type ReturnHeldPaymentPayload {
+  """The request for a second person; null when none is needed."""
+  intervention: Intervention
   """The order that was to be paid, with an entry in its timeline; null when it is unknown."""
   order: Order
   """Errors that refused the call; empty on success. ` + "`" + `CONFLICT` + "`" + ` when only the provider can return it: see ` + "`" + `settleHeldPayment` + "`" + `."""
@@ -1951,6 +1958,8 @@ input SettleHeldPaymentInput {
 Outcome of ` + "`" + `settleHeldPayment` + "`" + `. Repeating the call changes nothing.
 """
 type SettleHeldPaymentPayload {
+  """The request for a second person; null when none is needed."""
+  intervention: Intervention
   """The order that was to be paid, with an entry in its timeline; null when it is unknown."""
   order: Order
   """Errors that refused the call; empty on success."""
@@ -2293,7 +2302,7 @@ enum InterventionState {
   FINISHING
   """The money is on its way back."""
   REFUNDING
-  """Not possible: fewer units were left, the order had changed, or the sale ended before the decision."""
+  """Not possible: fewer units were left, the order, sale or product had changed, or the sale ended before the decision."""
   REFUSED
   """Waits for a second person."""
   REQUESTED
@@ -2309,17 +2318,33 @@ Kind of an act that may need a second person.
 enum InterventionKind {
   """Changes the stock of an item."""
   ADJUST_STOCK
+  """Changes a product that an approved sale offers."""
+  CHANGE_GOODS
+  """Changes an approved sale."""
+  CHANGE_SALE
   """Moves the end of a sale to a later time."""
   EXTEND_SALE
+  """Approves a refund that a buyer requested."""
+  REFUND
+  """Returns money that matches no order."""
+  RETURN_PAYMENT
+  """Ends money that matches no order, as settled outside of the shop."""
+  SETTLE_PAYMENT
+  """Ends a failed refund, as given back outside of the provider."""
+  SETTLE_REFUND
   """Ends an order on behalf of the shop."""
   VOID_ORDER
 }
 
 """
-A change of stock, the void of an order, or the extension of a sale by an operator. A large increase of stock,
-the void of a paid order and a long extension wait for a second person.
+An act of an operator that may need a second person: a change of stock, of an approved sale or of a product that it offers, the extension of a
+sale, the void of an order, and money that goes back.
 """
 type Intervention implements Node {
+  """Money that goes back; null for other acts, and for the void of an order."""
+  amount: Money
+  """What changes in the sale or the product, by name; empty for other acts."""
+  changes: [LogChange!]! @listSize(assumedSize: 5)
   """Time of the request."""
   createdAt: DateTime!
   """User who confirmed or declined it; null when that is not required, or not done yet."""
@@ -2328,23 +2353,25 @@ type Intervention implements Node {
   decision: String
   """New closing time of the sale; null for other acts."""
   endsAt: DateTime
+  """Product that changes; null for other acts."""
+  goods: Goods
   """Opaque global id."""
   id: ID!
-  """Item whose units change; null for an extension."""
+  """Item whose units change; null for acts on no units."""
   item: SaleItem
   """Kind of the act."""
   kind: InterventionKind!
   """Reason of the request."""
   note: String!
-  """Order to void; null for other acts."""
+  """Order to void, or whose money goes back; null for other acts, and for money of no known order."""
   order: Order
   """User who requested it."""
   requestedBy: User
-  """Sale of the act."""
+  """Sale of the act; of a product, one of the sales that offer it. Null for money of no known order."""
   sale: Sale
   """State of the act."""
   state: InterventionState!
-  """Number of units; negative when units are removed; 0 for an extension."""
+  """Number of units; negative when units are removed; 0 for acts on no units."""
   units: Int!
   """Time of the last change."""
   updatedAt: DateTime!
@@ -2404,7 +2431,41 @@ type SaleSwitches {
   proofOfWorkMax: Int!
 }
 
+"""
+What buyers would see of a sale when it was approved, beside what they see now.
+"""
+type SaleApproval {
+  """Time of the approval."""
+  at: DateTime!
+  """User who approved the sale."""
+  by: User
+  """SHA-256 of what was approved, in hexadecimal; the log of the sale has it too (` + "`" + `terms` + "`" + ` of APPROVE)."""
+  hash: String!
+  """What was approved, in the order of a page: of the sale, then of each item."""
+  terms: [ApprovedTerm!]! @listSize(assumedSize: 100)
+}
+
+"""
+A value that buyers see, when it was approved and now.
+"""
+type ApprovedTerm {
+  """The value when the sale was approved, in the form of ` + "`" + `kind` + "`" + `; null when there was none."""
+  approved: String
+  """Whether it was changed since then."""
+  changed: Boolean!
+  """Product of the item that it is about; null for the sale itself."""
+  goods: Goods
+  """Kind of the values."""
+  kind: LogValueKind!
+  """Name of the field, as in the log."""
+  name: String!
+  """The present value, in the form of ` + "`" + `kind` + "`" + `; null when there is none."""
+  now: String
+}
+
 extend type Sale {
+  """What was approved; null before the approval, and for sales that a former release approved."""
+  approved: SaleApproval @auth(role: OPERATOR, scope: SALES_READ) @cost(weight: "2")
   """Whether buyers see the stock in words only."""
   hideExactStock: Boolean @auth(role: OPERATOR, scope: SALES_READ)
   """Newest seal of the log; null until the first entries are a minute old."""
@@ -2443,6 +2504,8 @@ enum SaleAct {
   APPROVE
   """Cancelled before it opened."""
   CANCEL
+  """A product that the sale offers was changed."""
+  CHANGE_GOODS
   """Created as a draft."""
   CREATE
   """Title, rules or accent changed after the approval."""
@@ -2816,6 +2879,8 @@ input ScheduleSaleInput {
 Outcome of ` + "`" + `scheduleSale` + "`" + `.
 """
 type ScheduleSalePayload {
+  """The request for a second person; null when none is needed."""
+  intervention: Intervention
   """The sale after the call; null when there is no such sale."""
   sale: Sale
   """Errors that refused the call; empty on success."""
@@ -2928,6 +2993,8 @@ Outcome of ` + "`" + `updateGoods` + "`" + `.
 type UpdateGoodsPayload {
   """The product after the call."""
   goods: Goods
+  """The request for a second person; null when none is needed."""
+  intervention: Intervention
   """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
@@ -2977,6 +3044,8 @@ input UpdateSaleInput {
 Outcome of ` + "`" + `updateSale` + "`" + `.
 """
 type UpdateSalePayload {
+  """The request for a second person; null when none is needed."""
+  intervention: Intervention
   """The sale after the call; null when there is no such sale."""
   sale: Sale
   """Errors that refused the call; empty on success."""
@@ -2993,7 +3062,7 @@ input AdjustStockInput {
   itemId: ID!
   """Reason, for the log."""
   note: String! @constraint(minLength: 1, maxLength: 200)
-  """Units to put on sale; below zero to take available units off sale."""
+  """Units to put on sale; below zero to take available units off sale, which a second person confirms."""
   units: Int! @constraint(min: -10000000, max: 10000000)
 }
 
@@ -3128,6 +3197,8 @@ input SetSaleSwitchesInput {
 Outcome of ` + "`" + `setSaleSwitches` + "`" + `.
 """
 type SetSaleSwitchesPayload {
+  """The request for a second person; null when none is needed."""
+  intervention: Intervention
   """The sale after the call; null when there is no such sale."""
   sale: Sale
   """Errors that refused the call; empty on success."""
@@ -3231,7 +3302,7 @@ extend type Mutation {
     input: RejectSaleInput!
   ): RejectSalePayload @auth(role: ADMIN)
 
-  """Sets the times of an approved sale, or changes them before its opening."""
+  """Sets the times of an approved sale, or changes them before its opening. Other times than those that were approved wait for a second person."""
   scheduleSale(
     """Input of the mutation."""
     input: ScheduleSaleInput!
@@ -3261,19 +3332,19 @@ extend type Mutation {
     input: EndSaleInput!
   ): EndSalePayload @auth(role: ADMIN)
 
-  """Changes a product."""
+  """Changes a product. What buyers see of one in a sale that waits for approval, was approved or is open waits for a second person."""
   updateGoods(
     """Input of the mutation."""
     input: UpdateGoodsInput!
   ): UpdateGoodsPayload @auth(role: OPERATOR, scope: CATALOGUE_WRITE)
 
-  """Changes a draft, or the texts of an approved sale."""
+  """Changes a draft, or the texts of an approved sale: title and rules wait for a second person then."""
   updateSale(
     """Input of the mutation."""
     input: UpdateSaleInput!
   ): UpdateSalePayload @auth(role: OPERATOR, scope: SALES_WRITE)
 
-  """Adds units to an item, or removes available ones. A large increase waits for a second person."""
+  """Adds units to an item, or removes available ones. A large increase and every removal wait for a second person."""
   adjustStock(
     """Input of the mutation."""
     input: AdjustStockInput!
@@ -3309,7 +3380,10 @@ extend type Mutation {
     input: DecideInterventionInput!
   ): DecideInterventionPayload @auth(role: OPERATOR)
 
-  """Changes the access controls of a sale, also while it runs."""
+  """
+  Changes the access controls of a sale, also while it runs. Of an approved sale, an end of the captcha and fewer kinds of it wait for a second
+  person.
+  """
   setSaleSwitches(
     """Input of the mutation."""
     input: SetSaleSwitchesInput!
@@ -3958,6 +4032,8 @@ input DecideRefundInput {
 Outcome of ` + "`" + `decideRefund` + "`" + `.
 """
 type DecideRefundPayload {
+  """The request for a second person; null when none is needed."""
+  intervention: Intervention
   """The order after the call; null when there is no such order."""
   order: Order
   """Errors that refused the call; empty on success."""
@@ -3978,6 +4054,8 @@ input SettleRefundInput {
 Outcome of ` + "`" + `settleRefund` + "`" + `.
 """
 type SettleRefundPayload {
+  """The request for a second person; null when none is needed."""
+  intervention: Intervention
   """The order as it stands now."""
   order: Order
   """The refund as it stands now."""
@@ -5955,6 +6033,24 @@ func (ec *executionContext) childFields_ApproveSalePayload(ctx context.Context, 
 	return nil, fmt.Errorf("no field named %q was found under type ApproveSalePayload", field.Name)
 }
 
+func (ec *executionContext) childFields_ApprovedTerm(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "approved":
+		return ec.fieldContext_ApprovedTerm_approved(ctx, field)
+	case "changed":
+		return ec.fieldContext_ApprovedTerm_changed(ctx, field)
+	case "goods":
+		return ec.fieldContext_ApprovedTerm_goods(ctx, field)
+	case "kind":
+		return ec.fieldContext_ApprovedTerm_kind(ctx, field)
+	case "name":
+		return ec.fieldContext_ApprovedTerm_name(ctx, field)
+	case "now":
+		return ec.fieldContext_ApprovedTerm_now(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ApprovedTerm", field.Name)
+}
+
 func (ec *executionContext) childFields_AuthTokens(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "accessToken":
@@ -6217,6 +6313,8 @@ func (ec *executionContext) childFields_DecideInterventionPayload(ctx context.Co
 
 func (ec *executionContext) childFields_DecideRefundPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
+	case "intervention":
+		return ec.fieldContext_DecideRefundPayload_intervention(ctx, field)
 	case "order":
 		return ec.fieldContext_DecideRefundPayload_order(ctx, field)
 	case "userErrors":
@@ -6609,6 +6707,10 @@ func (ec *executionContext) childFields_InboxKindCount(ctx context.Context, fiel
 
 func (ec *executionContext) childFields_Intervention(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
+	case "amount":
+		return ec.fieldContext_Intervention_amount(ctx, field)
+	case "changes":
+		return ec.fieldContext_Intervention_changes(ctx, field)
 	case "createdAt":
 		return ec.fieldContext_Intervention_createdAt(ctx, field)
 	case "decidedBy":
@@ -6617,6 +6719,8 @@ func (ec *executionContext) childFields_Intervention(ctx context.Context, field 
 		return ec.fieldContext_Intervention_decision(ctx, field)
 	case "endsAt":
 		return ec.fieldContext_Intervention_endsAt(ctx, field)
+	case "goods":
+		return ec.fieldContext_Intervention_goods(ctx, field)
 	case "id":
 		return ec.fieldContext_Intervention_id(ctx, field)
 	case "item":
@@ -7519,6 +7623,8 @@ func (ec *executionContext) childFields_ResumeSalePayload(ctx context.Context, f
 
 func (ec *executionContext) childFields_ReturnHeldPaymentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
+	case "intervention":
+		return ec.fieldContext_ReturnHeldPaymentPayload_intervention(ctx, field)
 	case "order":
 		return ec.fieldContext_ReturnHeldPaymentPayload_order(ctx, field)
 	case "userErrors":
@@ -7593,6 +7699,8 @@ func (ec *executionContext) childFields_Sale(ctx context.Context, field graphql.
 		return ec.fieldContext_Sale_externalReference(ctx, field)
 	case "saleStats":
 		return ec.fieldContext_Sale_saleStats(ctx, field)
+	case "approved":
+		return ec.fieldContext_Sale_approved(ctx, field)
 	case "hideExactStock":
 		return ec.fieldContext_Sale_hideExactStock(ctx, field)
 	case "logSeal":
@@ -7613,6 +7721,20 @@ func (ec *executionContext) childFields_Sale(ctx context.Context, field graphql.
 		return ec.fieldContext_Sale_requiresAddress(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Sale", field.Name)
+}
+
+func (ec *executionContext) childFields_SaleApproval(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "at":
+		return ec.fieldContext_SaleApproval_at(ctx, field)
+	case "by":
+		return ec.fieldContext_SaleApproval_by(ctx, field)
+	case "hash":
+		return ec.fieldContext_SaleApproval_hash(ctx, field)
+	case "terms":
+		return ec.fieldContext_SaleApproval_terms(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SaleApproval", field.Name)
 }
 
 func (ec *executionContext) childFields_SaleConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -7947,6 +8069,8 @@ func (ec *executionContext) childFields_SaveSaleTemplatePayload(ctx context.Cont
 
 func (ec *executionContext) childFields_ScheduleSalePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
+	case "intervention":
+		return ec.fieldContext_ScheduleSalePayload_intervention(ctx, field)
 	case "sale":
 		return ec.fieldContext_ScheduleSalePayload_sale(ctx, field)
 	case "userErrors":
@@ -8029,6 +8153,8 @@ func (ec *executionContext) childFields_SetOrderMetadataPayload(ctx context.Cont
 
 func (ec *executionContext) childFields_SetSaleSwitchesPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
+	case "intervention":
+		return ec.fieldContext_SetSaleSwitchesPayload_intervention(ctx, field)
 	case "sale":
 		return ec.fieldContext_SetSaleSwitchesPayload_sale(ctx, field)
 	case "userErrors":
@@ -8059,6 +8185,8 @@ func (ec *executionContext) childFields_SetUserRolePayload(ctx context.Context, 
 
 func (ec *executionContext) childFields_SettleHeldPaymentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
+	case "intervention":
+		return ec.fieldContext_SettleHeldPaymentPayload_intervention(ctx, field)
 	case "order":
 		return ec.fieldContext_SettleHeldPaymentPayload_order(ctx, field)
 	case "userErrors":
@@ -8069,6 +8197,8 @@ func (ec *executionContext) childFields_SettleHeldPaymentPayload(ctx context.Con
 
 func (ec *executionContext) childFields_SettleRefundPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
+	case "intervention":
+		return ec.fieldContext_SettleRefundPayload_intervention(ctx, field)
 	case "order":
 		return ec.fieldContext_SettleRefundPayload_order(ctx, field)
 	case "refund":
@@ -8173,6 +8303,8 @@ func (ec *executionContext) childFields_UpdateGoodsPayload(ctx context.Context, 
 	switch field.Name {
 	case "goods":
 		return ec.fieldContext_UpdateGoodsPayload_goods(ctx, field)
+	case "intervention":
+		return ec.fieldContext_UpdateGoodsPayload_intervention(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_UpdateGoodsPayload_userErrors(ctx, field)
 	}
@@ -8191,6 +8323,8 @@ func (ec *executionContext) childFields_UpdateNoticeSettingsPayload(ctx context.
 
 func (ec *executionContext) childFields_UpdateSalePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
+	case "intervention":
+		return ec.fieldContext_UpdateSalePayload_intervention(ctx, field)
 	case "sale":
 		return ec.fieldContext_UpdateSalePayload_sale(ctx, field)
 	case "userErrors":
@@ -8215,6 +8349,8 @@ func (ec *executionContext) childFields_UpsertGoodsPayload(ctx context.Context, 
 		return ec.fieldContext_UpsertGoodsPayload_created(ctx, field)
 	case "goods":
 		return ec.fieldContext_UpsertGoodsPayload_goods(ctx, field)
+	case "intervention":
+		return ec.fieldContext_UpsertGoodsPayload_intervention(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_UpsertGoodsPayload_userErrors(ctx, field)
 	}
@@ -8225,6 +8361,8 @@ func (ec *executionContext) childFields_UpsertSalePayload(ctx context.Context, f
 	switch field.Name {
 	case "created":
 		return ec.fieldContext_UpsertSalePayload_created(ctx, field)
+	case "intervention":
+		return ec.fieldContext_UpsertSalePayload_intervention(ctx, field)
 	case "sale":
 		return ec.fieldContext_UpsertSalePayload_sale(ctx, field)
 	case "userErrors":

@@ -85,7 +85,7 @@ type AdjustStockInput struct {
 	ItemID string `json:"itemId"`
 	// Reason, for the log.
 	Note string `json:"note"`
-	// Units to put on sale; below zero to take available units off sale.
+	// Units to put on sale; below zero to take available units off sale, which a second person confirms.
 	Units int `json:"units"`
 }
 
@@ -129,6 +129,22 @@ type ApproveSalePayload struct {
 	Sale *Sale `json:"sale,omitempty"`
 	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
+}
+
+// A value that buyers see, when it was approved and now.
+type ApprovedTerm struct {
+	// The value when the sale was approved, in the form of `kind`; null when there was none.
+	Approved *string `json:"approved,omitempty"`
+	// Whether it was changed since then.
+	Changed bool `json:"changed"`
+	// Product of the item that it is about; null for the sale itself.
+	Goods *Goods `json:"goods,omitempty"`
+	// Kind of the values.
+	Kind sale.ValueKind `json:"kind"`
+	// Name of the field, as in the log.
+	Name string `json:"name"`
+	// The present value, in the form of `kind`; null when there is none.
+	Now *string `json:"now,omitempty"`
 }
 
 // A pair of tokens. Send the access token as `Authorization: Bearer <token>`, and
@@ -563,6 +579,8 @@ type DecideRefundInput struct {
 
 // Outcome of `decideRefund`.
 type DecideRefundPayload struct {
+	// The request for a second person; null when none is needed.
+	Intervention *Intervention `json:"intervention,omitempty"`
 	// The order after the call; null when there is no such order.
 	Order *Order `json:"order,omitempty"`
 	// Errors that refused the call; empty on success.
@@ -1036,9 +1054,13 @@ type InputError struct {
 
 func (InputError) IsUserError() {}
 
-// A change of stock, the void of an order, or the extension of a sale by an operator. A large increase of stock,
-// the void of a paid order and a long extension wait for a second person.
+// An act of an operator that may need a second person: a change of stock, of an approved sale or of a product that it offers, the extension of a
+// sale, the void of an order, and money that goes back.
 type Intervention struct {
+	// Money that goes back; null for other acts, and for the void of an order.
+	Amount *Money `json:"amount,omitempty"`
+	// What changes in the sale or the product, by name; empty for other acts.
+	Changes []*sale.LogChange `json:"changes"`
 	// Time of the request.
 	CreatedAt time.Time `json:"createdAt"`
 	// User who confirmed or declined it; null when that is not required, or not done yet.
@@ -1047,23 +1069,25 @@ type Intervention struct {
 	Decision *string `json:"decision,omitempty"`
 	// New closing time of the sale; null for other acts.
 	EndsAt *time.Time `json:"endsAt,omitempty"`
+	// Product that changes; null for other acts.
+	Goods *Goods `json:"goods,omitempty"`
 	// Opaque global id.
 	ID id.Act `json:"id"`
-	// Item whose units change; null for an extension.
+	// Item whose units change; null for acts on no units.
 	Item *SaleItem `json:"item,omitempty"`
 	// Kind of the act.
 	Kind operator.Kind `json:"kind"`
 	// Reason of the request.
 	Note string `json:"note"`
-	// Order to void; null for other acts.
+	// Order to void, or whose money goes back; null for other acts, and for money of no known order.
 	Order *Order `json:"order,omitempty"`
 	// User who requested it.
 	RequestedBy *User `json:"requestedBy,omitempty"`
-	// Sale of the act.
+	// Sale of the act; of a product, one of the sales that offer it. Null for money of no known order.
 	Sale *Sale `json:"sale,omitempty"`
 	// State of the act.
 	State operator.State `json:"state"`
-	// Number of units; negative when units are removed; 0 for an extension.
+	// Number of units; negative when units are removed; 0 for acts on no units.
 	Units int `json:"units"`
 	// Time of the last change.
 	UpdatedAt time.Time              `json:"updatedAt"`
@@ -2162,6 +2186,8 @@ type ReturnHeldPaymentInput struct {
 
 // Outcome of `returnHeldPayment`.
 type ReturnHeldPaymentPayload struct {
+	// The request for a second person; null when none is needed.
+	Intervention *Intervention `json:"intervention,omitempty"`
 	// The order that was to be paid, with an entry in its timeline; null when it is unknown.
 	Order *Order `json:"order,omitempty"`
 	// Errors that refused the call; empty on success. `CONFLICT` when only the provider can return it: see `settleHeldPayment`.
@@ -2243,6 +2269,8 @@ type Sale struct {
 	ExternalReference *string `json:"externalReference,omitempty"`
 	// Live figures; the page docs/figures.md defines each of them.
 	SaleStats *SaleStats `json:"saleStats,omitempty"`
+	// What was approved; null before the approval, and for sales that a former release approved.
+	Approved *SaleApproval `json:"approved,omitempty"`
 	// Whether buyers see the stock in words only.
 	HideExactStock *bool `json:"hideExactStock,omitempty"`
 	// Newest seal of the log; null until the first entries are a minute old.
@@ -2266,6 +2294,19 @@ type Sale struct {
 }
 
 func (Sale) IsNode() {}
+
+// What buyers would see of a sale when it was approved, beside what they see now.
+type SaleApproval struct {
+	// Time of the approval.
+	At time.Time `json:"at"`
+	// User who approved the sale.
+	By *User `json:"by,omitempty"`
+	// SHA-256 of what was approved, in hexadecimal; the log of the sale has it too (`terms` of APPROVE).
+	Hash string `json:"hash"`
+	// What was approved, in the order of a page: of the sale, then of each item.
+	Terms  []*ApprovedTerm `json:"terms"`
+	Source *sale.Approval  `json:"-"`
+}
 
 // A page of sales.
 type SaleConnection struct {
@@ -2682,6 +2723,8 @@ type ScheduleSaleInput struct {
 
 // Outcome of `scheduleSale`.
 type ScheduleSalePayload struct {
+	// The request for a second person; null when none is needed.
+	Intervention *Intervention `json:"intervention,omitempty"`
 	// The sale after the call; null when there is no such sale.
 	Sale *Sale `json:"sale,omitempty"`
 	// Errors that refused the call; empty on success.
@@ -2795,6 +2838,8 @@ type SetSaleSwitchesInput struct {
 
 // Outcome of `setSaleSwitches`.
 type SetSaleSwitchesPayload struct {
+	// The request for a second person; null when none is needed.
+	Intervention *Intervention `json:"intervention,omitempty"`
 	// The sale after the call; null when there is no such sale.
 	Sale *Sale `json:"sale,omitempty"`
 	// Errors that refused the call; empty on success.
@@ -2843,6 +2888,8 @@ type SettleHeldPaymentInput struct {
 
 // Outcome of `settleHeldPayment`. Repeating the call changes nothing.
 type SettleHeldPaymentPayload struct {
+	// The request for a second person; null when none is needed.
+	Intervention *Intervention `json:"intervention,omitempty"`
 	// The order that was to be paid, with an entry in its timeline; null when it is unknown.
 	Order *Order `json:"order,omitempty"`
 	// Errors that refused the call; empty on success.
@@ -2859,6 +2906,8 @@ type SettleRefundInput struct {
 
 // Outcome of `settleRefund`.
 type SettleRefundPayload struct {
+	// The request for a second person; null when none is needed.
+	Intervention *Intervention `json:"intervention,omitempty"`
 	// The order as it stands now.
 	Order *Order `json:"order,omitempty"`
 	// The refund as it stands now.
@@ -3027,6 +3076,8 @@ type UpdateGoodsInput struct {
 type UpdateGoodsPayload struct {
 	// The product after the call.
 	Goods *Goods `json:"goods,omitempty"`
+	// The request for a second person; null when none is needed.
+	Intervention *Intervention `json:"intervention,omitempty"`
 	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
@@ -3084,6 +3135,8 @@ type UpdateSaleInput struct {
 
 // Outcome of `updateSale`.
 type UpdateSalePayload struct {
+	// The request for a second person; null when none is needed.
+	Intervention *Intervention `json:"intervention,omitempty"`
 	// The sale after the call; null when there is no such sale.
 	Sale *Sale `json:"sale,omitempty"`
 	// Errors that refused the call; empty on success.
@@ -3138,6 +3191,8 @@ type UpsertGoodsPayload struct {
 	Created bool `json:"created"`
 	// The product after the call.
 	Goods *Goods `json:"goods,omitempty"`
+	// The request for a second person; null when none is needed.
+	Intervention *Intervention `json:"intervention,omitempty"`
 	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
@@ -3182,6 +3237,8 @@ type UpsertSaleInput struct {
 type UpsertSalePayload struct {
 	// Whether the sale was created by this call.
 	Created bool `json:"created"`
+	// The request for a second person; null when none is needed.
+	Intervention *Intervention `json:"intervention,omitempty"`
 	// The sale after the call; null when there is no such sale.
 	Sale *Sale `json:"sale,omitempty"`
 	// Errors that refused the call; empty on success. `CONFLICT` when the sale is no draft and would change.

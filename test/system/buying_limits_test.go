@@ -53,7 +53,7 @@ func (s *site) sellFive() limited {
 	s.onSale(admin, "approveSale", l.sale, "fine", "APPROVED")
 	s.opensIn(operator, l.sale, time.Second)
 	s.onSale(operator, "preheatSale", l.sale, "", "PREHEATED LIVE")
-	if p := s.mutate(operator, "setSaleSwitches", saleParts, map[string]any{"saleId": l.sale, "captchaRequired": false}); p.why() != "" {
+	if p := s.byTwo(operator, "setSaleSwitches", saleParts, map[string]any{"saleId": l.sale, "captchaRequired": false}); p.why() != "" {
 		s.t.Fatalf("setSaleSwitches: %+v", p.UserErrors)
 	}
 	testenv.Eventually(s.t, testenv.Wait, func() bool { return s.statusOf(operator, l.sale) == "LIVE" }, "the sale opens")

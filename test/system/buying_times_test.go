@@ -54,7 +54,7 @@ func TestOpenPagesShowNewTimesAndTextsAndBuyersBuyByThem(t *testing.T) {
 	s.onSale(carla, "approveSale", saleID, "fine", "APPROVED")
 	s.onSale(ann, "scheduleSale", saleID, "", "SCHEDULED")
 	v := s.onSale(ann, "preheatSale", saleID, "", "PREHEATED")
-	if p := s.mutate(ann, "setSaleSwitches", saleParts, map[string]any{"saleId": saleID, "captchaRequired": false}); p.why() != "" {
+	if p := s.byTwo(ann, "setSaleSwitches", saleParts, map[string]any{"saleId": saleID, "captchaRequired": false}); p.why() != "" {
 		t.Fatalf("setSaleSwitches: %+v", p.UserErrors)
 	}
 	shows := s.openPage(buyer, saleID)
@@ -62,7 +62,7 @@ func TestOpenPagesShowNewTimesAndTextsAndBuyersBuyByThem(t *testing.T) {
 	for soon := 10 * time.Second; ; soon *= 3 { // later if the time has passed when it is scheduled
 		opens = time.Now().UTC().Add(soon).Truncate(time.Millisecond)
 		closes = opens.Add(3 * time.Hour)
-		p := s.mutate(ann, "scheduleSale", saleParts, map[string]any{
+		p := s.byTwo(ann, "scheduleSale", saleParts, map[string]any{
 			"saleId": saleID, "startsAt": opens.Format(time.RFC3339Nano), "endsAt": closes.Format(time.RFC3339Nano),
 		})
 		if p.why() == "" && p.Sale["status"] == "PREHEATED" {
@@ -73,7 +73,7 @@ func TestOpenPagesShowNewTimesAndTextsAndBuyersBuyByThem(t *testing.T) {
 		}
 	}
 	shows("the new times", func(v shown) bool { return v.StartsAt.Equal(opens) && v.EndsAt.Equal(closes) })
-	if p := s.mutate(bob, "updateSale", saleParts, map[string]any{"saleId": saleID, "title": "Winter"}); p.why() != "" {
+	if p := s.byTwo(bob, "updateSale", saleParts, map[string]any{"saleId": saleID, "title": "Winter"}); p.why() != "" {
 		t.Fatalf("updateSale: %+v", p.UserErrors)
 	}
 	shows("the new title", func(v shown) bool { return v.Title == "Winter" })

@@ -130,7 +130,7 @@ func TestAPauseAfterAStandbyWasPromotedStopsTheGate(t *testing.T) {
 	adjust := map[string]any{"itemId": made.ItemID, "units": -1, "note": "one is broken", "idempotencyKey": uuid.NewString()}
 	remove := func() {
 		t.Helper()
-		if p := s.mutate(operator, "adjustStock", "intervention { state }", adjust); p.why() != "" || p.Intervention["state"] != "DONE" {
+		if p := s.byTwo(operator, "adjustStock", "", adjust); p.why() != "" || p.Intervention["state"] != "DONE" {
 			t.Fatalf("adjustStock: %+v", p)
 		}
 	}
@@ -178,9 +178,12 @@ func TestLateMoneyAndARemovalReachAPromotedStandbyAtOnce(t *testing.T) {
 		t.Helper()
 		in := map[string]any{"itemId": made.ItemID, "units": units, "note": "a count", "idempotencyKey": uuid.NewString()}
 		testenv.Eventually(t, testenv.Wait, func() bool { // TAKING while the gate is suspended
-			p := s.mutate(operator, "adjustStock", "intervention { state }", in)
+			p := s.mutate(operator, "adjustStock", "intervention { id state }", in)
 			if p.why() != "" {
 				t.Fatalf("adjustStock: %+v", p)
+			}
+			if p.Intervention["state"] == "REQUESTED" {
+				p.Intervention, _ = s.confirm(p.Intervention["id"])
 			}
 			return p.Intervention["state"] == "DONE"
 		}, "the stock is adjusted")

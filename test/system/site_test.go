@@ -42,6 +42,7 @@ type site struct {
 	url   string          // of the API process
 	files int             // open files that a process may have; 0 = as this one
 	redis *redisconn.Conn // of the test; nil = not opened yet
+	other string          // token of a second person; "" = there is none yet
 	logs  *lockedBuffer   // receives everything that the processes log; nil = errors go to stderr
 }
 

@@ -82,10 +82,10 @@ func TestStaffDoNotBuyInSalesThatTheyChanged(t *testing.T) {
 			return s.mutate(token, "setSaleSwitches", "sale { id }", map[string]any{"saleId": l.sale, "note": "calm", "inflowPerSecond": 50}).why()
 		},
 		"texts": func(token string) string {
-			return s.mutate(token, "updateSale", "sale { id }", map[string]any{"saleId": l.sale, "note": "typo", "rules": "One each."}).why()
+			return s.byTwo(token, "updateSale", "sale { id }", map[string]any{"saleId": l.sale, "note": "typo", "rules": "One each."}).why()
 		},
 		"product": func(token string) string {
-			return s.mutate(token, "updateGoods", "goods { id }", map[string]any{"goodsId": data.Sale.Items[0].Goods.ID, "description": "Another text"}).why()
+			return s.byTwo(token, "updateGoods", "goods { id }", map[string]any{"goodsId": data.Sale.Items[0].Goods.ID, "description": "Another text"}).why()
 		},
 	} {
 		token := s.staff(who+"@example.com", "OPERATOR")

@@ -81,7 +81,11 @@ func TestSwitchesOfASaleWorkInEveryProcessWhileItRuns(t *testing.T) {
 	turn := func(watcher int, want string, switches map[string]any) {
 		t.Helper()
 		switches["saleId"] = made.SaleID
-		if p := s.mutate(operator, "setSaleSwitches", saleParts, switches); p.why() != "" {
+		change := s.byTwo
+		if kinds := switches["captchaKinds"].([]string); len(kinds) == 0 {
+			change = s.mutate // more kinds
+		}
+		if p := change(operator, "setSaleSwitches", saleParts, switches); p.why() != "" {
 			t.Fatalf("switches %v: %s", switches, p.why())
 		}
 		began := time.Now()

@@ -6,7 +6,7 @@
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
 import { checkScreen } from './axe';
-import { act, chooseProducts, draft, fromNow, saleStatus } from './admin';
+import { act, chooseProducts, confirm, draft, fromNow, saleStatus } from './admin';
 import { clickAtBank, button, buy, fillSignIn, recordOperations, signIn, demoFixture, status } from './shop';
 
 const it = demoFixture({ SECKILL_LIMITS: 'off', SECKILL_PAYMENT_WINDOW: '59m' });
@@ -101,6 +101,7 @@ test('a sale on its way through review', async () => {
   await saleStatus(admin, 'Approved').waitFor();
   await checkSheet(admin, 'Schedule', 'admin-schedule');
   await act(admin, 'Schedule', { Opens: fromNow(3_600), Ends: fromNow(7_200) });
+  await confirm(operator, it.demo.url + written);
   await saleStatus(admin, 'Scheduled').waitFor();
   await checkSheet(admin, 'Preload', 'admin-load');
   await act(admin, 'Preload');

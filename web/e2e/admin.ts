@@ -40,6 +40,14 @@ export async function chooseProducts(page: Page): Promise<void> {
   for (const field of await page.getByLabel(/^Product/).all()) if (!(await field.inputValue())) await field.selectOption({ index: 1 });
 }
 
+/** Confirms what waits for a second person on the page of a sale. */
+export async function confirm(second: Page, sale: string): Promise<void> {
+  await second.goto(sale);
+  await second.getByRole('button', { name: 'Confirm' }).click();
+  await second.getByRole('dialog').getByRole('button', { name: 'Confirm' }).click();
+  await second.getByRole('dialog').waitFor({ state: 'detached' });
+}
+
 /** A figure of the dashboard. */
 export async function figure(page: Page, name: string): Promise<string> {
   return page.locator('dl > div', { hasText: name }).locator('dd').innerText();
@@ -72,6 +80,7 @@ export function operatorJourney(it: BrowserFixture, environment: SiteEnvironment
     await act(admin, 'Approve', { 'Note (optional)': 'Fine.' });
     await saleStatus(admin, 'Approved').waitFor();
     await act(admin, 'Schedule', { Ends: fromNow(7_200), Opens: () => fromNow(40) }); // so soon that it is loaded by itself
+    await confirm(operator, operator.url());
     await admin.getByRole('heading', { name: 'Live figures' }).waitFor();
 
     const buyer = await it.page();

@@ -89,7 +89,8 @@ export async function scheduleSales(demo: Demo, sales: OpenSale[], opensInMs: nu
       const saleId = sale.id;
       await mutate(url, operator!, 'submitSale', 'sale { id }', { saleId });
       await mutate(url, admin!, 'approveSale', 'sale { id }', { saleId });
-      await mutate(url, operator!, 'scheduleSale', 'sale { id }', { saleId, startsAt: at(opensInMs), endsAt: at(opensInMs + 3_600_000) });
+      const { intervention } = await mutate<{ intervention: { id: string } }>(url, operator!, 'scheduleSale', 'intervention { id }', { saleId, startsAt: at(opensInMs), endsAt: at(opensInMs + 3_600_000) });
+      await mutate(url, admin!, 'decideIntervention', 'intervention { id }', { interventionId: intervention.id, confirm: true });
       await mutate(url, operator!, 'preheatSale', 'sale { id }', { saleId });
       return sale.slug;
     }),

@@ -1,7 +1,7 @@
 /** The dialogs that withdraw, duplicate, reschedule, extend and edit a sale or save it as a template; staff cannot buy in their own sale. */
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { act, draft, fromNow, saleStatus, type Fields } from './admin';
+import { act, confirm, draft, fromNow, saleStatus, type Fields } from './admin';
 import { checkScreen } from './axe';
 import { button, signIn, demoFixture } from './shop';
 
@@ -58,6 +58,7 @@ test('a sale is moved before its opening, extended by two people and reworded wh
   await act(admin, 'Approve');
   await saleStatus(admin, 'Approved').waitFor();
   await act(admin, 'Schedule', { Opens: fromNow(3_600), Ends: fromNow(7_200) });
+  await confirm(operator, it.demo.url + place);
   await saleStatus(admin, 'Scheduled').waitFor();
   await act(admin, 'Preload');
   await saleStatus(admin, 'Preloaded').waitFor();
@@ -65,6 +66,7 @@ test('a sale is moved before its opening, extended by two people and reworded wh
   await saleStatus(admin, 'Paused').waitFor();
   await checkAndAct(admin, 'Reschedule', 'admin-reschedule', { 'Note (optional)': 'The lorry came.', Ends: () => fromNow(3_600), Opens: () => fromNow(90) });
   await admin.getByText('The lorry came.').first().waitFor();
+  await confirm(operator, it.demo.url + place);
   await act(admin, 'Resume');
   await saleStatus(admin, 'Live').waitFor({ timeout: 300_000 }); // by push
 
@@ -80,11 +82,12 @@ test('a sale is moved before its opening, extended by two people and reworded wh
   await admin.getByText('Needs a second person').waitFor();
   await operator.goto(`${it.demo.url}/operate/inbox`);
   await operator.getByText('All night.').waitFor();
-  await operator.goto(`${it.demo.url}${place}`);
-  await operator.getByRole('button', { name: 'Confirm' }).click();
-  await operator.getByRole('dialog').getByRole('button', { name: 'Confirm' }).click();
-  await operator.getByRole('dialog').waitFor({ state: 'detached' });
+  await confirm(operator, it.demo.url + place);
   await checkAndAct(operator, 'Change texts', 'admin-describe', { Title: 'Spring drop, all night' });
+  await operator.getByRole('heading', { name: 'Spring drop', exact: true }).waitFor(); // buyers see what was approved
+  await confirm(admin, it.demo.url + place);
   await operator.getByRole('heading', { name: 'Spring drop, all night' }).waitFor();
+  const approved = operator.locator('section', { has: operator.getByRole('heading', { name: 'What was approved' }) });
+  await approved.getByRole('row', { name: /Title Spring drop Spring drop, all night \(changed\)/ }).first().waitFor();
   await checkScreen(operator, 'admin-log-of-changes');
 });

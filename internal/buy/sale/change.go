@@ -87,6 +87,15 @@ func LogCreation(ctx context.Context, tx *ent.Tx, c Change) error {
 	return c.log(ctx, tx, 1)
 }
 
+// LogGoods writes that a product of the sale was changed, in the transaction that changed it,
+// and returns the line. The sale itself is not changed.
+func LogGoods(ctx context.Context, tx *ent.Tx, c Change) (LogLine, error) {
+	c.Act, c.To = ActGoods, c.From
+	line := c.Line()
+	line.Revision = c.Revision
+	return line, c.log(ctx, tx, c.Revision)
+}
+
 // Line returns the log line of an applied change.
 func (c Change) Line() LogLine {
 	line := LogLine{

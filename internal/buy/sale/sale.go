@@ -66,6 +66,17 @@ func (s Status) public() bool {
 	return false
 }
 
+// Approved reports whether a sale of this status was approved and is not over.
+func (s Status) Approved() bool {
+	switch s {
+	case Approved, Scheduled, Preheated, Live, Paused:
+		return true
+	case Draft, PendingApproval, Rejected, Ended, Cancelled:
+		return false
+	}
+	return false
+}
+
 // Loaded reports whether a sale of this status has its gate in Redis.
 func (s Status) Loaded() bool {
 	switch s {

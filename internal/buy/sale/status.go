@@ -32,8 +32,9 @@ const (
 	ActVoid     Act = "VOID_ORDER"
 	ActExpire   Act = "EXPIRE_ORDER" // an unpaid order, before the clock does
 	ActSwitch   Act = "SET_SWITCHES"
-	ActExtend   Act = "EXTEND_SALE" // a later end of a loaded sale
-	ActDescribe Act = "DESCRIBE"    // title and rules of a sale that was approved
+	ActExtend   Act = "EXTEND_SALE"  // a later end of a loaded sale
+	ActDescribe Act = "DESCRIBE"     // title and rules of a sale that was approved
+	ActGoods    Act = "CHANGE_GOODS" // a product that the sale offers was changed
 )
 
 // who is the set of actors that may perform an act.
@@ -177,6 +178,6 @@ func Statuses() []Status {
 func Acts() []Act {
 	return []Act{
 		ActCreate, ActUpdate, ActSubmit, ActApprove, ActReject, ActWithdraw, ActSchedule, ActPreheat, ActOpen, ActPause, ActResume,
-		ActEnd, ActCancel, ActDiscard, ActSettle, ActRebuild, ActAdjust, ActVoid, ActExpire, ActSwitch, ActExtend, ActDescribe,
+		ActEnd, ActCancel, ActDiscard, ActSettle, ActRebuild, ActAdjust, ActVoid, ActExpire, ActSwitch, ActExtend, ActDescribe, ActGoods,
 	}
 }

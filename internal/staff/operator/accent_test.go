@@ -35,7 +35,7 @@ func TestASaleHasAnAccentThatCanBeRead(t *testing.T) {
 		if err != nil || got.Accent.Color != "" {
 			t.Fatalf("without: %+v, %v", got, err)
 		}
-		e.wantChange(got, sale.ActUpdate, "accent", "", "#b3261e")
+		e.wantChange(got.Sale, sale.ActUpdate, "accent", "", "#b3261e")
 	})
 }
 
@@ -48,7 +48,7 @@ func TestTheAccentOfAnApprovedSaleCanChange(t *testing.T) {
 	if err != nil || got.Accent.Color != color || got.Status != sale.Live {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	e.wantChange(got, sale.ActDescribe, "accent", color, "")
+	e.wantChange(got.Sale, sale.ActDescribe, "accent", color, "")
 	if _, err := e.ops.UpdateSale(t.Context(), ann, v.ID, operator.SalePatch{Accent: &pale}); fault.ReasonOf(err) != fault.InvalidInput {
 		t.Errorf("a pale colour: %v", err)
 	}

@@ -94,22 +94,6 @@ func (d GoodsDraft) changes(before GoodsDraft) changes {
 	put(c, "externalId", before.ExternalID, d.ExternalID)
 	put(c, "sku", before.SKU, d.SKU)
 	put(c, "imageAlt", before.ImageAlt, d.ImageAlt)
-	if picture := pictureName(d.ImageURL); picture != pictureName(before.ImageURL) {
-		c.set("imageUrl", pictureName(before.ImageURL), picture)
-	}
+	put(c, "imageUrl", sale.PictureName(before.ImageURL), sale.PictureName(d.ImageURL))
 	return c
-}
-
-// maxPictureName limits what the log stores of a picture in a data URL.
-const maxPictureName = 128
-
-// pictureName returns the log's name for a picture; "" = none.
-func pictureName(address *string) string {
-	if address == nil {
-		return ""
-	}
-	if len(*address) > maxPictureName {
-		return (*address)[:maxPictureName] + "…"
-	}
-	return *address
 }

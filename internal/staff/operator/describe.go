@@ -16,11 +16,12 @@ import (
 var described = []string{"title", "rules", "accent"}
 
 // describe changes title, rules and accent of a sale that was approved. A patch that changes
-// another field is refused.
-func (s *Service) describe(ctx context.Context, by sale.Actor, saleID id.Sale, p SalePatch) (*sale.Sale, error) {
+// another field is refused. request is the confirmed one; nil = there is none.
+func (s *Service) describe(ctx context.Context, by sale.Actor, saleID id.Sale, p SalePatch, request *Intervention) (Changed, error) {
 	var d SaleDraft
 	var changed changes
-	return s.do(ctx, act{
+	asks := storedChange{Texts: &textChange{Title: p.Title, Rules: p.Rules, Accent: p.Accent}}
+	return s.changeApproved(ctx, s.do, &changed, asks, request, act{
 		by: by, sale: saleID, what: sale.ActDescribe, note: p.Note, details: &changed,
 		decide: func(v *sale.Sale) (sale.Status, error) {
 			d = p.of(v)

@@ -325,17 +325,18 @@ func (s *Service) CheckSaleUpdate(ctx context.Context, saleID id.Sale, p SalePat
 }
 
 // UpdateSale changes a draft, or a rejected sale, which becomes a draft again. Of a sale
-// that was approved, only title, rules and accent change.
-func (s *Service) UpdateSale(ctx context.Context, by sale.Actor, saleID id.Sale, p SalePatch) (*sale.Sale, error) {
+// that was approved, only title, rules and accent change; all but the accent need a second person.
+func (s *Service) UpdateSale(ctx context.Context, by sale.Actor, saleID id.Sale, p SalePatch) (Changed, error) {
 	p.Note = typed.Text(p.Note)
 	v, err := s.cfg.Sales.ByID(ctx, saleID)
 	if err != nil {
-		return nil, err
+		return Changed{}, err
 	}
 	if v != nil && len(sale.Targets(sale.ActDescribe, v.Status)) > 0 {
-		return s.describe(ctx, by, saleID, p)
+		return s.describe(ctx, by, saleID, p, nil)
 	}
-	return s.updateDraft(ctx, by, saleID, p)
+	v, err = s.updateDraft(ctx, by, saleID, p)
+	return Changed{Sale: v}, err
 }
 
 func (s *Service) updateDraft(ctx context.Context, by sale.Actor, saleID id.Sale, p SalePatch) (*sale.Sale, error) {

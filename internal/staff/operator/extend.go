@@ -28,37 +28,37 @@ type ExtendInput struct {
 	Note   string
 }
 
-// Extended is the result of Extend: the sale, and the request for confirmation or the
-// extension that was made.
-type Extended struct {
-	Sale         *sale.Sale
+// Changed is the result of a change that may need a second person: the sale, and the request
+// for confirmation. Of Extend it is also the extension that was made.
+type Changed struct {
+	*sale.Sale
 	Intervention *Intervention
 }
 
 // Extend moves the end of a loaded sale to a later time. Once the extensions without
 // confirmation within 24 h exceed TwoPersonExtension, it creates a request instead. Repeating
 // a call changes nothing.
-func (s *Service) Extend(ctx context.Context, in ExtendInput) (Extended, error) {
+func (s *Service) Extend(ctx context.Context, in ExtendInput) (Changed, error) {
 	if err := authorise(in.By, sale.ActExtend); err != nil {
-		return Extended{}, err
+		return Changed{}, err
 	}
 	if err := requireNote(&in.Note); err != nil {
-		return Extended{}, err
+		return Changed{}, err
 	}
 	v, err := s.cfg.Sales.ByID(ctx, in.Sale)
 	switch {
 	case err != nil:
-		return Extended{}, err
+		return Changed{}, err
 	case v == nil:
-		return Extended{}, unknown("saleId")
+		return Changed{}, unknown("saleId")
 	case len(sale.Targets(sale.ActExtend, v.Status)) == 0:
-		return Extended{Sale: v}, conflict("saleId")
+		return Changed{Sale: v}, conflict("saleId")
 	case v.EndsAt.Equal(in.EndsAt):
-		return Extended{Sale: v}, nil
+		return Changed{Sale: v}, nil
 	}
 	before, err := s.openExtension(ctx, in)
 	if before != nil || err != nil {
-		return Extended{Sale: v, Intervention: before}, err
+		return Changed{Sale: v, Intervention: before}, err
 	}
 	return s.extend(ctx, in.By, &Intervention{
 		ID: id.Act(s.cfg.NewID()), Kind: ExtendSale, Sale: in.Sale, EndsAt: &in.EndsAt, Note: in.Note, RequestedBy: in.By.ID,
@@ -82,7 +82,7 @@ func (s *Service) openExtension(ctx context.Context, in ExtendInput) (*Intervent
 
 // extend makes an extension: a new one, or a confirmed request. Postgres has the new end
 // before the gates: until they have it they close at the former one.
-func (s *Service) extend(ctx context.Context, by sale.Actor, in *Intervention) (Extended, error) {
+func (s *Service) extend(ctx context.Context, by sale.Actor, in *Intervention) (Changed, error) {
 	done, changed := *in, changes{}
 	v, err := s.withGate(ctx, act{
 		by: by, sale: in.Sale, what: sale.ActExtend, note: in.Note, details: &changed,
@@ -106,15 +106,15 @@ func (s *Service) extend(ctx context.Context, by sale.Actor, in *Intervention) (
 	switch {
 	case errors.Is(err, errNeedsSecond):
 		asked, err := s.request(ctx, &done)
-		return Extended{Sale: v, Intervention: asked}, err
+		return Changed{Sale: v, Intervention: asked}, err
 	case errors.Is(err, errConflict), postgres.IsUnique(err): // decided by another operator
 		now, err := s.Intervention(ctx, in.ID)
-		return Extended{Sale: v, Intervention: now}, err
+		return Changed{Sale: v, Intervention: now}, err
 	case err != nil:
-		return Extended{Sale: v, Intervention: in}, err
+		return Changed{Sale: v, Intervention: in}, err
 	}
 	done.State = Done
-	return Extended{Sale: v, Intervention: &done}, nil
+	return Changed{Sale: v, Intervention: &done}, nil
 }
 
 // checkAloneExtension returns errNeedsSecond for a new extension that exceeds the time

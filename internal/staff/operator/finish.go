@@ -70,12 +70,12 @@ func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 	return counts, errors.Join(errs...)
 }
 
-// refuseOutdated refuses requests to change the stock or the end of sales that have ended,
-// and returns how many. The void of an order stays: money goes back also afterwards.
+// refuseOutdated refuses requests to change sales that have ended, and returns how many. The void of an order stays: money goes back also afterwards.
+// Texts of a sale change after its end, too.
 func (s *Service) refuseOutdated(ctx context.Context) (int, error) {
 	n, err := s.cfg.DB.Ent.Intervention.Update().Where(
 		intervention.StateEQ(intervention.StateREQUESTED),
-		intervention.KindIn(intervention.KindADJUST_STOCK, intervention.KindEXTEND_SALE),
+		intervention.KindIn(intervention.KindADJUST_STOCK, intervention.KindEXTEND_SALE, intervention.KindCHANGE_GOODS),
 		func(q *sql.Selector) {
 			sales := sql.Table(entsale.Table)
 			q.Where(sql.In(q.C(intervention.FieldSaleID), sql.Select(sales.C(entsale.FieldID)).From(sales).

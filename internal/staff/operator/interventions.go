@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/google/uuid"
+
 	"seckill/ent"
 	"seckill/ent/intervention"
 	"seckill/internal/buy/sale"
@@ -21,9 +23,14 @@ const (
 	AdjustStock Kind = "ADJUST_STOCK"
 	VoidOrder   Kind = "VOID_ORDER"
 	ExtendSale  Kind = "EXTEND_SALE"
+	ChangeSale  Kind = "CHANGE_SALE"  // see alone.go
+	ChangeGoods Kind = "CHANGE_GOODS" // of a product that an approved sale offers
 )
 
 // State is the progress of an intervention.
+//
+// A change of a sale or a product goes from REQUESTED to DONE, DECLINED or, when the sale was
+// changed meanwhile, REFUSED.
 //
 //	a change of stock                          the void of an order
 //
@@ -55,16 +62,17 @@ const (
 	Refused   State = "REFUSED" // fewer units were left than requested, or the sale ended first
 )
 
-// Intervention is an operation of an operator that may need a second one: it moves units,
-// or extends a sale.
+// Intervention is an operation of an operator that may need a second one.
 type Intervention struct {
 	ID          id.Act
 	Kind        Kind
 	State       State
 	Sale        id.Sale
-	Item        id.Item    // Nil for ExtendSale
+	Item        id.Item    // of AdjustStock and VoidOrder
+	Goods       id.Goods   // of ChangeGoods
+	Change      string     // JSON of a storedChange, of ChangeSale and ChangeGoods
 	Order       *id.Order  // of VoidOrder
-	Units       int        // signed for AdjustStock; 0 for ExtendSale
+	Units       int        // signed for AdjustStock; 0 for acts on no units
 	EndsAt      *time.Time // new end of the sale, for ExtendSale
 	Extension   int        // of ExtendSale: by how many seconds
 	Note        string
@@ -76,11 +84,24 @@ type Intervention struct {
 }
 
 func fromRow(r *ent.Intervention) *Intervention {
-	return &Intervention{
+	in := &Intervention{
 		ID: r.ID, Kind: Kind(r.Kind), State: State(r.State), Sale: r.SaleID, Item: r.ItemID, Order: r.OrderID,
 		Units: r.Quantity, EndsAt: r.EndsAt, Extension: r.ExtensionSeconds, Note: r.Note, RequestedBy: r.RequestedBy, DecidedBy: r.DecidedBy, Decision: r.Decision,
-		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
+		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), Change: r.Change,
 	}
+	if r.SubjectID != nil && in.Kind == ChangeGoods {
+		in.Goods = id.Goods(*r.SubjectID)
+	}
+	return in
+}
+
+// subject returns what an intervention is about beside its sale; nil = the sale, an item or an order.
+func (act *Intervention) subject() *uuid.UUID {
+	if act.Kind == ChangeGoods {
+		u := act.Goods.UUID()
+		return &u
+	}
+	return nil
 }
 
 // Entries of the live feed about requests for confirmation. They do not change the sale.
@@ -88,6 +109,8 @@ const (
 	ActRequestAdjust sale.Act = "REQUEST_ADJUST_STOCK"
 	ActRequestVoid   sale.Act = "REQUEST_VOID_ORDER"
 	ActRequestExtend sale.Act = "REQUEST_EXTEND_SALE"
+	ActRequestChange sale.Act = "REQUEST_CHANGE_SALE"
+	ActRequestGoods  sale.Act = "REQUEST_CHANGE_GOODS"
 )
 
 // publishRequest publishes an entry about a request to the live feed.
@@ -108,6 +131,9 @@ func (s *Service) publishRequest(ctx context.Context, v *sale.Sale, act *Interve
 func (act *Intervention) details() (string, error) {
 	d := map[string]any{}
 	switch {
+	case act.Change != "":
+		c, err := act.stored()
+		return string(c.Changed), err
 	case act.Kind == ExtendSale:
 		d["endsAt"] = act.EndsAt.UTC()
 	case act.Order != nil:
@@ -125,6 +151,7 @@ func (s *Service) insert(ctx context.Context, tx *ent.Tx, in *Intervention) erro
 	in.CreatedAt, in.UpdatedAt = now, now
 	return tx.Intervention.Create().SetID(in.ID).SetKind(intervention.Kind(in.Kind)).SetState(intervention.State(in.State)).
 		SetSaleID(in.Sale).SetItemID(in.Item).SetNillableOrderID(in.Order).SetQuantity(in.Units).SetNillableEndsAt(in.EndsAt).SetExtensionSeconds(in.Extension).SetNote(in.Note).
+		SetNillableSubjectID(in.subject()).SetChange(in.Change).
 		SetRequestedBy(in.RequestedBy).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
 }
 
@@ -224,6 +251,10 @@ func (s *Service) Decide(ctx context.Context, in DecideInput) (*Intervention, er
 		extended, err := s.extend(ctx, in.By, request)
 		s.reportChange(ctx)
 		return extended.Intervention, err
+	case ChangeSale, ChangeGoods:
+		changed, err := s.changeConfirmed(ctx, in.By, request)
+		s.reportChange(ctx)
+		return changed, err
 	case AdjustStock:
 	}
 	return s.adjust(ctx, in.By, request)

@@ -127,26 +127,25 @@ func TestASaleHeldBeforeItsOpeningGoesOnWaiting(t *testing.T) {
 func (e *env) acts(v *sale.Sale, by sale.Actor) map[sale.Act]func() error {
 	ctx, in := e.t.Context(), operator.ActInput{By: by, Sale: v.ID, Note: "because"}
 	only := func(_ *sale.Sale, err error) error { return err }
-	title, required := "New", false
+	changed := func(_ operator.Changed, err error) error { return err }
+	color, hard, early := "#0b5fff", 300_000, v.StartsAt.Add(-9*time.Minute)
 	return map[sale.Act]func() error{
 		sale.ActUpdate: func() error {
-			return only(e.ops.UpdateSale(ctx, by, v.ID, operator.SalePatch{Title: &title}))
+			return changed(e.ops.UpdateSale(ctx, by, v.ID, operator.SalePatch{Accent: &color}))
 		},
 		sale.ActSubmit:   func() error { return only(e.ops.Submit(ctx, in)) },
 		sale.ActApprove:  func() error { return only(e.ops.Approve(ctx, in)) },
 		sale.ActReject:   func() error { return only(e.ops.Reject(ctx, in)) },
 		sale.ActWithdraw: func() error { return only(e.ops.Withdraw(ctx, in)) },
 		sale.ActSchedule: func() error {
-			later := e.clock.Now().Add(30 * time.Minute)
-			end := later.Add(time.Hour)
-			return only(e.ops.Schedule(ctx, operator.ScheduleInput{By: by, Sale: v.ID, StartsAt: &later, EndsAt: &end}))
+			return changed(e.ops.Schedule(ctx, operator.ScheduleInput{By: by, Sale: v.ID, PreheatAt: &early}))
 		},
 		sale.ActPreheat: func() error { return only(e.ops.Preheat(ctx, in)) },
 		sale.ActPause:   func() error { return only(e.ops.Pause(ctx, in)) },
 		sale.ActResume:  func() error { return only(e.ops.Resume(ctx, in)) },
 		sale.ActEnd:     func() error { return only(e.ops.End(ctx, in)) },
 		sale.ActSwitch: func() error {
-			return only(e.ops.SetSwitches(ctx, in, operator.SwitchesPatch{CaptchaRequired: &required}))
+			return changed(e.ops.SetSwitches(ctx, in, operator.SwitchesPatch{PowMax: &hard}))
 		},
 		sale.ActAdjust: func() error {
 			_, err := e.ops.AdjustStock(ctx, operator.AdjustInput{By: by, Item: v.Items[0].ID, Units: 1, Note: "more"})

@@ -24,9 +24,8 @@ func TestUnitsTakenOffSaleWriteALowStockEvent(t *testing.T) {
 			return n
 		}
 		for _, step := range []struct{ units, want int }{{-2, 0}, {-5, 1}, {-1, 1}, {2, 1}} { // 8 of 38, 3 of 33, 2 of 32, 4 of 34
-			act, err := e.ops.AdjustStock(t.Context(), operator.AdjustInput{By: ann, Item: item, Units: step.units, Note: "a count"})
-			if err != nil || act.State != operator.Done {
-				t.Fatalf("%+v, %v", act, err)
+			if act, refusal := e.adjust(v, step.units); refusal != nil || act.State != operator.Done {
+				t.Fatalf("%+v, %v", act, refusal)
 			}
 			if n := low(); n != step.want {
 				t.Errorf("%d events after %d units, want %d", n, step.units, step.want)

@@ -193,7 +193,8 @@ func (e *env) put(status sale.Status, stock int) *sale.Sale {
 	approve := run(func() (*sale.Sale, error) { return e.ops.Approve(ctx, in(carla)) })
 	reject := run(func() (*sale.Sale, error) { return e.ops.Reject(ctx, in(carla)) })
 	schedule := run(func() (*sale.Sale, error) {
-		return e.ops.Schedule(ctx, operator.ScheduleInput{By: ann, Sale: v.ID})
+		done, err := e.ops.Schedule(ctx, operator.ScheduleInput{By: ann, Sale: v.ID})
+		return done.Sale, err
 	})
 	preheat := run(func() (*sale.Sale, error) { return e.ops.Preheat(ctx, in(ann)) })
 	open := func() { e.clock.Advance(time.Hour + time.Second); e.step() }
@@ -216,6 +217,22 @@ func (e *env) put(status sale.Status, stock int) *sale.Sale {
 		e.t.Fatalf("the sale is %s, want %s", got.Status, status)
 	}
 	return got
+}
+
+// second confirms what was requested by ann as a second person, and returns the sale.
+func (e *env) second(asked operator.Changed, err error) (*sale.Sale, error) {
+	e.t.Helper()
+	if err != nil {
+		return nil, err
+	}
+	if asked.Intervention == nil || asked.Intervention.State != operator.Requested {
+		e.t.Errorf("no second person is needed: %+v", asked.Intervention)
+		return asked.Sale, nil
+	}
+	if _, err := e.ops.Decide(e.t.Context(), operator.DecideInput{By: dora, Intervention: asked.Intervention.ID, Confirm: true}); err != nil {
+		return nil, err
+	}
+	return e.read(asked.ID), nil
 }
 
 func (e *env) read(saleID id.Sale) *sale.Sale {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"seckill/ent"
+	entgoods "seckill/ent/goods"
 	"seckill/ent/stockmovement"
 	"seckill/internal/buy/sale"
 	"seckill/internal/platform/fault"
@@ -42,8 +43,10 @@ func (s *Service) Approve(ctx context.Context, in ActInput) (*sale.Sale, error) 
 	if err := optional(&in.Note, maxNote, "note"); err != nil {
 		return nil, err
 	}
+	approved := changes{}
+	var terms string
 	return s.do(ctx, act{
-		by: in.By, sale: in.Sale, what: sale.ActApprove, note: in.Note,
+		by: in.By, sale: in.Sale, what: sale.ActApprove, note: in.Note, details: &approved,
 		decide: func(v *sale.Sale) (sale.Status, error) {
 			authors, err := s.cfg.Sales.Authors(ctx, v)
 			if err != nil {
@@ -55,10 +58,62 @@ func (s *Service) Approve(ctx context.Context, in ActInput) (*sale.Sale, error) 
 			if !v.StartsAt.After(s.cfg.Clock.Now()) {
 				return "", invalid(fault.StartInTheFuture, "saleId")
 			}
+			if terms, approved["terms"], err = sale.TermsOf(v).JSON(); err != nil {
+				return "", err
+			}
 			return sale.Approved, fault.All(s.checkKinds(v.Switches.CaptchaKinds, "saleId"), s.cfg.Payments.CheckSale(v))
 		},
-		within: func(ctx context.Context, tx *ent.Tx, v *sale.Sale) error { return s.openLedger(ctx, tx, v) },
+		within: func(ctx context.Context, tx *ent.Tx, v *sale.Sale) error {
+			if err := lockProducts(ctx, tx, v); err != nil {
+				return err
+			}
+			if err := sale.WriteApproval(ctx, tx, v.ID, in.By.ID, terms, s.cfg.Clock.Now()); err != nil {
+				return fmt.Errorf("store what was approved of sale %s: %w", v.ID, err)
+			}
+			return s.openLedger(ctx, tx, v)
+		},
 	})
+}
+
+// lockProducts keeps the products of a sale as they were read until the transaction ends. A
+// change of a product locks it before it reads whether an approved sale offers it.
+func lockProducts(ctx context.Context, tx *ent.Tx, v *sale.Sale) error {
+	for _, item := range v.Items {
+		g := item.Goods
+		n, err := tx.Goods.Update().Where(entgoods.ID(g.ID), entgoods.Revision(g.Revision)).SetRevision(g.Revision).Save(ctx)
+		switch {
+		case err != nil:
+			return fmt.Errorf("lock product %s: %w", g.ID, err)
+		case n == 0:
+			return sale.ErrMoved
+		}
+	}
+	return nil
+}
+
+// Approved is what was approved of a sale, beside what buyers see of it now.
+type Approved struct {
+	*sale.Approval
+	Terms []sale.Term
+	Goods map[id.Goods]*sale.Goods // the products of Terms
+}
+
+// Approval returns what was approved of a sale; nil = it was not, or by a former release.
+func (s *Service) Approval(ctx context.Context, saleID id.Sale) (*Approved, error) {
+	a, err := s.cfg.Sales.Approval(ctx, saleID)
+	if a == nil || err != nil {
+		return nil, err
+	}
+	v, err := s.cfg.Sales.ByID(ctx, saleID)
+	if v == nil || err != nil {
+		return nil, err
+	}
+	out := &Approved{Approval: a, Goods: map[id.Goods]*sale.Goods{}}
+	for _, item := range v.Items { // those of an approved sale stay
+		out.Goods[item.Goods.ID] = item.Goods
+	}
+	out.Terms, err = a.Compare(v)
+	return out, err
 }
 
 func (s *Service) openLedger(ctx context.Context, tx *ent.Tx, v *sale.Sale) error {
@@ -134,13 +189,19 @@ const rescheduleMargin = 30 * time.Second
 
 // Schedule sets the times of an approved sale, and of a scheduled or loaded one before its
 // opening: not within rescheduleMargin of the opening of a loaded sale.
-func (s *Service) Schedule(ctx context.Context, in ScheduleInput) (*sale.Sale, error) {
+// Other times than those that were approved need a second person.
+func (s *Service) Schedule(ctx context.Context, in ScheduleInput) (Changed, error) {
 	if err := optional(&in.Note, maxNote, "note"); err != nil {
-		return nil, err
+		return Changed{}, err
 	}
+	return s.schedule(ctx, in, nil)
+}
+
+func (s *Service) schedule(ctx context.Context, in ScheduleInput, request *Intervention) (Changed, error) {
 	var t times
 	var changed changes
-	return s.withGate(ctx, act{
+	asks := storedChange{Times: &timeChange{StartsAt: in.StartsAt, EndsAt: in.EndsAt, PreheatAt: in.PreheatAt}}
+	return s.changeApproved(ctx, s.withGate, &changed, asks, request, act{
 		by: in.By, sale: in.Sale, what: sale.ActSchedule, note: in.Note, details: &changed,
 		decide: func(v *sale.Sale) (sale.Status, error) {
 			now := s.cfg.Clock.Now()

@@ -223,14 +223,18 @@ func (p SwitchesPatch) of(v sale.Switches) sale.Switches {
 }
 
 // SetSwitches changes the admission rules of a sale, also while it is live. All processes
-// apply them within a second.
-func (s *Service) SetSwitches(ctx context.Context, in ActInput, p SwitchesPatch) (*sale.Sale, error) {
+// apply them within a second. See alone for those that need a second person.
+func (s *Service) SetSwitches(ctx context.Context, in ActInput, p SwitchesPatch) (Changed, error) {
 	if err := fault.All(p.Check(), s.checkKinds(p.CaptchaKinds, "captchaKinds"), optional(&in.Note, maxNote, "note")); err != nil {
-		return nil, err
+		return Changed{}, err
 	}
+	return s.setSwitches(ctx, in, p, nil)
+}
+
+func (s *Service) setSwitches(ctx context.Context, in ActInput, p SwitchesPatch, request *Intervention) (Changed, error) {
 	var next sale.Switches
 	var changed changes
-	return s.do(ctx, act{
+	return s.changeApproved(ctx, s.do, &changed, storedChange{Switches: &p}, request, act{
 		by: in.By, sale: in.Sale, what: sale.ActSwitch, note: in.Note,
 		details: &changed,
 		decide: func(v *sale.Sale) (sale.Status, error) {

@@ -54,9 +54,9 @@ func actID(by id.User, what, key string) id.Act {
 	return id.Act(uuid.NewSHA1(namespace, []byte(by.String()+"|"+what+"|"+key)))
 }
 
-// AdjustStock adds units to an item, or removes available units. Once the units added
-// without confirmation to an item within 24 h exceed Config.TwoPersonUnits, it creates a
-// request instead. The state is FINISHING or TAKING if Redis did not answer in time.
+// AdjustStock adds units to an item, or removes available units. For a removal, and once the
+// units added without confirmation to an item within 24 h exceed Config.TwoPersonUnits, it
+// creates a request instead. The state is FINISHING or TAKING if Redis did not answer in time.
 func (s *Service) AdjustStock(ctx context.Context, in AdjustInput) (*Intervention, error) {
 	if err := authorise(in.By, sale.ActAdjust); err != nil {
 		return nil, err
@@ -101,16 +101,15 @@ func mismatch(before, act *Intervention) error {
 
 // request records a request for confirmation, and publishes it.
 func (s *Service) request(ctx context.Context, act *Intervention) (*Intervention, error) {
-	what, asks, field := sale.ActAdjust, ActRequestAdjust, "itemId"
-	if act.Kind == ExtendSale {
-		what, asks, field = sale.ActExtend, ActRequestExtend, "saleId"
-	}
+	asks := map[Kind]sale.Act{
+		AdjustStock: ActRequestAdjust, ExtendSale: ActRequestExtend, ChangeSale: ActRequestChange, ChangeGoods: ActRequestGoods,
+	}[act.Kind]
 	v, err := s.cfg.Sales.ByID(ctx, act.Sale)
 	if err != nil {
 		return nil, err
 	}
-	if v == nil || len(sale.Targets(what, v.Status)) == 0 {
-		return nil, conflict(field)
+	if v == nil {
+		return nil, unknown("saleId")
 	}
 	act.State = Requested
 	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return s.insert(ctx, tx, act) })
@@ -133,6 +132,12 @@ func (s *Service) adjust(ctx context.Context, by sale.Actor, act *Intervention) 
 		}
 		if v == nil || len(sale.Targets(sale.ActAdjust, v.Status)) == 0 {
 			return nil, conflict("itemId")
+		}
+		if act.Units < 0 && act.State == "" {
+			if !v.Status.Loaded() && available(v, act.Item) < -act.Units {
+				return nil, tooFew()
+			}
+			return s.request(ctx, act)
 		}
 		if act.Units < 0 && v.Status.Loaded() {
 			return s.takeOff(ctx, act)
@@ -158,6 +163,16 @@ func (s *Service) adjust(ctx context.Context, by sale.Actor, act *Intervention) 
 		return s.tryFinish(ctx, act), nil
 	}
 	return nil, conflict("itemId")
+}
+
+// available returns the units of an item that no order has by Postgres: a gate may have fewer.
+func available(v *sale.Sale, item id.Item) int {
+	for _, it := range v.Items {
+		if it.ID == item {
+			return it.Available
+		}
+	}
+	return 0
 }
 
 // errTooFew reports that Postgres has fewer available units than are to be removed.

@@ -26,6 +26,9 @@ import (
 func (e *env) adjust(v *sale.Sale, units int) (*operator.Intervention, fault.Refusal) {
 	e.t.Helper()
 	act, err := e.ops.AdjustStock(e.t.Context(), operator.AdjustInput{By: ann, Item: v.Items[0].ID, Units: units, Note: "because"})
+	if err == nil && units < 0 && act.State == operator.Requested {
+		act, err = e.ops.Decide(e.t.Context(), operator.DecideInput{By: bob, Intervention: act.ID, Confirm: true})
+	}
 	return act, testenv.Refusal(e.t, err)
 }
 

@@ -43,7 +43,7 @@ func TestALoadedSaleIsRescheduledBeforeItsOpening(t *testing.T) {
 	onBoth(t, func(t *testing.T, e *env) {
 		v := e.put(sale.Preheated, 5)
 		opens, closes := v.StartsAt.Add(3*time.Hour), v.EndsAt.Add(4*time.Hour)
-		got, err := e.ops.Schedule(t.Context(), operator.ScheduleInput{By: ann, Sale: v.ID, StartsAt: &opens, EndsAt: &closes, Note: "the lorry is late"})
+		got, err := e.second(e.ops.Schedule(t.Context(), operator.ScheduleInput{By: ann, Sale: v.ID, StartsAt: &opens, EndsAt: &closes, Note: "the lorry is late"}))
 		if err != nil || got.Status != sale.Preheated || !got.StartsAt.Equal(opens) || !got.EndsAt.Equal(closes) {
 			t.Fatalf("%+v, %v", got, err)
 		}
@@ -79,7 +79,7 @@ func TestAPausedSaleIsRescheduledBeforeItsOpening(t *testing.T) {
 		t.Fatal(err)
 	}
 	opens, closes := v.StartsAt.Add(time.Hour), v.EndsAt.Add(time.Hour)
-	got, err := e.ops.Schedule(t.Context(), operator.ScheduleInput{By: ann, Sale: v.ID, StartsAt: &opens, EndsAt: &closes})
+	got, err := e.second(e.ops.Schedule(t.Context(), operator.ScheduleInput{By: ann, Sale: v.ID, StartsAt: &opens, EndsAt: &closes}))
 	if err != nil || got.Status != sale.Paused {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -108,7 +108,7 @@ func TestTitleAndRulesOfAnApprovedSaleChangeAtAnyTime(t *testing.T) {
 	for _, status := range []sale.Status{sale.Approved, sale.Scheduled, sale.Preheated, sale.Live, sale.Paused, sale.Ended} {
 		v := e.put(status, 5)
 		same := v.HideExactStock
-		got, err := e.ops.UpdateSale(t.Context(), bob, v.ID, operator.SalePatch{Title: &title, Rules: &rules, HideExactStock: &same, Note: "a typing error"})
+		got, err := e.second(e.ops.UpdateSale(t.Context(), bob, v.ID, operator.SalePatch{Title: &title, Rules: &rules, HideExactStock: &same, Note: "a typing error"}))
 		if err != nil || got.Status != status || got.Title != title || got.Rules != rules || got.Slug != v.Slug || got.Revision != v.Revision+1 {
 			t.Errorf("%s: %+v, %v", status, got, err)
 			continue
@@ -174,7 +174,7 @@ func TestACopyHasTheSwitchesOfItsSale(t *testing.T) {
 	})
 }
 
-func (e *env) extend(v *sale.Sale, by sale.Actor, ends time.Time) (operator.Extended, error) {
+func (e *env) extend(v *sale.Sale, by sale.Actor, ends time.Time) (operator.Changed, error) {
 	e.t.Helper()
 	return e.ops.Extend(e.t.Context(), operator.ExtendInput{By: by, Sale: v.ID, EndsAt: ends, Note: "many are still buying"})
 }

@@ -14,20 +14,20 @@ import (
 // draft. Repeated and concurrent calls have one product, and change it once. link is a
 // product without such an id that gets it; Nil = none.
 // Refusals: INVALID_INPUT; NOT_FOUND for link; CONFLICT when link has another id already.
-func (s *Service) UpsertGoods(ctx context.Context, by sale.Actor, link id.Goods, d GoodsDraft) (g *sale.Goods, created bool, err error) {
+func (s *Service) UpsertGoods(ctx context.Context, by sale.Actor, link id.Goods, d GoodsDraft) (g ChangedGoods, created bool, err error) {
 	if d.ExternalID = typed.Identifier(d.ExternalID); d.ExternalID == "" {
-		return nil, false, invalid(fault.NotEmpty, "externalId")
+		return g, false, invalid(fault.NotEmpty, "externalId")
 	}
 	for range maxTries {
-		g, err := s.upsertTarget(ctx, link, d.ExternalID)
+		known, err := s.upsertTarget(ctx, link, d.ExternalID)
 		switch {
 		case err != nil:
-			return nil, false, err
-		case g == nil:
-			g, err = s.CreateGoods(ctx, by, d)
+			return g, false, err
+		case known == nil:
+			g.Goods, err = s.CreateGoods(ctx, by, d)
 			created = true
 		default:
-			g, err = s.UpdateGoods(ctx, by, g.ID, GoodsPatch{
+			g, err = s.UpdateGoods(ctx, by, known.ID, GoodsPatch{
 				Name: &d.Name, Description: &d.Description, ImageURL: &d.ImageURL, ImageAlt: &d.ImageAlt,
 				ListPrice: &d.ListPrice, ExternalID: &d.ExternalID, SKU: &d.SKU,
 			})
@@ -38,7 +38,7 @@ func (s *Service) UpsertGoods(ctx context.Context, by sale.Actor, link id.Goods,
 		}
 		// Another call was first: the product is there now.
 	}
-	return nil, false, conflict("externalId")
+	return g, false, conflict("externalId")
 }
 
 // upsertTarget returns the product that UpsertGoods changes; nil = it creates one.
@@ -62,41 +62,41 @@ func (s *Service) upsertTarget(ctx context.Context, link id.Goods, externalID st
 // UpsertSale creates the sale with an id of another system as a draft, or makes the draft
 // equal to d. A call that changes nothing succeeds in every state of the sale.
 // Refusals: those of CreateSale and UpdateSale.
-func (s *Service) UpsertSale(ctx context.Context, by sale.Actor, d SaleDraft) (v *sale.Sale, created bool, err error) {
+func (s *Service) UpsertSale(ctx context.Context, by sale.Actor, d SaleDraft) (done Changed, created bool, err error) {
 	if d.Reference = typed.Identifier(d.Reference); d.Reference == "" {
-		return nil, false, invalid(fault.NotEmpty, "externalReference")
+		return done, false, invalid(fault.NotEmpty, "externalReference")
 	}
 	for range maxTries {
 		v, err := s.cfg.Sales.ByReference(ctx, d.Reference)
 		switch {
 		case err != nil:
-			return nil, false, err
+			return done, false, err
 		case v != nil:
-			v, err = s.equalise(ctx, by, v, d)
-			return v, false, err
+			done, err = s.equalise(ctx, by, v, d)
+			return done, false, err
 		}
 		v, err = s.CreateSale(ctx, by, d)
 		if fault.ReasonOf(err) != fault.Conflict {
-			return v, err == nil, err
+			return Changed{Sale: v}, err == nil, err
 		}
 		if v, readErr := s.cfg.Sales.ByReference(ctx, d.Reference); v == nil || readErr != nil {
-			return nil, false, err // the slug is another sale's
+			return done, false, err // the slug is another sale's
 		}
 	}
-	return nil, false, conflict("externalReference")
+	return done, false, conflict("externalReference")
 }
 
 // equalise makes a draft equal to d.
-func (s *Service) equalise(ctx context.Context, by sale.Actor, v *sale.Sale, d SaleDraft) (*sale.Sale, error) {
+func (s *Service) equalise(ctx context.Context, by sale.Actor, v *sale.Sale, d SaleDraft) (Changed, error) {
 	if err := authorise(by, sale.ActUpdate); err != nil {
-		return nil, err
+		return Changed{}, err
 	}
 	if err := d.clean(); err != nil {
-		return nil, err
+		return Changed{}, err
 	}
 	p := d.patch()
 	if len(p.of(v).changes(SalePatch{}.of(v))) == 0 {
-		return v, nil
+		return Changed{Sale: v}, nil
 	}
 	return s.UpdateSale(ctx, by, v.ID, p)
 }

@@ -61,7 +61,7 @@ func TestConcurrentUpsertsHaveOneProductAndOneSale(t *testing.T) {
 				}
 				goods[i] = g.ID
 				made <- created
-				v, created, err := e.ops.UpsertSale(t.Context(), ann, autumn(g, starts))
+				v, created, err := e.ops.UpsertSale(t.Context(), ann, autumn(g.Goods, starts))
 				if err != nil {
 					t.Error(err)
 					return
@@ -103,7 +103,7 @@ func TestASaleOfAnotherSystemIsADraftThatCanBeSentAgainInEveryState(t *testing.T
 		if err != nil {
 			t.Fatal(err)
 		}
-		draft := autumn(g, e.clock.Now().Add(time.Hour))
+		draft := autumn(g.Goods, e.clock.Now().Add(time.Hour))
 		v, created, err := e.ops.UpsertSale(t.Context(), ann, draft)
 		if err != nil || !created || v.ExternalReference != "campaign-7" || v.Status != sale.Draft {
 			t.Fatalf("%+v, created %v: %v", v, created, err)

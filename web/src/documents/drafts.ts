@@ -70,6 +70,9 @@ export const DescribeSale = graphql(
   `
   mutation DescribeSale($input: UpdateSaleInput!) {
     act: updateSale(input: $input) {
+      intervention {
+        state
+      }
       sale {
         ...AdminSaleParts
       }

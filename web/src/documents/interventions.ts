@@ -1,8 +1,10 @@
 import { graphql } from '@seckill/client/tada';
+import { MoneyParts } from '@seckill/client/documents/money';
 import { mutation } from './mutation';
 import { AdminSaleParts } from './operator';
 
-export const InterventionParts = graphql(`
+export const InterventionParts = graphql(
+  `
   fragment InterventionParts on Intervention {
     id
     kind
@@ -12,6 +14,20 @@ export const InterventionParts = graphql(`
     decision
     createdAt
     endsAt
+    changes {
+      name
+      kind
+      from
+      fromKnown
+      to
+    }
+    amount {
+      ...MoneyParts
+    }
+    goods {
+      id
+      name
+    }
     requestedBy {
       id
       displayName
@@ -36,7 +52,9 @@ export const InterventionParts = graphql(`
       quantity
     }
   }
-`);
+`,
+  [MoneyParts],
+);
 
 export const Interventions = graphql(
   `
@@ -61,7 +79,7 @@ export const AdjustStock = mutation('AdjustStock', `intervention { ...Interventi
 export const VoidOrder = mutation('VoidOrder', `intervention { ...InterventionParts }`, [InterventionParts]);
 export const ExpireOrder = mutation('ExpireOrder', `order { id status }`);
 export const DecideIntervention = mutation('DecideIntervention', `intervention { ...InterventionParts }`, [InterventionParts]);
-export const SetSaleSwitches = mutation('SetSaleSwitches', `sale { ...AdminSaleParts }`, [AdminSaleParts]);
+export const SetSaleSwitches = mutation('SetSaleSwitches', `sale { ...AdminSaleParts } intervention { state }`, [AdminSaleParts]);
 
 export const Report = graphql(`
   query Report($saleId: ID!, $compareTo: ID, $timeZone: String) {

@@ -190,7 +190,7 @@ export const GoodsList = graphql(
 );
 
 export const CreateGoods = mutation('CreateGoods', `goods { id }`);
-export const UpdateGoods = mutation('UpdateGoods', `goods { id }`);
+export const UpdateGoods = mutation('UpdateGoods', `goods { id } intervention { state }`);
 export const CreateSale = mutation('CreateSale', `sale { ...AdminSaleParts }`, [AdminSaleParts]);
 export const UpdateSale = mutation('UpdateSale', `sale { ...AdminSaleParts }`, [AdminSaleParts]);
 
@@ -246,6 +246,9 @@ export const ScheduleSale = graphql(
   `
   mutation ScheduleSale($input: ScheduleSaleInput!) {
     act: scheduleSale(input: $input) {
+      intervention {
+        state
+      }
       sale {
         ...AdminSaleParts
       }

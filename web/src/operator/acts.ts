@@ -63,6 +63,8 @@ export function actionsOf({ status, startsAt }: Pick<AdminSale, 'status' | 'star
 export interface SalePayload {
   sale: AdminSale | null;
   userErrors: Failure[];
+  /** The request, where a second person is needed. */
+  intervention?: { state: string } | null;
 }
 
 /** An instant as a datetime-local field shows it, in the browser's time zone. */

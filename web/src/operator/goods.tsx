@@ -9,6 +9,7 @@ import { bounded } from '../forms/bounded';
 import { money } from '../i18n/text';
 import { Picture, Title } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
+import { toast } from '../ui/toast';
 import { Field, Form, type Values } from './form';
 import { Log } from './log';
 import { Paged } from './paged';
@@ -73,7 +74,9 @@ function Editor({ goods, close, done }: { goods: Each | null; close: () => void;
     const input = { name, description, listPrice: { amount: price, currencyCode: currency } };
     if (!goods) return (await request(CreateGoods, { input: { ...input, imageUrl: imageUrl || null, imageAlt: imageAlt || null } })).createGoods?.userErrors;
     const change = { ...input, imageAlt, goodsId: goods.id, ...(imageUrl !== (goods.imageUrl ?? '') && { imageUrl }) };
-    return (await request(UpdateGoods, { input: change })).updateGoods?.userErrors;
+    const { updateGoods } = await request(UpdateGoods, { input: change });
+    if (updateGoods?.intervention) toast(ot('op.asked'));
+    return updateGoods?.userErrors;
   };
   return (
     <Dialog title={goods ? goods.name : ot('op.newGoods')} close={close}>

@@ -1,4 +1,4 @@
-/** Stock and order changes, with the confirmation by a second person. */
+/** What operators changed or want to change, with the confirmation by a second person. */
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { usePaged } from '../api/paged';
@@ -7,10 +7,11 @@ import { request } from '../api/client';
 import { currentUser } from '../api/session';
 import type { ResultOf } from '@seckill/client/operation';
 import { DecideIntervention, Interventions as InterventionsDoc, type InterventionParts } from '../documents/interventions';
-import { count, isolate, moment } from '../i18n/text';
+import { count, isolate, moment, money } from '../i18n/text';
 import { DateTime, More } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { Form, Note } from './form';
+import { Changes, fieldsOf } from './log';
 import { ot } from './texts';
 
 type Intervention = ResultOf<typeof InterventionParts>;
@@ -51,16 +52,32 @@ export function Interventions({ saleId, moved }: { saleId: string; moved: () => 
   );
 }
 
+/** What an intervention does. */
+function whatOf({ kind, order, units, endsAt, item, goods, amount }: Intervention): string {
+  switch (kind) {
+    case 'VOID_ORDER':
+      return order && units < order.quantity
+        ? `${ot('op.refund.of', { number: order.number })} · ${ot('op.refundUnits', { n: count(units), of: count(order.quantity) })}`
+        : ot('op.void.of', { number: order?.number ?? '' });
+    case 'EXTEND_SALE':
+      return ot('op.extend.of', { time: endsAt ? moment(endsAt) : '' });
+    case 'CHANGE_SALE':
+      return ot('op.change.sale');
+    case 'CHANGE_GOODS':
+      return ot('op.change.goods', { name: goods?.name ?? '' });
+    case 'REFUND':
+    case 'SETTLE_REFUND':
+    case 'RETURN_PAYMENT':
+    case 'SETTLE_PAYMENT':
+      return [ot(`op.money.${kind}`), amount && money(amount), order?.number].filter(Boolean).join(' · ');
+    case 'ADJUST_STOCK':
+      return ot('op.adjust.of', { units: units > 0 ? `+${count(units)}` : count(units), name: item?.goods.name ?? '' });
+  }
+}
+
 function Row({ act, reload }: { act: Intervention; reload: () => void }) {
   const deciding = useSignal<boolean | null>(null);
-  const what =
-    act.kind === 'VOID_ORDER'
-      ? act.order && act.units < act.order.quantity
-        ? `${ot('op.refund.of', { number: act.order.number })} · ${ot('op.refundUnits', { n: count(act.units), of: count(act.order.quantity) })}`
-        : ot('op.void.of', { number: act.order?.number ?? '' })
-      : act.kind === 'EXTEND_SALE'
-      ? ot('op.extend.of', { time: act.endsAt ? moment(act.endsAt) : '' })
-      : ot('op.adjust.of', { units: act.units > 0 ? `+${count(act.units)}` : count(act.units), name: act.item?.goods.name ?? '' });
+  const what = whatOf(act);
   const mine = act.requestedBy?.id === currentUser.value?.id;
   const confirm = deciding.value;
   return (
@@ -73,6 +90,7 @@ function Row({ act, reload }: { act: Intervention; reload: () => void }) {
         <DateTime at={act.createdAt} /> · <bdi>{act.requestedBy?.displayName ?? ot('op.byClock')}</bdi> · <bdi>{act.note}</bdi>
         {act.decidedBy && ` · ${isolate(act.decidedBy.displayName)}${act.decision ? `: ${isolate(act.decision)}` : ''}`}
       </p>
+      <Changes fields={fieldsOf(act.changes)} names={{}} />
       {act.state === 'REQUESTED' && (
         <div class="flex flex-wrap gap-3">
           {!mine && (

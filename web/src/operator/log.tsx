@@ -59,6 +59,9 @@ const labels: Record<string, OpKey> = {
   listPrice: 'op.usual',
   imageUrl: 'op.detail.picture',
   imageAlt: 'op.alt',
+  currency: 'op.currency',
+  goods: 'op.detail.item',
+  terms: 'op.detail.terms',
 };
 
 /** The fields in the order in which they are shown. */
@@ -71,7 +74,7 @@ export const fieldName = (name: string): string => (labels[name] ? ot(labels[nam
 export type Change = [name: string, value: unknown, before?: unknown];
 
 /** The value of a text of the log; null when the field had none. */
-function read(kind: LogValueKind, text: string | null): unknown {
+export function readValue(kind: LogValueKind, text: string | null): unknown {
   if (text === null) return null;
   switch (kind) {
     case 'TEXT':
@@ -90,7 +93,7 @@ export function fieldsOf(changes: Entry['changes']): Change[] {
   const ofOrder = changes.some(({ name }) => name === 'order');
   const all = changes.map(({ name: field, kind, from, fromKnown, to }): Change => {
     const name = ofOrder && field === 'units' ? 'orderUnits' : field;
-    return fromKnown ? [name, read(kind, to), read(kind, from)] : [name, read(kind, to)];
+    return fromKnown ? [name, readValue(kind, to), readValue(kind, from)] : [name, readValue(kind, to)];
   });
   const found = all.filter(([, value, before]) => !none(value) || !none(before)); // leaves out optional fields that were never set
   return found.sort(([a], [b]) => order.indexOf(a) - order.indexOf(b));
@@ -116,7 +119,8 @@ export function valueWords(name: string, value: unknown, names: Names): string {
   return names[String(value)] ?? (value === null || value === '' ? '–' : String(value));
 }
 
-function Value({ name, value, names }: { name: string; value: unknown; names: Names }) {
+/** A value of a field. */
+export function Value({ name, value, names }: { name: string; value: unknown; names: Names }) {
   if (typeof value === 'string' && name.endsWith('At')) return <DateTime at={value} zone />;
   if (name === 'order') {
     return (
@@ -152,7 +156,8 @@ export function Log({ entries, names }: { entries: readonly Entry[]; names: Name
   );
 }
 
-function Changes({ fields, names }: { fields: Change[]; names: Names }) {
+/** Changed fields with their values. */
+export function Changes({ fields, names }: { fields: Change[]; names: Names }) {
   if (!fields.length) return null;
   return (
     <dl class="mt-1 grid gap-x-3 text-sm sm:grid-cols-[auto_1fr]" aria-label={ot('op.changed')}>

@@ -16,6 +16,7 @@ import { Dialog } from '../ui/dialog';
 import { Deferred } from '../ui/later';
 import { toast } from '../ui/toast';
 import { actionsOf, needs, runAction, type SaleAction, type AdminSale } from './acts';
+import { Approved } from './approved';
 import { Dashboard } from './dashboard';
 import { Form, Note, TemplateName, Texts, Times } from './form';
 import { Interventions } from './interventions';
@@ -35,6 +36,8 @@ import { ot } from './texts';
 const WITH_FIGURES = ['PREHEATED', 'LIVE', 'PAUSED', 'ENDED'];
 /** States in which everything about the sale is shown for its review. */
 const REVIEWED = ['DRAFT', 'PENDING_APPROVAL', 'REJECTED', 'APPROVED'];
+/** States of a sale that was approved. */
+const APPROVED = ['APPROVED', 'SCHEDULED', 'PREHEATED', 'LIVE', 'PAUSED', 'ENDED'];
 /** States whose changes are pushed: those of sales that buyers can see. */
 const PUSHED = ['SCHEDULED', 'PREHEATED', 'LIVE', 'PAUSED', 'ENDED'];
 /** Time between two reads of a sale in another state, in ms. */
@@ -92,6 +95,7 @@ function Shown({ sale, reload }: { sale: SaleDetails; reload: () => Promise<void
         <Interventions key={acts.value} saleId={sale.id} moved={reload} />
         <div class="grid items-start gap-6 lg:grid-cols-2">
           <div class="grid gap-6">
+            {APPROVED.includes(sale.status) && <Approved id={sale.id} names={namesOf(sale)} />}
             <Items sale={sale} acted={() => acts.value++} />
             <Switches sale={sale} reload={reload} />
           </div>
@@ -167,6 +171,7 @@ function Acts({ sale, reload }: { sale: AdminSale; reload: () => void }) {
   const [, go] = useLocation();
   const act = asking.value;
   let copy: string | undefined;
+  let asked = false;
   const close = (): void => void (asking.value = null);
   return (
     <div class="flex flex-wrap gap-3 empty:hidden">
@@ -190,12 +195,13 @@ function Acts({ sale, reload }: { sale: AdminSale; reload: () => void }) {
             label={ot(`op.act.${act}`)}
             send={async (values) => {
               const outcome = await runAction(act, sale, values);
+              asked = outcome?.intervention?.state === 'REQUESTED';
               copy = act === 'duplicate' ? outcome?.sale?.id : undefined;
               return outcome?.userErrors[0];
             }}
             done={() => {
               close();
-              toast(ot('op.saved'));
+              toast(ot(asked ? 'op.asked' : 'op.saved'));
               if (copy) go(`/operate/sales/${copy}`);
               else reload();
             }}

@@ -17,6 +17,7 @@ const OVER = ['ENDED', 'CANCELLED'];
 export function Switches({ sale, reload }: { sale: AdminSale; reload: () => void }) {
   const now = sale.switches;
   if (!now || OVER.includes(sale.status)) return null;
+  let asked = false;
   const number = (name: keyof typeof now, label: string, step: string) => (
     <Field label={label}>
       <input name={name} class="field font-normal" type="number" min="0" step={step} required defaultValue={String(now[name])} />
@@ -43,10 +44,11 @@ export function Switches({ sale, reload }: { sale: AdminSale; reload: () => void
               note: of['note'] || null,
             },
           });
+          asked = setSaleSwitches?.intervention?.state === 'REQUESTED';
           return setSaleSwitches?.userErrors[0];
         }}
         done={() => {
-          toast(ot('op.saved'));
+          toast(ot(asked ? 'op.asked' : 'op.saved'));
           reload();
         }}
       >
