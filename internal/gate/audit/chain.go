@@ -19,21 +19,28 @@ import (
 // clock (sale_logs) and the moves of stock (stock_movements), in the order in which they
 // were sealed:
 //
-//	head(0) = SHA-256 of the sale's public id
+//	head(0) = SHA-256 of the JSON of Start
 //	head(n) = SHA-256 of head(n-1) and the JSON of entry n
 //
 // A Sealer writes heads into the log itself, as acts with the name ActSeal. It runs behind
 // the sale, so the chain costs the path of an order nothing. It seals what is committed and
 // visible, and records the positions (log_positions): neither the clock nor the id of an
 // entry decides which seal covers it. Release 0.1 sealed in the order of the ids, which
-// are UUIDv7.
+// are UUIDv7. Chains whose first seal a former release wrote begin with the SHA-256 of the
+// sale's public id. The rest of the header, which differs between exports, is in the last line.
 
 // ActSeal is the act of a sale's log that holds a seal. It is no act of a person or of the
 // clock, and is not shown among them.
 const ActSeal = "SEAL"
 
 // Algorithm names the chain in exported files.
-const Algorithm = "seckill-log-2: SHA-256 over the previous head and each entry's JSON, in the order of the seals"
+const Algorithm = "seckill-log-3: SHA-256 over the previous head and each entry's JSON, in the order of the seals, from the JSON of algorithm, saleId and createdAt"
+
+// idStartAlgorithm is that of chains that begin with the id of the sale alone.
+const idStartAlgorithm = "seckill-log-2: SHA-256 over the previous head and each entry's JSON, in the order of the seals"
+
+// format is the number of Algorithm, which the first seal of a chain has.
+const format = 3
 
 // idAlgorithm is that of files of release 0.1: all entries are in the order of their ids.
 const idAlgorithm = "seckill-log-1: SHA-256 over the previous head and each entry's JSON"
@@ -63,6 +70,7 @@ type Seal struct {
 	Seq     int64     `json:"seq"`               // from 1
 	Through int64     `json:"through,omitempty"` // it covers the entries up to this position; 0 = by Until
 	Until   uuid.UUID `json:"until"`             // of release 0.1: it covers the entries with smaller ids
+	Format  int       `json:"format,omitempty"`  // of the chain, in its first seal; 0 = it begins with the id of the sale
 	Entries int       `json:"entries"`           // since the start of the chain
 	Head    string    `json:"head"`              // hexadecimal
 	At      time.Time `json:"at"`
@@ -84,8 +92,33 @@ type chain struct {
 	entries int
 }
 
+// Start is what a chain begins with.
+type Start struct {
+	Algorithm string    `json:"algorithm"`
+	SaleID    string    `json:"saleId"`
+	CreatedAt time.Time `json:"createdAt,omitzero"` // of the sale
+}
+
 // newChain returns the chain of a sale without entries.
-func newChain(sale string) *chain { return &chain{head: sha256.Sum256([]byte(sale))} }
+func newChain(s Start) (*chain, error) {
+	if s.Algorithm != Algorithm {
+		return &chain{head: sha256.Sum256([]byte(s.SaleID))}, nil
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	return &chain{head: sha256.Sum256(text)}, nil
+}
+
+// startOf returns the start of the chain of a sale with the given seals.
+func startOf(row *ent.Sale, seals []*Seal) Start {
+	s := Start{Algorithm: Algorithm, SaleID: row.ID.Public(), CreatedAt: row.CreatedAt.UTC()}
+	if len(seals) > 0 && seals[0].Format == 0 {
+		s.Algorithm = idStartAlgorithm
+	}
+	return s
+}
 
 // continueChain returns the chain after a seal.
 func continueChain(s *Seal) (*chain, error) {
@@ -105,6 +138,12 @@ func (c *chain) add(e Entry) ([]byte, error) {
 	c.head = sha256.Sum256(append(c.head[:], text...))
 	c.entries++
 	return text, nil
+}
+
+// over returns the SHA-256 of the head and the text of a header.
+func (c *chain) over(header []byte) string {
+	sum := sha256.Sum256(append(slices.Clone(c.head[:]), header...))
+	return hex.EncodeToString(sum[:])
 }
 
 func (c *chain) hex() string { return hex.EncodeToString(c.head[:]) }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -140,12 +141,17 @@ func TestNoClockBreaksTheChain(t *testing.T) {
 func (w *world) sealByID(seq int, at time.Time) {
 	w.Helper()
 	lines := w.exported()
-	var end audit.Trailer
-	w.must(json.Unmarshal([]byte(lines[len(lines)-1]), &end))
+	end := audit.Trailer{}
+	head := sha256.Sum256([]byte(w.sale.Public()))
 	var last audit.Entry
 	for _, line := range lines {
 		var e audit.Entry
-		if w.must(json.Unmarshal([]byte(line), &e)); (e.Type == "act" || e.Type == "move") && bytes.Compare(e.ID[:], last.ID[:]) > 0 {
+		if w.must(json.Unmarshal([]byte(line), &e)); e.Type != "act" && e.Type != "move" {
+			continue
+		}
+		head = sha256.Sum256(append(head[:], line...))
+		end.Entries, end.Head = end.Entries+1, hex.EncodeToString(head[:])
+		if bytes.Compare(e.ID[:], last.ID[:]) > 0 {
 			last = e
 		}
 	}
@@ -168,6 +174,7 @@ func TestAChainOfTheFormerReleaseIsContinued(t *testing.T) {
 		second := w.intact("two seals", first, 0)
 		old := w.exported()
 		old[0] = regexp.MustCompile(`"algorithm":"[^"]*"`).ReplaceAllString(old[0], `"algorithm":"seckill-log-1: SHA-256 over the previous head and each entry's JSON"`)
+		old[len(old)-1] = regexp.MustCompile(`,"header":"[^"]*"`).ReplaceAllString(old[len(old)-1], "")
 		if v := verify(t, old, first); !v.OK || v.Seals != 2 {
 			t.Errorf("a file of the former release: %+v", v)
 		}
@@ -332,5 +339,68 @@ func TestSalesOfATimeWithoutASchedulerAreSealedInSteps(t *testing.T) {
 	w.sealed(s, 1)
 	if v := verify(t, w.exported(), ""); !v.OK || v.Unsealed != 0 {
 		t.Errorf("%+v", v)
+	}
+}
+
+// Each field of the header is exchanged for another value of its kind, in a sealed log and in
+// one without seals.
+func TestAnExchangedHeaderIsFound(t *testing.T) {
+	t.Parallel()
+	testdb.OnDatabases(t, func(t *testing.T, db *postgres.DB) {
+		w := setup(t, db)
+		w.act("OPEN")
+		for _, sealed := range []int{0, 1} {
+			if sealed == 1 {
+				w.sealed(w.sealer(), 1)
+			}
+			lines := w.exported()
+			var header map[string]json.RawMessage
+			w.must(json.Unmarshal([]byte(lines[0]), &header))
+			for _, field := range []string{"algorithm", "saleId", "createdAt", "title", "status", "exportedAt", "items"} {
+				if header[field] == nil {
+					t.Errorf("the header has no %s", field)
+				}
+			}
+			for field, value := range header {
+				if field == "type" {
+					continue
+				}
+				other := map[string]string{
+					"algorithm": `"seckill-log-2: SHA-256 over the previous head and each entry's JSON, in the order of the seals"`,
+					"saleId":    `"` + id.New[id.Sale]().Public() + `"`, "title": `"Another"`, "status": `"CANCELLED"`,
+					"createdAt": `"2020-01-01T00:00:00Z"`, "exportedAt": `"2020-01-01T00:00:00Z"`,
+					"items": strings.Replace(string(value), `"held":`, `"held" :`, 1),
+				}[field]
+				changed := slices.Clone(lines)
+				changed[0] = strings.Replace(lines[0], string(value), other, 1)
+				if v := verify(t, changed, ""); changed[0] == lines[0] || v.OK {
+					t.Errorf("%d seals, another %s: %+v", sealed, field, v)
+				}
+			}
+		}
+	})
+}
+
+// A log whose first seal a former release wrote keeps its beginning.
+func TestALogOfTheFormerFormatVerifies(t *testing.T) {
+	t.Parallel()
+	w := setup(t, testdb.Postgres(t))
+	w.act("OPEN")
+	w.sealed(w.sealer(), 1)
+	if lines := w.exported(); !strings.Contains(lines[0], "seckill-log-3") {
+		t.Errorf("a new log is %s", lines[0])
+	}
+	old := setup(t, testdb.Postgres(t))
+	old.act("OPEN")
+	old.sealByID(1, time.Now())
+	lines := old.exported()
+	if !strings.Contains(lines[0], "seckill-log-2") {
+		t.Errorf("a log of the former release is %s", lines[0])
+	}
+	end := len(lines) - 1
+	lines[0] = regexp.MustCompile(`"createdAt":"[^"]*",`).ReplaceAllString(lines[0], "")
+	lines[end] = regexp.MustCompile(`,"header":"[^"]*"`).ReplaceAllString(lines[end], "")
+	if v := verify(t, lines, ""); !v.OK {
+		t.Errorf("a file of the former release: %+v", v)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -19,9 +20,8 @@ import (
 
 // Header is the first line of an exported log.
 type Header struct {
-	Type       string     `json:"type"` // log
-	Algorithm  string     `json:"algorithm"`
-	SaleID     string     `json:"saleId"`
+	Type string `json:"type"` // log
+	Start
 	Title      string     `json:"title"`
 	Status     string     `json:"status"`
 	ExportedAt time.Time  `json:"exportedAt"`
@@ -40,7 +40,8 @@ type ItemSums struct {
 type Trailer struct {
 	Type    string `json:"type"` // end
 	Entries int    `json:"entries"`
-	Head    string `json:"head"` // of all entries, sealed or not
+	Head    string `json:"head"`             // of all entries, sealed or not
+	Header  string `json:"header,omitempty"` // SHA-256 of the head and the first line; absent in files of former releases
 }
 
 const (
@@ -82,16 +83,24 @@ func (x Exporter) Export(ctx context.Context, of id.Sale, out io.Writer) (*Trail
 		}
 		w := json.NewEncoder(out)
 		h := Header{
-			Type: typeLog, Algorithm: Algorithm, SaleID: of.Public(), Title: row.Title, Status: string(row.Status),
+			Type: typeLog, Start: startOf(row, seals), Title: row.Title, Status: string(row.Status),
 			ExportedAt: x.Clock.Now().UTC(),
 		}
 		if h.Items, err = sums(ctx, tx, row); err != nil {
 			return err
 		}
-		if err := w.Encode(h); err != nil {
+		header, err := json.Marshal(h)
+		if err != nil {
 			return err
 		}
-		c, next := newChain(h.SaleID), 0
+		if _, err := out.Write(append(slices.Clone(header), '\n')); err != nil {
+			return err
+		}
+		c, err := newChain(h.Start)
+		if err != nil {
+			return err
+		}
+		next := 0
 		for i := 0; ; i++ {
 			for next < len(seals) && (i == len(entries) || seals[next].endsBefore(entries[i], positions[entries[i].ID])) {
 				if err := w.Encode(seals[next]); err != nil {
@@ -110,7 +119,7 @@ func (x Exporter) Export(ctx context.Context, of id.Sale, out io.Writer) (*Trail
 				return err
 			}
 		}
-		end.Entries, end.Head = c.entries, c.hex()
+		end.Entries, end.Head, end.Header = c.entries, c.hex(), c.over(header)
 		return w.Encode(end)
 	})
 }

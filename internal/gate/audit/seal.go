@@ -161,8 +161,17 @@ func (s *Sealer) seal(ctx context.Context, of id.Sale, from uuid.UUID, now time.
 		if err != nil {
 			return err
 		}
-		c, next := newChain(of.Public()), int64(1)
-		if last != nil {
+		c, next, began := (*chain)(nil), int64(1), format
+		if last == nil {
+			row, err := tx.Sale.Get(ctx, of)
+			if err != nil {
+				return fmt.Errorf("read the sale: %w", err)
+			}
+			if c, err = newChain(startOf(row, nil)); err != nil {
+				return err
+			}
+		} else {
+			began = 0 // the first seal has it
 			if c, err = continueChain(last); err != nil {
 				return err
 			}
@@ -197,7 +206,7 @@ func (s *Sealer) seal(ctx context.Context, of id.Sale, from uuid.UUID, now time.
 		}
 		sealed = true
 		return writeSeal(ctx, tx, of, &Seal{
-			Type: typeSeal, Seq: next, Through: through, Until: uuid.Max, Entries: c.entries, Head: c.hex(), At: now,
+			Type: typeSeal, Seq: next, Through: through, Until: uuid.Max, Format: began, Entries: c.entries, Head: c.hex(), At: now,
 		})
 	})
 	if postgres.IsUnique(err) {

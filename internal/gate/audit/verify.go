@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -43,6 +44,7 @@ type Verification struct {
 type verifier struct {
 	Verification
 	header Header
+	first  []byte // the line of the header
 	chain  *chain
 	sealed time.Time // when the last seal was written
 	byID   bool      // the file is of release 0.1
@@ -105,10 +107,16 @@ func (v *verifier) line(text []byte) error {
 		if err := json.Unmarshal(text, &v.header); err != nil {
 			return err
 		}
-		if v.byID = v.header.Algorithm == idAlgorithm; !v.byID && v.header.Algorithm != Algorithm {
+		switch v.byID = v.header.Algorithm == idAlgorithm; v.header.Algorithm {
+		case Algorithm, idStartAlgorithm, idAlgorithm:
+		default:
 			return fmt.Errorf("unknown algorithm %q", v.header.Algorithm)
 		}
-		v.SaleID, v.chain = v.header.SaleID, newChain(v.header.SaleID)
+		var err error
+		if v.chain, err = newChain(v.header.Start); err != nil {
+			return err
+		}
+		v.SaleID, v.first = v.header.SaleID, slices.Clone(text)
 	case typeAct, typeMove:
 		return v.entry(text)
 	case typeSeal:
@@ -121,6 +129,9 @@ func (v *verifier) line(text []byte) error {
 		v.ended = true
 		if end.Entries != v.chain.entries || end.Head != v.chain.hex() {
 			v.found("the last line names %d entries and another head; there are %d", end.Entries, v.chain.entries)
+		}
+		if (end.Header != "" || v.header.Algorithm == Algorithm) && end.Header != v.chain.over(v.first) {
+			v.found("the first line was changed")
 		}
 	default:
 		return fmt.Errorf("unknown type %q", kind.Type)
