@@ -100,18 +100,27 @@ func (p Place) Same(other Place) bool { return slices.Equal(p.normalised(), othe
 // counts.
 var streetWords = map[string]string{
 	"street": "st", "str": "st", "strasse": "st", "straße": "st", "avenue": "ave", "av": "ave", "road": "rd", "boulevard": "blvd", "lane": "ln", "drive": "dr",
-	"court": "ct", "place": "pl", "square": "sq", "apartment": "apt", "suite": "ste", "floor": "fl", "north": "n", "south": "s", "east": "e", "west": "w",
-	"number": "", "no": "", "nr": "", "unit": "apt", "flat": "apt",
+	"court": "ct", "place": "pl", "square": "sq", "floor": "fl", "north": "n", "south": "s", "east": "e", "west": "w",
+	"number": "", "no": "", "nr": "", "apartment": "", "apt": "", "suite": "", "ste": "", "unit": "", "flat": "", "room": "", "rm": "",
 }
+
+// postalPrefix is how many characters of a postal code count where the rest may be left out, or
+// made up without harm to the delivery.
+var postalPrefix = map[string]int{"BR": 5, "NL": 4, "PT": 4, "TW": 3, "US": 5}
 
 // normalised returns the parts of a place that count: the country, the postal code, or without
 // one region and city, and the street. Case, width, accents, spaces and punctuation make no difference.
 func (p Place) normalised() []string {
+	country := strings.ToUpper(p.Country)
 	area := letters(p.PostalCode)
+	if n, ok := postalPrefix[country]; ok && len(area) > n {
+		area = area[:n] // letters and digits of the address book's postal codes are ASCII
+	}
 	if area == "" {
 		area = letters(p.Region) + "/" + letters(p.City)
 	}
 	var street strings.Builder
+	last := false // the street so far ends with a digit
 	for _, word := range words(p.Street) {
 		if short, ok := streetWords[word]; ok {
 			word = short
@@ -120,10 +129,19 @@ func (p Place) normalised() []string {
 		} else if stem, ok := strings.CutSuffix(word, "str"); ok {
 			word = stem + "st"
 		}
+		if word == "" {
+			continue
+		}
+		if last && digit(word[0]) {
+			street.WriteByte('/') // two numbers are not one
+		}
 		street.WriteString(word)
+		last = digit(word[len(word)-1])
 	}
-	return []string{strings.ToUpper(p.Country), area, street.String()}
+	return []string{country, area, street.String()}
 }
+
+func digit(c byte) bool { return c >= '0' && c <= '9' }
 
 // words returns the runs of letters and digits of a text in lower case, of one width, without
 // accents.

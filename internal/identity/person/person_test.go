@@ -45,6 +45,9 @@ func TestAPlaceHasOneKey(t *testing.T) {
 		"case, spaces, punctuation": {key("US", "94103", "CA", "San Francisco", "1 Main Street, Apt. 4"), key("us", "94 103", "California", "SF", "1  MAIN ST apt #4")},
 		"width":                     {key("CN", "200000", "上海", "上海", "人民路１号　２室"), key("CN", "２０００００", "", "上海市", "人民路1号2室")},
 		"accents and words":         {key("DE", "10115", "", "Berlin", "Müllerstraße 5"), key("DE", "10115", "", "Berlin", "Mullerstr. 5")},
+		"ZIP+4":                     {key("US", "94103-0001", "", "", "1 Main St"), key("US", "94103-9999", "", "", "1 Main St")},
+		"postal codes cut short":    {key("NL", "1012 AB", "", "", "Damrak 1"), key("NL", "1012", "", "", "Damrak 1")},
+		"words for a flat":          {key("US", "94103", "", "", "1 Main St # 4"), key("US", "94103", "", "", "1 Main Street, Suite 4")},
 		"no postal code":            {key("CN", "", "上海", "浦东", "人民路1号"), key("CN", "", "上海 ", "浦东", "人民路 1号")},
 	} {
 		if same[0] != same[1] {
@@ -52,9 +55,11 @@ func TestAPlaceHasOneKey(t *testing.T) {
 		}
 	}
 	for name, other := range map[string][2]person.Key{
-		"house": {key("US", "94103", "", "", "1 Main St"), key("US", "94103", "", "", "11 Main St")},
-		"flat":  {key("CN", "200000", "", "", "人民路1号2室"), key("CN", "200000", "", "", "人民路1号3室")},
-		"city":  {key("CN", "", "上海", "浦东", "人民路1号"), key("CN", "", "上海", "徐汇", "人民路1号")},
+		"house":            {key("US", "94103", "", "", "1 Main St"), key("US", "94103", "", "", "11 Main St")},
+		"flat of a number": {key("DE", "10115", "", "", "Hauptstr. 1, Apt 2"), key("DE", "10115", "", "", "Hauptstr. 12")},
+		"floor":            {key("US", "94103", "", "", "1 Main St Apt 4"), key("US", "94103", "", "", "1 Main St Floor 4")},
+		"flat":             {key("CN", "200000", "", "", "人民路1号2室"), key("CN", "200000", "", "", "人民路1号3室")},
+		"city":             {key("CN", "", "上海", "浦东", "人民路1号"), key("CN", "", "上海", "徐汇", "人民路1号")},
 	} {
 		if other[0] == other[1] {
 			t.Errorf("%s: one key of two places", name)
