@@ -220,7 +220,7 @@ func New(cfg Config) (*Service, error) {
 	}
 	signing := hmac.New(sha256.New, cfg.Secret)
 	signing.Write([]byte("signature of a proof of work"))
-	images, err := newImagePool(cfg.PoolSize)
+	images, err := newImagePool(cfg.PoolSize, cfg.Secret)
 	if cfg.Wait > 0 {
 		images.wait = cfg.Wait
 	}

@@ -7,13 +7,14 @@ import (
 	"image/draw"
 	"math"
 	"math/rand/v2"
-	"unicode/utf8"
 
 	xdraw "golang.org/x/image/draw"
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/gofont/gobold"
 	"golang.org/x/image/font/gofont/gobolditalic"
+	"golang.org/x/image/font/gofont/gomedium"
 	"golang.org/x/image/font/gofont/gomonobold"
+	"golang.org/x/image/font/gofont/gomonobolditalic"
 	"golang.org/x/image/font/opentype"
 	"golang.org/x/image/math/f64"
 	"golang.org/x/image/math/fixed"
@@ -25,27 +26,28 @@ const (
 	// distance between them.
 	largest = 56.0
 	widest  = 1.55
-	// turn is how far a letter is turned at most, in radians: no letter of the alphabet
-	// becomes another one.
-	turn = 0.32
-	// curves cross the letters in their colours, so that colour does not separate them
-
-	curves = 3
-	// wave is how far columns are moved up or down at most, in pixels.
-	wave = 4.0
+	// turn is how far a letter is turned from the lean of the style at most, in radians. With the
+	// greatest lean, no letter of the alphabet becomes another one.
+	turn = 0.2
 )
+
+// fontFiles are the fonts of which a style has two.
+var fontFiles = [...][]byte{gobold.TTF, gobolditalic.TTF, gomedium.TTF, gomonobold.TTF, gomonobolditalic.TTF}
 
 // paper is the background of images.
 var paper = color.RGBA{R: 245, G: 247, B: 250, A: 255} // a constant
 
-// artist draws texts. It is safe for concurrent use. Its random numbers place and colour
-// letters; the text is not from them.
-type artist struct{ fonts []*opentype.Font }
+// artist draws texts in a style. It is safe for concurrent use. Its random numbers place and
+// colour letters; the text is not from them.
+type artist struct {
+	style
+	fonts []*opentype.Font
+}
 
-func newArtist() (*artist, error) {
-	a := &artist{}
-	for _, ttf := range [][]byte{gobold.TTF, gobolditalic.TTF, gomonobold.TTF} {
-		parsed, err := opentype.Parse(ttf)
+func newArtist(s style) (*artist, error) {
+	a := &artist{style: s}
+	for _, i := range s.fonts {
+		parsed, err := opentype.Parse(fontFiles[i])
 		if err != nil {
 			return nil, fmt.Errorf("parse font: %w", err)
 		}
@@ -59,24 +61,35 @@ func newArtist() (*artist, error) {
 func (a *artist) draw(text string) (*image.RGBA, error) {
 	flat := image.NewRGBA(image.Rect(0, 0, pictureWidth, pictureHeight))
 	draw.Draw(flat, flat.Bounds(), image.NewUniform(paper), image.Point{}, draw.Src)
-	step := float64(pictureWidth-2*margin) / float64(utf8.RuneCountInString(text))
-	size := min(largest, step*widest)
-	at := margin + step/2
-	for _, letter := range text {
-		if err := a.letter(flat, letter, at+between(-.08, .08)*step, size*between(.8, 1.05)); err != nil {
+	letters := []rune(text)
+	step := float64(pictureWidth-2*margin) / float64(len(letters))
+	if a.under {
+		a.cross(flat)
+	}
+	for i := range letters {
+		if a.backwards {
+			i = len(letters) - 1 - i
+		}
+		at := place{
+			x: margin + (float64(i)+.5+between(-a.spread, a.spread))*step, size: min(largest, step*widest) * between(.85, 1.05),
+			y: pictureHeight/2 + a.rise*(2*math.Abs(float64(i)/float64(max(1, len(letters)-1))-.5)-.5) + between(-5, 5),
+		}
+		if err := a.letter(flat, letters[i], at); err != nil {
 			return nil, err
 		}
-		at += step
 	}
-	for range curves {
-		curve(flat)
+	if !a.under {
+		a.cross(flat)
 	}
-	return wavy(flat), nil
+	return a.warp(flat), nil
 }
 
-// letter draws a letter with its middle at x.
-func (a *artist) letter(onto *image.RGBA, letter rune, x, size float64) error {
-	face, err := opentype.NewFace(a.fonts[rand.IntN(len(a.fonts))], &opentype.FaceOptions{Size: size, DPI: 72}) //nolint:gosec // a font, not a secret
+// place is where the middle of a letter is, and its size, in pixels.
+type place struct{ x, y, size float64 }
+
+// letter draws a letter.
+func (a *artist) letter(onto *image.RGBA, letter rune, at place) error {
+	face, err := opentype.NewFace(a.fonts[rand.IntN(len(a.fonts))], &opentype.FaceOptions{Size: at.size, DPI: 72}) //nolint:gosec // a font, not a secret
 	if err != nil {
 		return fmt.Errorf("size font: %w", err)
 	}
@@ -85,44 +98,57 @@ func (a *artist) letter(onto *image.RGBA, letter rune, x, size float64) error {
 	alone := image.NewRGBA(image.Rect(0, 0, side, side))
 	width, _ := face.GlyphAdvance(letter)
 	pen := font.Drawer{
-		Dst: alone, Src: image.NewUniform(ink()), Face: face,
-		Dot: fixed.Point26_6{X: fixed.I(side/2) - width/2, Y: fixed.I(side/2 + int(size*.35))},
+		Dst: alone, Src: image.NewUniform(a.ink()), Face: face,
+		Dot: fixed.Point26_6{X: fixed.I(side/2) - width/2, Y: fixed.I(side/2 + int(at.size*.35))},
 	}
 	box, _ := pen.BoundString(string(letter))
 	pen.DrawString(string(letter))
-	sin, cos := math.Sincos(between(-turn, turn))
-	y := pictureHeight/2 + between(-.09, .09)*pictureHeight
+	sin, cos := math.Sincos(a.lean + between(-turn, turn))
+	// Stretched and slanted, then turned, around the middle.
+	xx, xy, yx, yy := cos*a.stretch, -cos*a.slant-sin, sin*a.stretch, cos-sin*a.slant
 	const middle = side / 2
 	xdraw.ApproxBiLinear.Transform(onto, f64.Aff3{
-		cos, -sin, x - middle*(cos-sin),
-		sin, cos, y - middle*(sin+cos),
+		xx, xy, at.x - middle*(xx+xy),
+		yx, yy, at.y - middle*(yx+yy),
 	}, alone, image.Rect(box.Min.X.Floor()-1, box.Min.Y.Floor()-1, box.Max.X.Ceil()+1, box.Max.Y.Ceil()+1).Intersect(alone.Bounds()), xdraw.Over, nil)
 	return nil
 }
 
-// curve draws a sine curve of two to three pixels from the left to the right edge.
-func curve(onto *image.RGBA) {
-	c, thick := ink(), 2+rand.IntN(2) //nolint:gosec // placing, not a secret
-	height, swing := between(.25, .75)*pictureHeight, between(4, 16)
-	length, phase := between(.5, 1.5)*pictureWidth, between(0, 2*math.Pi)
-	for x := range pictureWidth {
-		y := int(height + swing*math.Sin(2*math.Pi*float64(x)/length+phase))
-		for i := range thick {
-			onto.SetRGBA(x, y+i, c)
+// cross draws curves from the left to the right edge, in the colours of letters, so that colour does
+// not separate them.
+func (a *artist) cross(onto *image.RGBA) {
+	for range a.curves {
+		c, thick := a.ink(), a.thick+rand.IntN(2) //nolint:gosec // placing, not a secret
+		height, swing := between(.25, .75)*pictureHeight, a.swing*between(.7, 1.3)
+		length, phase := a.length*between(.7, 1.3)*pictureWidth, between(0, 2*math.Pi)
+		for x := range pictureWidth {
+			y := int(height + swing*a.shape(2*math.Pi*float64(x)/length+phase))
+			for i := range thick {
+				onto.SetRGBA(x, y+i, c)
+			}
 		}
 	}
 }
 
-// wavy returns the image with its columns moved along a wave.
-func wavy(flat *image.RGBA) *image.RGBA {
+// warp returns the image with its columns and rows moved along waves, and stripes left out.
+func (a *artist) warp(flat *image.RGBA) *image.RGBA {
 	out := image.NewRGBA(flat.Bounds())
-	length, phase := between(.3, .6)*pictureWidth, between(0, 2*math.Pi)
-	for x := range pictureWidth {
-		shift := int(math.Round(wave * math.Sin(2*math.Pi*float64(x)/length+phase)))
-		for y := range pictureHeight {
+	phase, swayPhase := between(0, 2*math.Pi), between(0, 2*math.Pi)
+	var columns [pictureWidth]int
+	for x := range columns {
+		columns[x] = int(math.Round(a.wave * math.Sin(2*math.Pi*float64(x)/(a.waveLength*pictureWidth)+phase)))
+	}
+	left := 0
+	if a.stripe > 0 {
+		left = rand.IntN(a.stripe) //nolint:gosec // placing, not a secret
+	}
+	for y := range pictureHeight {
+		row := int(math.Round(a.sway * math.Sin(2*math.Pi*float64(y)/(a.swayLength*pictureHeight)+swayPhase)))
+		for x := range pictureWidth {
 			c := paper
-			if from := y + shift; from >= 0 && from < pictureHeight {
-				c = flat.RGBAAt(x, from)
+			from := image.Pt(x+row, y+columns[x])
+			if from.In(flat.Bounds()) && (a.stripe == 0 || y%a.stripe != left) {
+				c = flat.RGBAAt(from.X, from.Y)
 			}
 			out.SetRGBA(x, y, c)
 		}
@@ -131,10 +157,11 @@ func wavy(flat *image.RGBA) *image.RGBA {
 }
 
 // ink returns a colour that is neither pale nor grey.
-func ink() color.RGBA {
-	channels := [3]uint8{uint8(rand.IntN(60)), uint8(60 + rand.IntN(90)), uint8(180 + rand.IntN(60))}   //nolint:gosec // a colour, not a secret
-	rand.Shuffle(len(channels), func(i, j int) { channels[i], channels[j] = channels[j], channels[i] }) //nolint:gosec // a colour, not a secret
-	return legible(color.RGBA{R: channels[0], G: channels[1], B: channels[2], A: 255})
+func (a *artist) ink() color.RGBA {
+	low, middle, high := uint8(rand.IntN(60)), uint8(60+rand.IntN(90)), uint8(180+rand.IntN(60)) //nolint:gosec // a colour, not a secret
+	orders := [...][3]uint8{{low, middle, high}, {low, high, middle}, {middle, low, high}, {middle, high, low}, {high, low, middle}, {high, middle, low}}
+	c := orders[a.inks[rand.IntN(len(a.inks))]] //nolint:gosec // a colour, not a secret
+	return legible(color.RGBA{R: c[0], G: c[1], B: c[2], A: 255})
 }
 
 // between returns a random number.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"image"
 	"math/big"
 	"strconv"
 	"time"
@@ -56,8 +57,8 @@ type imagePool struct {
 	wait    time.Duration // how long a request may wait that may have no proof of work instead
 }
 
-func newImagePool(size int) (*imagePool, error) {
-	artist, err := newArtist()
+func newImagePool(size int, secret []byte) (*imagePool, error) {
+	artist, err := newArtist(styleOf(secret))
 	return &imagePool{
 		artist: artist, printer: newPrinter(),
 		text:   make(chan picture, size),
@@ -159,6 +160,27 @@ func (s *imagePool) draw(kind Kind) (picture, error) {
 	}
 	shown, err := s.printer.print(drawn)
 	return picture{kind: kind, answer: answer, image: shown}, err
+}
+
+// Sample draws n images of texts as an installation with a secret does, and returns them with their
+// answers, to measure how well programs read them.
+func Sample(secret []byte, n int) (images []*image.RGBA, answers []string, err error) {
+	artist, err := newArtist(styleOf(secret))
+	if err != nil {
+		return nil, nil, err
+	}
+	images, answers = make([]*image.RGBA, n), make([]string, n)
+	for i := range n {
+		text, _, err := puzzle(Text)
+		if err != nil {
+			return nil, nil, err
+		}
+		if images[i], err = artist.draw(text); err != nil {
+			return nil, nil, err
+		}
+		answers[i] = text
+	}
+	return images, answers, nil
 }
 
 // puzzle returns the text of an image and its answer.

@@ -3,6 +3,7 @@ package captcha
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"image/color"
 	"image/png"
@@ -131,7 +132,7 @@ func TestWhenPicturesRunOutAProofOfWorkIsGiven(t *testing.T) {
 // pool returns an empty pool.
 func pool(t testing.TB) *imagePool {
 	t.Helper()
-	p, err := newImagePool(1)
+	p, err := newImagePool(1, []byte(rand.Text()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +204,7 @@ func TestEveryLetterIsInThePicture(t *testing.T) {
 					}
 				}
 			}
-			if least := curves*2*step + 20; inked < least {
+			if least := s.artist.curves*s.artist.thick*step/2 + 20; inked < least {
 				t.Errorf("%s: %d pixels at %c, want the curves and a letter", text, inked, text[i])
 			}
 		}
