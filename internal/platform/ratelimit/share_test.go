@@ -35,34 +35,36 @@ func TestAccountsOfANetworkShareItsCalls(t *testing.T) {
 		t.Errorf("a household: %d of 20 calls pass", got)
 	}
 	now.Advance(10 * time.Second)
-	if got := calls(home, users(40), 5); got != 40*2+60 {
-		t.Errorf("200 calls of 40 accounts from one address: %d pass, want two of each and 60 more", got)
+	if got := calls(home, users(40), 5); got != 40*3+60 {
+		t.Errorf("200 calls of 40 accounts from one address: %d pass, want three of each and 60 more", got)
 	}
 	late := id.New[id.User]()
 	if !l.AllowShare("createCaptcha", home(0), late).Allowed {
 		t.Error("an account without a call is refused because others call too often")
 	}
-	if d := l.AllowShare("createCaptcha", home(0), late); !d.Allowed {
-		t.Errorf("its answer is refused: %+v", d)
+	for _, next := range []string{"issueSeckillPath", "joinWaitlist"} {
+		if d := l.AllowShare(next, home(0), late); !d.Allowed {
+			t.Errorf("its %s is refused: %+v", next, d)
+		}
 	}
 	if d := l.AllowShare("createCaptcha", home(0), late); d.Allowed || d.RetryAfter <= 0 || d.RetryAfter > 5*time.Second {
-		t.Errorf("a third call: %+v", d)
+		t.Errorf("a fourth call: %+v", d)
 	}
 	now.Advance(10 * time.Second)
-	if got := calls(home, users(10_000), 1); got != 460 {
-		t.Errorf("10,000 accounts from one address: %d calls pass, want 460", got)
+	if got := calls(home, users(10_000), 1); got != 660 {
+		t.Errorf("10,000 accounts from one address: %d calls pass, want 660", got)
 	}
 	now.Advance(10 * time.Second)
 	customer := func(n int) netip.Addr {
 		return netip.AddrFrom16([16]byte{0x24, 1, 1, 1, 1, 1, byte(n), byte(n >> 8), 15: 1})
 	}
-	if got := calls(customer, users(10_000), 1); got != 3*460 {
-		t.Errorf("10,000 accounts from one /48: %d calls pass, want %d", got, 3*460)
+	if got := calls(customer, users(10_000), 1); got != 3*660 {
+		t.Errorf("10,000 accounts from one /48: %d calls pass, want %d", got, 3*660)
 	}
 	now.Advance(10 * time.Second)
 	provider := func(n int) netip.Addr { return netip.AddrFrom16([16]byte{0x24, 1, 1, 2, byte(n), byte(n >> 8), 15: 1}) }
-	if got := calls(provider, users(20_000), 1); got != 32*460 {
-		t.Errorf("20,000 accounts from one /32: %d calls pass, want %d", got, 32*460)
+	if got := calls(provider, users(30_000), 1); got != 32*660 {
+		t.Errorf("30,000 accounts from one /32: %d calls pass, want %d", got, 32*660)
 	}
 	for _, own := range []string{"127.0.0.1", "10.1.2.3", "fd00::1", "::1"} {
 		if got := calls(func(int) netip.Addr { return netip.MustParseAddr(own) }, users(1), 1000); got != 1000 {
