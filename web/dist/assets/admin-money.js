@@ -1,1 +1,1 @@
-export{d as OrderMoneyPage}from"./admin.js?v=42aa0b5b5513";
+export{d as OrderMoneyPage}from"./admin.js?v=89bb131e70c9";

@@ -1,1 +1,1 @@
-export{i as Refunds}from"./admin.js?v=42aa0b5b5513";
+export{i as Refunds}from"./admin.js?v=89bb131e70c9";

@@ -1,1 +1,1 @@
-export{n as ReportPage}from"./admin.js?v=42aa0b5b5513";
+export{n as ReportPage}from"./admin.js?v=89bb131e70c9";

@@ -1,1 +1,1 @@
-export{R as ot,z as textsOf}from"./admin.js?v=42aa0b5b5513";
+export{H as ot,U as textsOf}from"./admin.js?v=89bb131e70c9";

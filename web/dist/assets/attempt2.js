@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=42aa0b5b5513";
+export{r as resumeWaitingRooms}from"./attempt.js?v=89bb131e70c9";
