@@ -44,6 +44,7 @@ import (
 
 	"seckill/ent"
 	"seckill/internal/identity/person"
+	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
 )
 
@@ -164,16 +165,8 @@ func FromRow(row *ent.Order) *Order {
 		UnitPriceMinor: row.UnitPriceMinor, Currency: row.Currency,
 		Version: row.Version, Epoch: row.Epoch,
 		ReservedAt: row.ReservedAt.UTC(), CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(),
-		PaymentDeadline: utc(row.PaymentDeadline), PaidAt: utc(row.PaidAt), ClaimID: row.ClaimID,
+		PaymentDeadline: clock.UTC(row.PaymentDeadline), PaidAt: clock.UTC(row.PaidAt), ClaimID: row.ClaimID,
 	}
-}
-
-func utc(t *time.Time) *time.Time {
-	if t == nil {
-		return nil
-	}
-	u := t.UTC()
-	return &u
 }
 
 // instant truncates a time to the precision of the database, so that a written row

@@ -11,6 +11,7 @@ import (
 	entsale "seckill/ent/sale"
 	"seckill/ent/saleitem"
 	"seckill/internal/platform/accent"
+	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/money"
 )
@@ -115,7 +116,7 @@ func saleFromRow(r *ent.Sale) *Sale {
 		Requires: Requirements{VerifiedContact: r.RequiresVerifiedContact, AccountAge: time.Duration(r.MinimumAccountAgeHours) * time.Hour},
 		LimitBy:  ParseLimitBy(r.LimitBy),
 		Epoch:    r.Epoch, Revision: r.Revision, CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt.UTC(),
-		Accent: accentOf(r.Accent), WasPublic: r.WasPublic, Notice: r.Notice, SettledAt: utc(r.SettledAt), ExternalReference: deref(r.ExternalReference),
+		Accent: accentOf(r.Accent), WasPublic: r.WasPublic, Notice: r.Notice, SettledAt: clock.UTC(r.SettledAt), ExternalReference: deref(r.ExternalReference),
 		Switches: Switches{
 			CaptchaRequired: r.CaptchaRequired, CaptchaKinds: splitKinds(r.CaptchaKinds), PowMax: r.PowMax,
 			PermitPerMille: r.PermitPerMille, InflowPerSecond: r.InflowPerSecond,
@@ -157,7 +158,7 @@ func itemFromRow(parent *ent.Sale, r *ent.SaleItem, g *Goods) *Item {
 		ID:            r.ID, SaleID: r.SaleID, Goods: g, Position: r.Position,
 		Price: money.Amount{Minor: r.PriceMinor, Currency: r.Currency},
 		Total: r.Total, Available: r.Available, Held: r.Held, Sold: r.Sold, Revision: r.Revision,
-		SoldOutAt: utc(r.SoldOutAt), DrawSeed: r.DrawSeed,
+		SoldOutAt: clock.UTC(r.SoldOutAt), DrawSeed: r.DrawSeed,
 	}
 }
 
@@ -166,12 +167,4 @@ func deref(text *string) string {
 		return ""
 	}
 	return *text
-}
-
-func utc(t *time.Time) *time.Time {
-	if t == nil {
-		return nil
-	}
-	u := t.UTC()
-	return &u
 }

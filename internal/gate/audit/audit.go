@@ -19,6 +19,7 @@ import (
 	"seckill/internal/buy/reservation"
 	"seckill/internal/identity/person"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/periodic"
 	"seckill/internal/platform/postgres"
 	"seckill/internal/platform/redisconn"
 )
@@ -149,14 +150,10 @@ func (a *Auditor) wait(ctx context.Context) error {
 	if pause == 0 {
 		pause = defaultPause
 	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return fmt.Errorf("audit: %w", ctx.Err())
-	case <-timer.C:
-		return nil
+	if err := periodic.Sleep(ctx, pause); err != nil {
+		return fmt.Errorf("audit: %w", err)
 	}
+	return nil
 }
 
 // report compares the stores and sums up.

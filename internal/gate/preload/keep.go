@@ -13,6 +13,7 @@ import (
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/periodic"
 )
 
 // keep checks the gate of every item of a sale, sets the state and times of gates that do
@@ -182,14 +183,10 @@ func (p *Preloader) raiseEpoch(ctx context.Context, item id.Item, epoch int64) e
 // awaitInFlight waits while workers append the messages that they are handling again,
 // so that the build counts those that Redis has lost.
 func (p *Preloader) awaitInFlight(ctx context.Context) error {
-	timer := time.NewTimer(p.inFlightWait)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return fmt.Errorf("wait for workers: %w", ctx.Err())
-	case <-timer.C:
-		return nil
+	if err := periodic.Sleep(ctx, p.inFlightWait); err != nil {
+		return fmt.Errorf("wait for workers: %w", err)
 	}
+	return nil
 }
 
 func (p *Preloader) noteSoldOut(ctx context.Context, item id.Item, now time.Time) error {

@@ -10,6 +10,7 @@ import (
 
 	"seckill/internal/ops/apiclient"
 	"seckill/internal/ops/seed"
+	"seckill/internal/platform/periodic"
 )
 
 // Result of a buyer.
@@ -284,10 +285,5 @@ func (b *buyer) sleep(ctx context.Context, d time.Duration) {
 	if err == nil {
 		d += time.Duration(jitter.Int64())
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
+	_ = periodic.Sleep(ctx, d) // the caller looks at ctx
 }

@@ -22,6 +22,7 @@ import (
 	"seckill/internal/gate/audit"
 	"seckill/internal/ops/apiclient"
 	"seckill/internal/ops/seed"
+	"seckill/internal/platform/periodic"
 )
 
 // Bounds of a drill.
@@ -237,14 +238,8 @@ func rush(ctx context.Context, buyers []*buyer, over time.Duration) {
 	var wg sync.WaitGroup
 	for i, b := range buyers {
 		wg.Go(func() {
-			if over > 0 {
-				timer := time.NewTimer(over * time.Duration(i) / time.Duration(len(buyers)))
-				defer timer.Stop()
-				select {
-				case <-ctx.Done():
-					return
-				case <-timer.C:
-				}
+			if over > 0 && periodic.Sleep(ctx, over*time.Duration(i)/time.Duration(len(buyers))) != nil {
+				return
 			}
 			b.buy(ctx)
 		})
@@ -264,11 +259,6 @@ func settle(ctx context.Context, target Target, sale string) (*audit.Report, err
 		if time.Now().After(deadline) || ctx.Err() != nil {
 			return report, err
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
+		_ = periodic.Sleep(ctx, pause) // another audit follows, whose error is returned
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"seckill/ent"
 	"seckill/ent/webhookdelivery"
 	"seckill/ent/webhookendpoint"
+	"seckill/internal/platform/clock"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 )
@@ -127,7 +128,7 @@ func (s *Service) deliveries(ctx context.Context, rows []*ent.WebhookDelivery) (
 		out[i] = &Delivery{
 			ID: row.ID, Endpoint: row.EndpointID, Subject: row.Subject, State: DeliveryState(row.State), Attempts: row.Attempts,
 			StatusCode: row.StatusCode, Error: row.Error, Duration: time.Duration(row.DurationMs) * time.Millisecond,
-			DueAt: row.DueAt.UTC(), CreatedAt: row.CreatedAt.UTC(), EndedAt: utc(row.EndedAt),
+			DueAt: row.DueAt.UTC(), CreatedAt: row.CreatedAt.UTC(), EndedAt: clock.UTC(row.EndedAt),
 		}
 		if e := events[row.EventID]; e != nil {
 			out[i].Event, out[i].Kind, out[i].Payload = e.MessageID, Kind(e.Kind), e.Payload

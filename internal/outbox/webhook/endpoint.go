@@ -11,6 +11,7 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/webhookendpoint"
+	"seckill/internal/platform/clock"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/typed"
@@ -245,7 +246,7 @@ func (s *Service) newSecret(endpoint id.Endpoint) (shown string, sealed []byte, 
 func endpointFromRow(row *ent.WebhookEndpoint) *Endpoint {
 	e := &Endpoint{
 		ID: row.ID, URL: row.URL, Description: row.Description, State: State(row.State), Reason: row.Reason,
-		FailingSince: utc(row.FailingSince), RotatedUntil: utc(row.PreviousUntil), CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(),
+		FailingSince: clock.UTC(row.FailingSince), RotatedUntil: clock.UTC(row.PreviousUntil), CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(),
 	}
 	if row.Kinds != "" {
 		e.Kinds = kindsOf(row.Kinds)
@@ -280,12 +281,4 @@ func deref[T any](p *T) (v T) {
 		v = *p
 	}
 	return v
-}
-
-func utc(t *time.Time) *time.Time {
-	if t == nil {
-		return nil
-	}
-	u := t.UTC()
-	return &u
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/periodic"
 	"seckill/internal/platform/redisconn"
 )
 
@@ -54,7 +55,7 @@ func (r *Revocations) Run(ctx context.Context) error {
 				r.cfg.Log.ErrorContext(ctx, "announcements cannot be sent or read", slog.Any("error", err))
 			}
 			broken = true
-			wait(ctx, tailRetry)
+			_ = periodic.Sleep(ctx, tailRetry) // the loop looks at ctx
 		}
 		r.sweep()
 	}
@@ -177,14 +178,5 @@ func (r *Revocations) apply(ctx context.Context, entry redis.XMessage) {
 		}
 	default:
 		r.cfg.Log.WarnContext(ctx, "revocation entry of unknown kind", slog.String("entry", entry.ID))
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
 	}
 }

@@ -19,6 +19,15 @@ type System struct{}
 // Now returns the current time in UTC.
 func (System) Now() time.Time { return time.Now().UTC() }
 
+// UTC returns a time as the database keeps it; nil = none.
+func UTC(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	u := t.UTC()
+	return &u
+}
+
 // Fake is a clock that changes only by Advance. It is safe for concurrent use.
 type Fake struct {
 	mu  sync.Mutex

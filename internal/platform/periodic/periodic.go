@@ -19,6 +19,18 @@ import (
 // in an outage every loop of every process fails several times a second.
 const logEvery = 10 * time.Second
 
+// Sleep waits for d, or until ctx ends, and then returns the error of ctx.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
 // Step does one bounded batch of work and returns what it changed, by name. An empty or
 // all-zero map is not logged.
 type Step func(ctx context.Context) (counts map[string]int, err error)

@@ -11,6 +11,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/redis/go-redis/v9"
 
+	"seckill/internal/platform/periodic"
 	"seckill/internal/platform/redisconn"
 )
 
@@ -108,7 +109,7 @@ func (b *Broadcast) Tail(ctx context.Context, ready func(), handle func(msg *Mes
 		}
 		b.cfg.Metrics.count(ReadFailed, b.cfg.Key, 1)
 		b.cfg.Log.Warn("read broadcast", slog.String("stream", b.cfg.Key), slog.Any("error", err))
-		pause(ctx, retry.NextBackOff())
+		_ = periodic.Sleep(ctx, retry.NextBackOff()) // the loop looks at ctx
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 
 	"seckill/internal/platform/fault"
+	"seckill/internal/platform/periodic"
 )
 
 // Defaults of a Router.
@@ -104,7 +105,7 @@ func (r *Router) Run(ctx context.Context) error {
 		if time.Since(began) > goodRun {
 			retry.Reset()
 		}
-		pause(ctx, retry.NextBackOff())
+		_ = periodic.Sleep(ctx, retry.NextBackOff()) // the loop looks at ctx
 	}
 }
 

@@ -197,7 +197,7 @@ func (r *reader) run(stop context.Context) {
 			r.log().Warn("read stream", slog.Any("error", err))
 			r.ownFrom = "-" // a lost reply may have assigned entries to this consumer
 		}
-		pause(stop, r.retry.NextBackOff())
+		_ = periodic.Sleep(stop, r.retry.NextBackOff()) // the loop looks at stop
 	}
 }
 
@@ -320,15 +320,6 @@ func (r *reader) awaitFree(stop context.Context) {
 // reply, and its entries would wait until ClaimIdle.
 func command(block time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), block+commandTimeout)
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // delivery is one entry being handled. It belongs to the goroutine that watches its
