@@ -120,6 +120,12 @@ func (_u *OrderUpdate) ClearReturnAt() *OrderUpdate {
 	return _u
 }
 
+// SetPersonKeys sets the "person_keys" field.
+func (_u *OrderUpdate) SetPersonKeys(v string) *OrderUpdate {
+	_u.mutation.SetPersonKeys(v)
+	return _u
+}
+
 // ClearPersonKeys clears the value of the "person_keys" field.
 func (_u *OrderUpdate) ClearPersonKeys() *OrderUpdate {
 	_u.mutation.ClearPersonKeys()

@@ -105,6 +105,11 @@ func StatusEQ(v Status) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldStatus, v))
 }
 
+// StatusNEQ applies the NEQ predicate on the "status" field.
+func StatusNEQ(v Status) predicate.Order {
+	return predicate.Order(sql.FieldNEQ(FieldStatus, v))
+}
+
 // StatusIn applies the In predicate on the "status" field.
 func StatusIn(vs ...Status) predicate.Order {
 	return predicate.Order(sql.FieldIn(FieldStatus, vs...))

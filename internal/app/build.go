@@ -62,7 +62,7 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 		return nil, err
 	}
 	mailing := newMailing(b, keys)
-	accounts, err := newAccounts(b, admission, mailing, keys)
+	accounts, err := newAccounts(b, gates, accountParts{admission: admission, mailing: mailing, keys: keys})
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"time"
 
+	"seckill/internal/gate/preload"
 	"seckill/internal/identity/account"
 	"seckill/internal/identity/oidc"
 	"seckill/internal/identity/oidc/issuer"
@@ -41,7 +42,15 @@ type accounts struct {
 	issuers       *issuer.Service // whose access tokens are accepted; nil = there are none
 }
 
-func newAccounts(b base, adm admission, m mailing, keys auth.Keys) (accounts, error) {
+// accountParts is what accounts are built from.
+type accountParts struct {
+	admission admission
+	mailing   mailing
+	keys      auth.Keys
+}
+
+func newAccounts(b base, g gates, in accountParts) (accounts, error) {
+	adm, m, keys := in.admission, in.mailing, in.keys
 	store := account.NewStore(b.svc.db, b.clock, names(b.cfg))
 	directory := account.NewDirectory(account.DirectoryConfig{
 		Store: store, Client: b.svc.redis.Script, Prefix: b.keys.Prefix, Keys: keys, Clock: b.clock, Log: b.log,
@@ -69,6 +78,7 @@ func newAccounts(b base, adm admission, m mailing, keys auth.Keys) (accounts, er
 		DB: b.svc.db, Redis: b.svc.redis.Script, Prefix: b.keys.Prefix, Keys: keys, Tokens: tokens,
 		Revocations: revocations, Directory: directory, Captchas: adm.captchas, Limits: adm.limits,
 		Names: names(b.cfg), Clock: b.clock, Log: b.log, Idle: b.cfg.RefreshTokenTTL, Admin: admin, Mail: m.outbox, Texts: m.texts,
+		Purchases: preload.Deletions{Catalog: g.catalog, Gate: g.gate, Persons: b.persons},
 	})
 	if err != nil {
 		return accounts{}, err

@@ -60,7 +60,7 @@ func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (paymen
 		cfg.Providers = append(cfg.Providers, bank)
 	}
 	p.service = payment.New(cfg)
-	p.loops = append(p.loops, order.OrderReturns(b.svc.db, gate.ReturnAll, b.log))
+	p.loops = append(p.loops, order.OrderReturns(b.svc.db, gate.ReturnAll, g.clock, b.log))
 	p.loops = append(p.loops, p.service.Loops()...)
 	trimmer := stream.NewTrimmer(b.svc.redis.Cmd, []string{topic}, b.streamMetrics)
 	p.loops = append(p.loops, periodic.Loop{Name: "trim payments", Every: trimEvery, Idle: idleTrim, Step: trimmer.Step, Log: b.log})

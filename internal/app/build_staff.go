@@ -47,7 +47,7 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 	})
 	reconciler := reconcile.New(reconcile.Config{
 		Catalog: g.catalog, Gates: preloader, Keys: b.keys,
-		Auditor: audit.Auditor{DB: b.svc.db, Redis: b.svc.redis, Keys: b.keys},
+		Auditor: audit.Auditor{DB: b.svc.db, Redis: b.svc.redis, Keys: b.keys, Clock: g.clock},
 		Streams: stream.Appender{Client: b.svc.redis.Script},
 		Orders:  o.store, Payments: p.service, DeadLetters: m.letters, Clock: g.clock, Registerer: b.registry, Log: b.log,
 	})

@@ -50,7 +50,7 @@ func Audit(ctx context.Context, cfg *config.Config, sale id.Sale) (_ *audit.Repo
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, svc.Close()) }()
-	auditor := audit.Auditor{DB: svc.db, Redis: svc.redis, Keys: reservation.Keys{Prefix: cfg.RedisPrefix}}
+	auditor := audit.Auditor{DB: svc.db, Redis: svc.redis, Keys: reservation.Keys{Prefix: cfg.RedisPrefix}, Clock: clock.System{}}
 	return auditor.Sale(ctx, sale)
 }
 
@@ -102,7 +102,7 @@ func AuditAll(ctx context.Context, cfg *config.Config, each func(*audit.Report) 
 		return err
 	}
 	defer func() { err = errors.Join(err, svc.Close()) }()
-	auditor := audit.Auditor{DB: svc.db, Redis: svc.redis, Keys: reservation.Keys{Prefix: cfg.RedisPrefix}}
+	auditor := audit.Auditor{DB: svc.db, Redis: svc.redis, Keys: reservation.Keys{Prefix: cfg.RedisPrefix}, Clock: clock.System{}}
 	for _, v := range sales {
 		if v.Status == sale.Draft || v.Status == sale.PendingApproval || v.Status == sale.Rejected {
 			continue

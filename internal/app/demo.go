@@ -248,7 +248,7 @@ type drillTarget struct {
 func newDrillTarget(b base, s seeding) drillTarget {
 	return drillTarget{
 		seeding: s, ratio: b.cfg.PermitRatio,
-		auditor: audit.Auditor{DB: b.svc.db, Redis: b.svc.redis, Keys: b.keys},
+		auditor: audit.Auditor{DB: b.svc.db, Redis: b.svc.redis, Keys: b.keys, Clock: b.clock},
 	}
 }
 

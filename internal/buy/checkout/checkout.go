@@ -222,8 +222,8 @@ func (c *Checkout) refuse(ctx context.Context, parent *sale.Sale, in Attempt, o 
 	return Result{}, fmt.Errorf("reserve answered %d", o.Code)
 }
 
-// personLimit names the limit that the accounts of a person share: that of the sale, or where it
-// has none, that of the item.
+// personLimit names the limit that the accounts of a person, also deleted ones, share: that of the
+// sale, or where it has none, that of the item.
 func personLimit(parent *sale.Sale, item id.Item, l reservation.LimitReached) reservation.LimitReached {
 	l.Limit, l.WholeSale = parent.PurchaseLimit, parent.PurchaseLimit > 0
 	if !l.WholeSale {

@@ -70,18 +70,19 @@ func (c *Checkout) buyer(ctx context.Context, user id.User) (*account.User, erro
 	return u, err
 }
 
-// personsOf returns the keys by which the limits of a sale count a buyer beside the account. An
-// account without a contact, of another system that names none, is counted alone.
+// personsOf returns the keys by which the limits of a sale count a buyer beside the account, deleted
+// accounts of the contact always. An account without a contact, of another system that names none,
+// is counted alone.
 func (c *Checkout) personsOf(ctx context.Context, parent *sale.Sale, user id.User) (person.Keys, error) {
 	var keys person.Keys
-	if parent.LimitBy.Contact {
-		buyer, err := c.buyer(ctx, user)
-		if err != nil {
-			return keys, err
-		}
-		if contact, ok := buyer.Contact(); ok {
-			keys.Contact = c.persons.Contact(parent.ID, contact, buyer.Verified)
-		}
+	buyer, err := c.buyer(ctx, user)
+	if err != nil {
+		return keys, err
+	}
+	if contact, ok := buyer.Contact(); ok && parent.LimitBy.Contact {
+		keys.Contact = c.persons.Contact(parent.ID, contact, buyer.Verified)
+	} else if ok {
+		keys.Former[0] = c.persons.Former(parent.ID, contact, buyer.Verified)
 	}
 	if parent.LimitBy.Address {
 		to, err := c.book.Default(ctx, user)

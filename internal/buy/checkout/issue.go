@@ -142,10 +142,10 @@ func (c *Checkout) enter(ctx context.Context, in IssueInput, item *sale.Item, pa
 	return ticket, named(parent, item.ID, err)
 }
 
-// named completes a refusal with what the scripts do not reply: the limit that the accounts of a
-// person share, and the phase of a sale.
+// named completes a refusal with what the scripts do not reply: the limit of an item, or that the
+// accounts of a person share, and the phase of a sale.
 func named(parent *sale.Sale, item id.Item, err error) error {
-	if limit, ok := errors.AsType[reservation.LimitReached](err); ok && limit.By != "" {
+	if limit, ok := errors.AsType[reservation.LimitReached](err); ok && limit.Limit == 0 {
 		return personLimit(parent, item, limit)
 	}
 	return closedAs(parent, err)

@@ -239,7 +239,7 @@ func (e *env) giveBack(rt *rapid.T, m *model) {
 			}
 		}
 		return nil, nil
-	}, slog.New(slog.DiscardHandler)).Step(e.t.Context())
+	}, e.clock, slog.New(slog.DiscardHandler)).Step(e.t.Context())
 	if err != nil || cmp.Diff(want, got) != "" {
 		rt.Fatalf("given back, %v:\n%s", err, cmp.Diff(want, got))
 	}

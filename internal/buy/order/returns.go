@@ -20,6 +20,7 @@ import (
 	"seckill/ent/predicate"
 	"seckill/ent/stockmovement"
 	"seckill/ent/waitlistentry"
+	"seckill/internal/platform/clock"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/periodic"
@@ -54,9 +55,12 @@ const (
 type ReturnReservations func(ctx context.Context, reservations []Reservation) (waiting []id.Item, err error)
 
 // OrderReturns returns the loop that returns the reservations of ended orders in Redis;
-// their rows mark what is due. Any number of processes may run it at the same time.
-func OrderReturns(db *postgres.DB, give ReturnReservations, log *slog.Logger) periodic.Loop {
-	r := returner{db: db, give: give, what: "orders", due: ordersDue, mark: markOrders}
+// their rows mark what is due by a clock. Any number of processes may run it at the same time.
+func OrderReturns(db *postgres.DB, give ReturnReservations, c clock.Clock, log *slog.Logger) periodic.Loop {
+	due := func(ctx context.Context, db *postgres.DB, but []id.Item) ([]Reservation, error) {
+		return ordersDue(ctx, db, c.Now(), but)
+	}
+	r := returner{db: db, give: give, what: "orders", due: due, mark: markOrders}
 	return periodic.Loop{Name: "return units", Every: orderReturnEvery, Idle: idleReturn, Timeout: returnTimeout, Step: r.step, Log: log}
 }
 
@@ -138,8 +142,7 @@ func mayReturn(now time.Time) predicate.Order {
 	})
 }
 
-func ordersDue(ctx context.Context, db *postgres.DB, but []id.Item) ([]Reservation, error) {
-	now := time.Now()
+func ordersDue(ctx context.Context, db *postgres.DB, now time.Time, but []id.Item) ([]Reservation, error) {
 	rows, err := db.Ent.Order.Query().Where(entorder.ReturnDue(true), entorder.ItemIDNotIn(but...), mayReturn(now)).
 		Order(ent.Asc(entorder.FieldID)).Limit(returnBatch).All(ctx)
 	reservations := make([]Reservation, len(rows))
@@ -244,6 +247,54 @@ func countExpiries(ctx context.Context, db *postgres.DB, ended []*ent.Order, res
 			(e.CreatedAt.Sub(row.CreatedAt) > CancelGrace || often(FromRow(row)))
 	}
 	return nil
+}
+
+// Expiries are what a person withheld from others in a sale.
+type Expiries struct {
+	Count int
+	Last  time.Time
+}
+
+// expiriesPage bounds the orders in one statement of ExpiriesOf.
+const expiriesPage = 2000
+
+// ExpiriesOf returns the orders of a sale that expired, or were cancelled late, after a time, by
+// user id and by person key, as the gate counts them.
+func ExpiriesOf(ctx context.Context, db *postgres.DB, saleID id.Sale, since time.Time) (map[string]Expiries, error) {
+	found := map[string]Expiries{}
+	for after := (id.Order{}); ; {
+		rows, err := db.Ent.Order.Query().Where(
+			entorder.SaleID(saleID), entorder.IDGT(after), entorder.StatusIn(entorder.StatusEXPIRED, entorder.StatusCANCELLED),
+			func(s *sql.Selector) { s.Where(sql.GT(s.C(entorder.FieldUpdatedAt), since)) },
+		).Order(ent.Asc(entorder.FieldID)).Limit(expiriesPage).All(ctx)
+		if err != nil || len(rows) == 0 {
+			return found, err
+		}
+		reservations := make([]Reservation, len(rows))
+		for i, row := range rows {
+			reservations[i] = FromRow(row).Reservation()
+		}
+		if err := countExpiries(ctx, db, rows, reservations); err != nil {
+			return nil, err
+		}
+		for i, r := range reservations {
+			if !r.Expired {
+				continue
+			}
+			subjects := []string{r.User.String()}
+			if !r.Persons.IsZero() {
+				subjects = append(subjects, strings.Split(r.Persons.String(), ",")...)
+			}
+			for _, subject := range subjects {
+				e := found[subject]
+				if e.Count++; rows[i].UpdatedAt.After(e.Last) {
+					e.Last = rows[i].UpdatedAt
+				}
+				found[subject] = e
+			}
+		}
+		after = rows[len(rows)-1].ID
+	}
 }
 
 // markOrders marks only rows with the returned reservation name and partial refund. An

@@ -34,7 +34,7 @@ func TestAReturnIsMadeAgainUntilItIsNoted(t *testing.T) {
 				return nil, errors.New("redis is away")
 			}
 			return nil, nil
-		}, silent)
+		}, e.clock, silent)
 		if _, err := r.Step(t.Context()); err == nil {
 			t.Error("a failing return is no error")
 		}
@@ -127,7 +127,7 @@ func TestLoopsOfManyProcessesMarkEachFailureOnce(t *testing.T) {
 func TestASlowReturnerDoesNotNoteAReturnThatItDidNotMake(t *testing.T) {
 	onBoth(t, stock{units: 1, limit: 1}, func(t *testing.T, e *env) {
 		o := e.move(e.write(e.writer(nil), e.request()).Order, order.Expired)
-		quick := order.OrderReturns(e.db, given, silent)
+		quick := order.OrderReturns(e.db, given, e.clock, silent)
 		slow := order.OrderReturns(e.db, func(ctx context.Context, reservations []order.Reservation) ([]id.Item, error) {
 			if _, err := quick.Step(ctx); err != nil {
 				return nil, err
@@ -139,7 +139,7 @@ func TestASlowReturnerDoesNotNoteAReturnThatItDidNotMake(t *testing.T) {
 			}
 			e.move(e.move(paid, order.Refunding), order.Refunded)
 			return nil, nil
-		}, silent)
+		}, e.clock, silent)
 		if _, err := slow.Step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,9 @@ func TestReturnsToAGateThatIsBeingBuiltWaitAndHoldUpNoOther(t *testing.T) {
 	built := e.item
 	e.item = e.addItem(e.sale, 1, 1)
 	e.move(e.write(e.writer(nil), e.request()).Order, order.Cancelled)
-	e.holdsUpNoOther(order.OrderReturns, built, "orders")
+	e.holdsUpNoOther(func(db *postgres.DB, give order.ReturnReservations, log *slog.Logger) periodic.Loop {
+		return order.OrderReturns(db, give, e.clock, log)
+	}, built, "orders")
 }
 
 func TestReleasesAtAGateThatIsBeingBuiltWaitAndHoldUpNoOther(t *testing.T) {
@@ -195,7 +197,8 @@ func (e *env) holdsUpNoOther(loop func(*postgres.DB, order.ReturnReservations, *
 	}
 }
 
-// Only the unit of an item that is sold out is worth an accomplice's timing.
+// Only the unit of an item that is sold out is worth an accomplice's timing. It returns once its moment
+// has come by the clock that chose the moment.
 func TestUnitsWaitForAMomentOnlyWhenAllAreTaken(t *testing.T) {
 	onBoth(t, stock{units: 3, limit: 1}, func(t *testing.T, e *env) {
 		orders := []*order.Order{e.write(e.writer(nil), e.request()).Order, e.write(e.writer(nil), e.request()).Order}
@@ -213,6 +216,16 @@ func TestUnitsWaitForAMomentOnlyWhenAllAreTaken(t *testing.T) {
 		for i, o := range last {
 			if !cancel(o) {
 				t.Errorf("unit %d of a sold-out item returns at once", i+1)
+			}
+		}
+		loop := order.OrderReturns(e.db, given, e.clock, silent)
+		for _, step := range []struct {
+			after time.Duration
+			want  int
+		}{{0, 1}, {time.Hour - time.Second, 0}, {time.Second, 3}} {
+			e.clock.Advance(step.after)
+			if counts, err := loop.Step(t.Context()); err != nil || counts["orders"] != step.want {
+				t.Errorf("after %s: %v returned, %v, want %d", step.after, counts, err, step.want)
 			}
 		}
 	})

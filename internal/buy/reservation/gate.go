@@ -99,6 +99,8 @@ var (
 	reacquireScript       = script("reacquire")
 	redeemScript          = appending("redeem")
 	waitlistStatusScript  = script("waitlist_status")
+	countFormerScript     = script("count_former")
+	restoreExpiriesScript = script("restore_expiries")
 	stateScript           = script("state")
 	setStateScript        = script("set_state")
 	suspendScript         = script("suspend")
@@ -120,7 +122,7 @@ func appending(name string) *redis.Script {
 // it. In a Cluster, every master loads them.
 func LoadScripts(ctx context.Context, client redis.UniversalClient) error {
 	for _, s := range []*redis.Script{
-		reserveScript, releaseScript, reacquireScript, redeemScript, waitlistStatusScript, stateScript, setStateScript, suspendScript,
+		reserveScript, releaseScript, reacquireScript, redeemScript, waitlistStatusScript, countFormerScript, restoreExpiriesScript, stateScript, setStateScript, suspendScript,
 		adjustScript, beginScript, addReservationsScript, openScript, unloadScript,
 	} {
 		if err := s.Load(ctx, client).Err(); err != nil {

@@ -71,7 +71,7 @@ func (k Keys) Reservations(shard int, item id.Item) string {
 
 // Units is the hash of the units per buyer of a sale with a limit: user → sum of the
 // quantities of the user's reservations of all items, person key → that of the reservations
-// with the key (and the end of the item, in a sale without a limit), and epoch, of the gates that it
+// with the key (and the end of the item, in a sale without a limit), "f…" for deleted accounts alone, and epoch, of the gates that it
 // counts. A script that changes a reservation changes it in the same step, if the gate has
 // that epoch. No TTL.
 func (k Keys) Units(shard int, sale id.Sale) string {
@@ -153,7 +153,8 @@ func (k Keys) Expiries(shard int, sale id.Sale, user id.User) string {
 
 // ExpiriesPrefix is the part of Expiries before the user, for scripts that count several. A
 // person key in place of the user counts those of all accounts of a person; "persons" is the
-// hash of the person keys of users with a path token or a ticket.
+// hash of the person keys of users with a path token or a ticket, and of the last unused path token
+// of a key ("user|permits").
 func (k Keys) ExpiriesPrefix(shard int, sale id.Sale) string {
 	return k.shard(shard, "lapses:"+sale.String()+":")
 }

@@ -3,6 +3,7 @@ package reservation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"seckill/internal/platform/id"
@@ -50,6 +51,32 @@ const (
 	// so that the next expiry after a wait continues the count.
 	expiriesKept = 24 * time.Hour
 )
+
+// Expiries are those of a user or a person key in a sale.
+type Expiries struct {
+	Subject string
+	Count   int
+	Last    time.Time
+}
+
+// ExpiriesSince is the time from which expiries count at a time.
+func ExpiriesSince(now time.Time) time.Time { return now.Add(-expiriesKept) }
+
+// RestoreExpiries sets the expiries in a sale after Redis lost them; those that it has stay if they
+// are more.
+func (g *Gate) RestoreExpiries(ctx context.Context, sale id.Sale, all []Expiries, now time.Time) error {
+	prefix := []string{g.keys.ExpiriesPrefix(id.ShardOf(sale), sale)}
+	for chunk := range slices.Chunk(all, reservationChunk) {
+		args := make([]any, 0, 3*len(chunk))
+		for _, e := range chunk {
+			args = append(args, e.Subject, e.Count, max(1, e.Last.Add(expiriesKept).Sub(now).Milliseconds()))
+		}
+		if err := restoreExpiriesScript.Run(ctx, g.client, prefix, args...).Err(); err != nil {
+			return fmt.Errorf("restore expiries in sale %s: %w", sale, err)
+		}
+	}
+	return nil
+}
 
 // Released is the outcome of a release.
 type Released struct {

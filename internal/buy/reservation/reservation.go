@@ -160,14 +160,14 @@ func PersonLimitReached(letter string, at ...string) LimitReached {
 	return LimitReached{By: by, At: at}
 }
 
-// SaleLimitReached returns the refusal of a buyer whose reservations use up the limit of
-// a sale, which a script replied.
-func SaleLimitReached(limit string) error {
+// AccountLimitReached returns the refusal of a buyer whose units use up a limit: that of the sale, as
+// a script replied it, or for 0 that of the item, which the sale knows.
+func AccountLimitReached(limit string) error {
 	n, err := strconv.Atoi(limit)
 	if err != nil {
 		return fmt.Errorf("limit of a sale: %w", err)
 	}
-	return LimitReached{Limit: n, WholeSale: true, At: []string{"itemId"}}
+	return LimitReached{Limit: n, WholeSale: n > 0, At: []string{"itemId"}}
 }
 
 // NoneLeft refuses an attempt because the item has too few available units.

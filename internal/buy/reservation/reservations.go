@@ -189,3 +189,19 @@ func (g *Gate) ReservationTasks(ctx context.Context, sale id.Sale, item id.Item,
 	}
 	return tasks, nil
 }
+
+// CountFormer counts what a user has reserved in a sale, and the user's expiries, under further
+// person keys, before the account is deleted. It returns the epoch of the gates; 0 = a gate is
+// missing or being built, and nothing was changed. A second call changes nothing.
+func (g *Gate) CountFormer(ctx context.Context, sale id.Sale, items []id.Item, user id.User, persons person.Keys) (epoch int64, err error) {
+	shard := id.ShardOf(sale)
+	keys := []string{g.keys.Units(shard, sale), g.keys.ExpiriesPrefix(shard, sale)}
+	args := []any{user.String(), persons.String()}
+	for _, item := range items {
+		keys, args = append(keys, g.keys.Item(shard, item), g.keys.Reservations(shard, item)), append(args, item.String())
+	}
+	if epoch, err = countFormerScript.Run(ctx, g.client, keys, args...).Int64(); err != nil {
+		return 0, fmt.Errorf("count a deleted account in sale %s: %w", sale, err)
+	}
+	return epoch, nil
+}

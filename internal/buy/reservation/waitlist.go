@@ -25,7 +25,7 @@ type GateStatus struct {
 type UserStatus struct {
 	Task      id.Task       // of the user's reservation; Nil = none
 	Wait      time.Duration // remaining wait of a user with too many expired reservations
-	LimitLeft int           // units that the limits of the sale leave to the user; -1 = no limit
+	LimitLeft int           // units that the limits leave to the user; -1 = no gate
 	LimitBy   person.Kind   // whose units leave the fewest; "" = those of the account
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"seckill/internal/buy/reservation"
 	"seckill/internal/identity/person"
+	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/periodic"
 	"seckill/internal/platform/postgres"
@@ -40,6 +41,7 @@ type Auditor struct {
 	DB    *postgres.DB
 	Redis *redisconn.Conn
 	Keys  reservation.Keys
+	Clock clock.Clock   // by which payments are overdue
 	Pause time.Duration // between inconsistent readings; 0 = 300 ms
 }
 
@@ -123,7 +125,7 @@ func (a *Auditor) read(ctx context.Context, sale id.Sale) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &state{}
+	s := &state{at: a.Clock.Now()}
 	for _, row := range rows {
 		gate, err := a.readGate(ctx, sale, row.ID)
 		if err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -34,7 +33,7 @@ func (s *state) findings() findings {
 		f.limit([]*itemState{it}, it.limit, "%d orders exceed the purchase limit of their buyers")
 		f.ends(it)
 		f.deadLetters(it)
-		f.money(it, time.Now())
+		f.money(it, s.at)
 		f.promised(it)
 		before := len(f.lines)
 		f.stopped(s, it)

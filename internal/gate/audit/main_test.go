@@ -50,7 +50,7 @@ func setup(t *testing.T, db *postgres.DB) *world {
 	t.Helper()
 	conn, prefix := testenv.Redis(t)
 	w := &world{T: t, db: db, redis: conn, keys: reservation.Keys{Prefix: prefix}}
-	w.auditor = &audit.Auditor{DB: db, Redis: conn, Keys: w.keys, Pause: time.Millisecond}
+	w.auditor = &audit.Auditor{DB: db, Redis: conn, Keys: w.keys, Clock: clock.System{}, Pause: time.Millisecond}
 	w.seed()
 	w.reserver = reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: w.keys, Timeout: testenv.Wait, Log: slog.New(slog.DiscardHandler)})
 	w.writer = order.NewWriter(order.WriterConfig{DB: db, Timeout: testenv.Wait})

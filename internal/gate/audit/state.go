@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"time"
+
 	"seckill/ent"
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/reservation"
@@ -12,6 +14,7 @@ import (
 
 // state is one reading of a sale.
 type state struct {
+	at     time.Time
 	sale   id.Sale
 	status sale.Status
 	epoch  int64 // of the gate, from Postgres

@@ -40,12 +40,30 @@ func (p *Preloader) build(ctx context.Context, row *ent.Sale, items []id.Item, w
 		}
 		gates[i] = gate
 	}
+	if err := p.restoreExpiries(ctx, row.ID); err != nil {
+		return false, err
+	}
 	for _, gate := range gates {
 		if opened, err := p.gate.Open(ctx, gate); err != nil || !opened {
 			return false, err
 		}
 	}
 	return true, nil
+}
+
+// restoreExpiries restores what expired in a sale. Path tokens that expired unused, and offers of
+// the waitlist that were ignored, are counted in Redis alone.
+func (p *Preloader) restoreExpiries(ctx context.Context, saleID id.Sale) error {
+	now := p.clock.Now()
+	found, err := order.ExpiriesOf(ctx, p.db, saleID, reservation.ExpiriesSince(now))
+	if err != nil {
+		return fmt.Errorf("expiries in sale %s: %w", saleID, err)
+	}
+	all := make([]reservation.Expiries, 0, len(found))
+	for subject, e := range found {
+		all = append(all, reservation.Expiries{Subject: subject, Count: e.Count, Last: e.Last})
+	}
+	return p.gate.RestoreExpiries(ctx, saleID, all, now)
 }
 
 // fill reads an item and its sale in one snapshot and writes the reservations of its

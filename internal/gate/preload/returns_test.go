@@ -52,7 +52,7 @@ func TestAUnitThatIsReturnedWhileItsGateIsBuiltComesBackOnceItStands(t *testing.
 
 	quiet := slog.New(slog.DiscardHandler)
 	gate := payment.NewRedisGate(reservation.NewGate(reservation.GateConfig{Client: f.redis.Cmd, Keys: f.keys}), nil)
-	returner := order.OrderReturns(f.db, gate.ReturnAll, quiet)
+	returner := order.OrderReturns(f.db, gate.ReturnAll, f.clock, quiet)
 	returned := func() int {
 		counts, err := returner.Step(t.Context())
 		f.must(t, err)

@@ -21,6 +21,7 @@
 package account
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"strings"
@@ -28,6 +29,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"seckill/ent"
 	"seckill/internal/outbox/mail"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/captcha"
@@ -118,6 +120,13 @@ type Config struct {
 	Admin       *Admin
 	Mail        *mail.Outbox // nil = no e-mails are sent
 	Texts       *mail.Outbox // nil = nothing is sent to phone numbers
+	Purchases   Purchases    // nil = nothing counts beyond an account
+}
+
+// Purchases keeps what an account that is being deleted bought in running sales.
+type Purchases interface {
+	// Keep returns what the transaction that deletes the account does too.
+	Keep(ctx context.Context, u *User) (func(context.Context, *ent.Tx) error, error)
 }
 
 // Service implements registration, sign-in, refresh and sign-out. It is safe for

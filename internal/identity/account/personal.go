@@ -261,7 +261,8 @@ type DeleteInput struct {
 // codes, identities, links, e-mails, choices of notices, reminders, browsers that get notices, delivery addresses and refused attempts. Orders stay, for the books, with the id of a user
 // who can no longer be identified. Refusals: those of a wrong password, see ChangePassword;
 // ONE_TIME_CODE_REQUIRED, ONE_TIME_CODE_INVALID; CONFLICT while an order waits for its
-// payment or a refund, or the user is on a waitlist.
+// payment or a refund, or the user is on a waitlist. What the account bought in running sales counts
+// for the next one of its contact (Purchases).
 func (s *Service) Delete(ctx context.Context, p *auth.Principal, in DeleteInput) error {
 	user, err := s.signedIn(ctx, p)
 	if err != nil {
@@ -273,8 +274,21 @@ func (s *Service) Delete(ctx context.Context, p *auth.Principal, in DeleteInput)
 	if err := s.present(ctx, p, user, presented{password: in.Password, field: "currentPassword", code: in.Code, from: in.Addr}, nil); err != nil {
 		return err
 	}
+	deletable := func(ctx context.Context, tx *ent.Tx) error { return unfinished(ctx, tx, user.ID) }
+	if err := s.cfg.DB.WithTx(ctx, deletable); err != nil {
+		return err
+	}
+	keep := func(context.Context, *ent.Tx) error { return nil }
+	if s.cfg.Purchases != nil {
+		if keep, err = s.cfg.Purchases.Keep(ctx, user); err != nil {
+			return err
+		}
+	}
 	_, err = s.cfg.Admin.changeWith(ctx, func(ctx context.Context, tx *ent.Tx) (*ent.User, error) {
-		if err := unfinished(ctx, tx, user.ID); err != nil {
+		if err := deletable(ctx, tx); err != nil {
+			return nil, err
+		}
+		if err := keep(ctx, tx); err != nil {
 			return nil, err
 		}
 		return s.erase(ctx, tx, user, in.Language)

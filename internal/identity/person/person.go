@@ -42,6 +42,7 @@ const (
 	contactLetter = 'c'
 	addressLetter = 'a'
 	paymentLetter = 'p'
+	formerLetter  = 'f' // with the hash of a contact
 )
 
 // Key is the key of a person in a sale; "" = none.
@@ -60,30 +61,58 @@ func valid(text string, letter byte) bool {
 type Keys struct {
 	Contact Key
 	Address Key
+	// Former are the keys that count what a deleted account took for later accounts of its contact, with
+	// a verified contact for those that verify theirs, and for those that do not. A buyer has at most
+	// one, where the limits of the sale do not count contacts: the gate reads it, and adds nothing to it.
+	Former [2]Key
 }
 
 // IsZero reports whether there is no key.
 func (k Keys) IsZero() bool { return k == Keys{} }
 
 // String returns the keys as the scripts of the gate and the tables have them: those that
-// there are, separated by a comma.
+// there are, separated by commas.
 func (k Keys) String() string {
-	if k.Contact != "" && k.Address != "" {
-		return string(k.Contact) + "," + string(k.Address)
+	text := string(k.Contact)
+	for _, key := range []Key{k.Address, k.Former[0], k.Former[1]} {
+		if text != "" && key != "" {
+			text += ","
+		}
+		text += string(key)
 	}
-	return string(k.Contact) + string(k.Address)
+	return text
+}
+
+// With returns the keys with further ones that count a deleted account.
+func (k Keys) With(former ...Key) Keys {
+	for _, key := range former {
+		switch {
+		case key == k.Contact || key == k.Former[0] || key == k.Former[1]:
+		case k.Contact == "" && valid(string(key), contactLetter):
+			k.Contact = key
+		case k.Former[0] == "":
+			k.Former[0] = key
+		default:
+			k.Former[1] = key
+		}
+	}
+	return k
 }
 
 // Parse reads what String returns.
 func Parse(text string) (Keys, error) {
 	var k Keys
+	if text == "" {
+		return k, nil
+	}
 	for part := range strings.SplitSeq(text, ",") {
 		switch {
-		case text == "":
 		case valid(part, contactLetter) && k == (Keys{}):
 			k.Contact = Key(part)
-		case valid(part, addressLetter) && k.Address == "":
+		case valid(part, addressLetter) && k.Address == "" && k.Former == [2]Key{}:
 			k.Address = Key(part)
+		case (valid(part, formerLetter) || k.Contact != "" && valid(part, contactLetter)) && k.Former[1] == "":
+			k.Former[min(1, len(k.Former[0]))] = Key(part)
 		default:
 			return Keys{}, fmt.Errorf("person keys of %d bytes", len(text))
 		}
@@ -126,6 +155,15 @@ func (h Hasher) Contact(sale id.Sale, contact string, verified bool) Key {
 		mark = "verified"
 	}
 	return h.key(contactLetter, sale, mark, Mailbox(contact))
+}
+
+// Former returns the key under which deleted accounts of a contact are counted where the limits of
+// the sale do not count contacts.
+func (h Hasher) Former(sale id.Sale, contact string, verified bool) Key {
+	if key := h.Contact(sale, contact, verified); key != "" {
+		return Key(string(formerLetter)) + key[1:]
+	}
+	return ""
 }
 
 // Address returns the key of a delivery address.

@@ -86,7 +86,11 @@ func TestKeysOfSalesCannotBeJoined(t *testing.T) {
 		t.Error("another key after the signing key was changed")
 	}
 	keys := person.Keys{Contact: a, Address: hasher.Address(one, person.Place{Street: "x"})}
-	for _, k := range []person.Keys{{}, keys, {Contact: keys.Contact}, {Address: keys.Address}} {
+	former, unverified := hasher.Former(one, "joe@example.com", true), hasher.Former(one, "joe@example.com", false)
+	for _, k := range []person.Keys{
+		{}, keys, {Contact: keys.Contact}, {Address: keys.Address}, person.Keys{}.With(former), person.Keys{Address: keys.Address}.With(former, unverified, former),
+		keys.With(hasher.Contact(one, "joe@example.com", false), keys.Contact),
+	} {
 		if got, err := person.Parse(k.String()); err != nil || got != k {
 			t.Errorf("%q is read as %+v, %v", k, got, err)
 		}

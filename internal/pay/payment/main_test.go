@@ -189,7 +189,7 @@ func (s *shop) restart() {
 			}
 		}
 		return building, nil
-	}, quiet)
+	}, s.clock, quiet)
 	s.door.Config.Handler = s.road(s.pay.Webhooks())
 }
 

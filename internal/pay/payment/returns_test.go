@@ -59,7 +59,7 @@ func TestReturnsToAnUnreachableShardDelayNoOther(t *testing.T) {
 	cancelled(5)
 	s.conn.Script.AddHook(deadShard{tag: fmt.Sprintf("{s%02d}", dead)})
 	gate := payment.NewRedisGate(s.releaser, nil)
-	counts, err := order.OrderReturns(s.db, gate.ReturnAll, quiet).Step(t.Context())
+	counts, err := order.OrderReturns(s.db, gate.ReturnAll, s.clock, quiet).Step(t.Context())
 	if !errors.Is(err, errNoMaster) {
 		t.Errorf("error %v, want that of the dead shard", err)
 	}

@@ -339,7 +339,7 @@ func (e *env) returned() {
 		}
 		return nil, nil
 	}
-	_, err := order.OrderReturns(e.db, give, slog.New(slog.DiscardHandler)).Step(e.t.Context())
+	_, err := order.OrderReturns(e.db, give, e.clock, slog.New(slog.DiscardHandler)).Step(e.t.Context())
 	e.must(err)
 }
 

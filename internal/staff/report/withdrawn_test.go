@@ -10,6 +10,7 @@ import (
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/gate/audit"
+	"seckill/internal/platform/clock"
 	"seckill/internal/testenv"
 )
 
@@ -53,7 +54,7 @@ func TestAUnitThatARefundTookOffTheSaleAddsUpInReportAndAudit(t *testing.T) {
 		t.Errorf("findings %q, units %+v, want %+v", r.Findings, r.Units, want)
 	}
 	conn, prefix := testenv.Redis(t) // no gate: the audit compares Postgres with itself
-	a := audit.Auditor{DB: e.db, Redis: conn, Keys: reservation.Keys{Prefix: prefix}}
+	a := audit.Auditor{DB: e.db, Redis: conn, Keys: reservation.Keys{Prefix: prefix}, Clock: clock.System{}}
 	checked, err := a.Sale(t.Context(), e.sale)
 	e.must(err)
 	if p := checked.Postgres; p.Total != r.Units.Total || p.Available != r.Units.Remaining || p.Held != r.Units.Held || p.Sold != r.Units.Sold {

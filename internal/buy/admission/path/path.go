@@ -87,7 +87,14 @@ var issueSource string
 //go:embed lua/unused.lua
 var UnusedLua string
 
-var issueScript = redis.NewScript(reservation.GateLua + captcha.AnswerLua + UnusedLua + issueSource)
+//go:embed lua/buyers.lua
+var buyersSource string
+
+// BuyersLua defines the Lua functions that decide about buyers and note their person keys, for the
+// scripts that give path tokens or tickets. lua/buyers.lua documents it.
+var BuyersLua = UnusedLua + buyersSource
+
+var issueScript = redis.NewScript(reservation.GateLua + captcha.AnswerLua + BuyersLua + issueSource)
 
 // Config holds the dependencies and settings of a Service.
 type Config struct {
@@ -254,7 +261,7 @@ func (s *Service) refusal(ctx context.Context, in IssueInput, r reply, kind capt
 		}
 		return reservation.AlreadyOrdered{Task: task, At: []string{"itemId"}}
 	case outcomeLimit:
-		return reservation.SaleLimitReached(r.detail)
+		return reservation.AccountLimitReached(r.detail)
 	case outcomePerson:
 		return reservation.PersonLimitReached(r.detail, "itemId")
 	case outcomeExpiries:

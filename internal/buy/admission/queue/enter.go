@@ -244,7 +244,7 @@ func (s *Service) refusal(ctx context.Context, in *entry, r entered) error {
 		}
 		return reservation.AlreadyOrdered{Task: task, At: []string{"itemId"}}
 	case "limit":
-		return reservation.SaleLimitReached(r.detail)
+		return reservation.AccountLimitReached(r.detail)
 	case "person":
 		return reservation.PersonLimitReached(r.detail, "itemId")
 	case "expiries":

@@ -188,8 +188,8 @@ func source(name string) string {
 func script(name, before string) *redis.Script { return redis.NewScript(before + source(name)) }
 
 var (
-	enterScript = script("enter", reservation.GateLua+captcha.AnswerLua+path.UnusedLua+source("outlook"))
-	admitScript = script("admit", reservation.GateLua+captcha.AnswerLua+path.UnusedLua)
+	enterScript = script("enter", reservation.GateLua+captcha.AnswerLua+path.BuyersLua+source("outlook"))
+	admitScript = script("admit", reservation.GateLua+captcha.AnswerLua+path.BuyersLua)
 	lookScript  = script("look", reservation.GateLua+source("outlook"))
 	leaveScript = script("leave", "")
 )

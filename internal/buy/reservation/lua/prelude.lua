@@ -14,24 +14,28 @@
 --                   or failover), loaded (complete and not stale)
 -- refusal(gate, now) nil if units may be taken, else not_loaded, ended, paused or
 --                   not_started
--- units_in_sale(key, epoch, user)  units of a user in the hash Keys.Units of a sale; nil
---                   if the hash is of another epoch
--- add_units(key, epoch, user, n)   adds to these units, in a hash of that epoch only
--- count_expiry(prefix, user, persons)  counts a reservation that expired unpaid, or a path
---                   token that expired unused, against the user and the user's person keys
---                   ("c…,a…", nil or '' = none); prefix is Keys.ExpiriesPrefix of the sale
--- expiry_wait(prefix, user, persons)  how long they have to wait after expiries, ms: from
---                   FREE_EXPIRIES on FIRST_WAIT, twice as long after each further one
--- note_persons(prefix, user, persons), persons_of(prefix, user)  remember the person keys of
---                   a user with a path token or a ticket, for count_expiry
+-- add_units(key, epoch, user, n)   adds to the units of a user, or of a person, in the hash
+--                   Keys.Units of a sale, if it is of that epoch
 -- person_fields(gate, item, at)  the fields of that hash which count the persons of a
 --                   reservation, a list: at is its time, with the keys of the persons after it
 --                   ("1700000000000,c…,a…"). A field is the key and person_suffix(gate, item), the
 --                   end of the item's id. The limit of the sale counts a person over
 --                   all items, that of an item in the item
--- person_room(gate, item, key, at)  units that the limits leave to these persons, and the
---                   letter of the key that leaves the fewest; nil if there is no key, or the
---                   hash is of another epoch
+-- split_persons(persons)  the person keys that count what a buyer takes, and the one under
+--                   which deleted accounts of the buyer's contact are counted ("f…", the last;
+--                   nil = none), which a buyer's attempt reads and does not add to
+-- room_fields(gate, item, user, counted, former, fields)  appends the fields that room_of needs
+-- read_units(gate, key, fields)  units by field; nil if the hash is of another epoch
+-- room_of(gate, item, units, user, counted, former)  units that the limits leave to the account,
+--                   and to the persons, with the letter of the key that leaves the fewest (nil = no key)
+-- read_room(gate, item, key, user, persons)  the same for one user
+-- expiry_keys(prefix, user, persons)  the keys of the expiries of a user and of the user's
+--                   persons ("c…,a…", nil or '' = none); prefix is Keys.ExpiriesPrefix of the sale
+-- read_expiries(keys)  reads many of them with one command, for expiry_wait
+-- count_expiry(prefix, user, persons)  counts a reservation that expired unpaid, or a path
+--                   token that expired unused, against the user and the persons
+-- expiry_wait(keys)  how long they have to wait after expiries, ms: from
+--                   FREE_EXPIRIES on FIRST_WAIT, twice as long after each further one
 
 local known_life
 local function life()
@@ -77,12 +81,6 @@ local function refusal(gate, now)
   return nil
 end
 
-local function units_in_sale(key, epoch, user)
-  local f = redis.call('HMGET', key, 'epoch', user)
-  if f[1] ~= epoch then return nil end
-  return tonumber(f[2] or 0)
-end
-
 local function add_units(key, epoch, user, n)
   if redis.call('HGET', key, 'epoch') == epoch and redis.call('HINCRBY', key, user, n) <= 0 then
     redis.call('HDEL', key, user)
@@ -100,48 +98,73 @@ local function person_fields(gate, item, at)
   return fields
 end
 
-local function person_room(gate, item, key, at)
-  local fields = person_fields(gate, item, at)
-  if #fields == 0 then return nil end
-  local f = redis.call('HMGET', key, 'epoch', unpack(fields))
-  if f[1] ~= gate.epoch then return nil end
-  local most, room, letter = gate.sale_limit > 0 and gate.sale_limit or gate.limit, nil, nil
-  for i, field in ipairs(fields) do
-    local left = math.max(0, most - tonumber(f[i + 1] or 0))
-    if not room or left < room then room, letter = left, string.sub(field, 1, 1) end
-  end
-  return room, letter
+local function split_persons(persons)
+  if string.byte(persons, -17) ~= 102 then return persons, nil end -- "f"; a key has 17 characters
+  return string.sub(persons, 1, -19), string.sub(persons, -17)
 end
 
-local function subjects(user, persons)
-  local list = { user }
-  for key in string.gmatch(persons or '', '[^,]+') do list[#list + 1] = key end
-  return list
+local function room_fields(gate, item, user, counted, former, fields)
+  if gate.sale_limit > 0 then fields[#fields + 1] = user end
+  if counted == '' and not former then return end
+  local of_item = person_suffix(gate, item)
+  for key in string.gmatch(counted, '[^,]+') do fields[#fields + 1] = key .. of_item end
+  if former then fields[#fields + 1] = former .. of_item end
+end
+
+local function read_units(gate, key, fields)
+  if #fields == 0 then return {} end
+  local f = redis.call('HMGET', key, 'epoch', unpack(fields))
+  if f[1] ~= gate.epoch then return nil end
+  local units = {}
+  for i, field in ipairs(fields) do units[field] = tonumber(f[i + 1] or 0) end
+  return units
+end
+
+local function room_of(gate, item, units, user, counted, former)
+  local most, of_item = gate.sale_limit > 0 and gate.sale_limit or gate.limit, person_suffix(gate, item)
+  local own = (gate.sale_limit > 0 and units[user] or 0) + (former and units[former .. of_item] or 0)
+  local room, letter
+  for key in string.gmatch(counted, '[^,]+') do
+    local left = math.max(0, most - (units[key .. of_item] or 0))
+    if not room or left < room then room, letter = left, string.sub(key, 1, 1) end
+  end
+  return math.max(0, most - own), room, letter
+end
+
+local function read_room(gate, item, key, user, persons)
+  local fields, counted, former = {}, split_persons(persons)
+  room_fields(gate, item, user, counted, former, fields)
+  return room_of(gate, item, read_units(gate, key, fields) or {}, user, counted, former)
+end
+
+local function expiry_keys(prefix, user, persons)
+  local keys = { prefix .. user }
+  for key in string.gmatch(persons or '', '[^,]+') do keys[#keys + 1] = prefix .. key end
+  return keys
+end
+
+local expiries_read = {} -- by key
+
+local function read_expiries(keys)
+  local counts = redis.call('MGET', unpack(keys))
+  for i, key in ipairs(keys) do expiries_read[key] = tonumber(counts[i] or 0) end
 end
 
 local function count_expiry(prefix, user, persons)
-  for _, subject in ipairs(subjects(user, persons)) do
-    redis.call('INCR', prefix .. subject)
-    redis.call('PEXPIRE', prefix .. subject, EXPIRIES_KEPT)
+  for _, key in ipairs(expiry_keys(prefix, user, persons)) do
+    expiries_read[key] = redis.call('INCR', key)
+    redis.call('PEXPIRE', key, EXPIRIES_KEPT)
   end
 end
 
-local function expiry_wait(prefix, user, persons)
+local function expiry_wait(keys)
   local longest = 0
-  for _, subject in ipairs(subjects(user, persons)) do
-    local n = tonumber(redis.call('GET', prefix .. subject) or '0')
+  for _, key in ipairs(keys) do
+    local n = expiries_read[key] or tonumber(redis.call('GET', key) or 0)
     if n >= FREE_EXPIRIES then
       local wait = math.min(LONGEST_WAIT, FIRST_WAIT * 2 ^ math.min(n - FREE_EXPIRIES, 30))
-      longest = math.max(longest, wait - EXPIRIES_KEPT + redis.call('PTTL', prefix .. subject))
+      longest = math.max(longest, wait - EXPIRIES_KEPT + redis.call('PTTL', key))
     end
   end
   return longest
 end
-
-local function note_persons(prefix, user, persons)
-  if persons == '' then return end
-  redis.call('HSET', prefix .. 'persons', user, persons)
-  redis.call('PEXPIRE', prefix .. 'persons', 2 * EXPIRIES_KEPT)
-end
-
-local function persons_of(prefix, user) return redis.call('HGET', prefix .. 'persons', user) or '' end

@@ -36,23 +36,16 @@ if record then
   end
   return { holder == former_task and -2 or -3, g.stock, g.rev, epoch }
 end
-if g.sale_limit > 0 then
-  local taken = units_in_sale(sale_units, g.epoch, user)
-  if not taken then
-    return { -2, 0, 0, epoch }
-  end
-  if taken + quantity > g.sale_limit then
-    return { -4, g.stock, g.rev, epoch }
-  end
-end
 local at = string.format('%.0f', redis_time())
-if persons ~= '' then
-  at = at .. ',' .. persons
-  local room = person_room(g, item_id, sale_units, at)
-  if not room then
-    return { -2, 0, 0, epoch }
-  end
-  if quantity > room then
+if persons ~= '' then at = at .. ',' .. persons end
+local fields = person_fields(g, item_id, at)
+if g.sale_limit > 0 then fields[#fields + 1] = user end
+local taken = read_units(g, sale_units, fields)
+if not taken then
+  return { -2, 0, 0, epoch }
+end
+for _, field in ipairs(fields) do
+  if taken[field] + quantity > (g.sale_limit > 0 and g.sale_limit or g.limit) then
     return { -4, g.stock, g.rev, epoch }
   end
 end
@@ -65,10 +58,7 @@ redis.call('HSET', item, 'stock', stock, 'reserved', reserved, 'rev', rev)
 if idempotency_key ~= '' then
   redis.call('HINCRBY', item, 'taken', 1) -- caches read the accepted keys again
 end
-if g.sale_limit > 0 then
-  add_units(sale_units, g.epoch, user, quantity)
-end
-for _, person in ipairs(person_fields(g, item_id, at)) do
-  add_units(sale_units, g.epoch, person, quantity)
+for _, field in ipairs(fields) do
+  add_units(sale_units, g.epoch, field, quantity)
 end
 return { 1, stock, rev, epoch }

@@ -13,7 +13,7 @@
 --       item of its sale
 --       then for each attempt: its item (1, 2, …), user, task, permit of its path token
 --       ("epoch|expiry", "" = none), quantity, idempotency key, person keys ("c…,a…", "" =
---       only the account is counted), and if tries are counted their
+--       only the account is counted; with a last "f…" see split_persons), and if tries are counted their
 --       maximum in a window (0 = no limit) and the length of the window (ms)
 -- Reply Redis time, ms; then for each item: epoch, opens (ms);
 --       then for each attempt: code, remaining, revision, after the codes 2, 3,
@@ -92,7 +92,7 @@ end
 
 -- The users and persons of the attempts.
 local KINDS = { c = 15, a = 16 }
-local first_person, second_person = {}, {} -- by attempt: fields of the units of its person keys
+local counted_persons, first_person, second_person, former = {}, {}, {}, {} -- by attempt: its person keys, fields of their units
 for i = 1, n do
   local item, user, _, _, _, key, persons = attempt(i)
   local it = items[tonumber(item)]
@@ -103,14 +103,20 @@ for i = 1, n do
     asking[#asking + 1] = user
   end
   if persons ~= '' then
-    local asking = it.of_sale.asking
+    local asking, last = it.of_sale.asking, nil
+    persons, last = split_persons(persons)
+    if last then
+      former[i] = last .. it.of_item
+      asking[#asking + 1] = former[i]
+    end
     if #persons == 17 then -- the length of a key
       first_person[i] = persons .. it.of_item
-    else
+      asking[#asking + 1] = first_person[i]
+    elseif persons ~= '' then
       first_person[i], second_person[i] = string.sub(persons, 1, 17) .. it.of_item, string.sub(persons, 19) .. it.of_item
-      asking[#asking + 1] = second_person[i]
+      asking[#asking + 1], asking[#asking + 2] = first_person[i], second_person[i]
     end
-    asking[#asking + 1] = first_person[i]
+    counted_persons[i] = persons
   end
 end
 for _, s in pairs(sales) do
@@ -137,7 +143,7 @@ end
 local CODES = { not_loaded = 4, paused = 5, not_started = 6, ended = 7 }
 
 -- decide returns the code of attempt i on an item, and what the reply adds for that code.
-local function decide(i, it, user, task, permit, units, key, persons, most_tries, window)
+local function decide(i, it, user, task, permit, units, key, most_tries, window)
   local quantity = tonumber(units)
   local past = it.taken[idems[i]] or before[i]
   if not past and held[i] then
@@ -166,9 +172,10 @@ local function decide(i, it, user, task, permit, units, key, persons, most_tries
   end
   if existing ~= '' then return 9, existing end
   local s = it.of_sale
-  local room = it.sale_limit > 0 and math.max(0, it.sale_limit - s.units[user]) or it.limit
-  if quantity > it.limit then return 10, math.min(it.limit, room) end
-  if quantity > room then return 14, room end
+  local room = it.sale_limit > 0 and it.sale_limit - s.units[user] or it.limit
+  if former[i] then room = room - s.units[former[i]] end
+  if quantity > it.limit then return 10, math.max(0, math.min(it.limit, room)) end
+  if quantity > room then return it.sale_limit > 0 and 14 or 10, math.max(0, room) end
   local first, second = first_person[i], second_person[i]
   if first then
     local left = it.person_limit - s.units[first]
@@ -197,7 +204,7 @@ local function decide(i, it, user, task, permit, units, key, persons, most_tries
     end
   end
   local u = #it.users + 1
-  local record = first and task .. '|' .. units .. '|' .. at .. ',' .. persons .. '|' .. key
+  local record = first and task .. '|' .. units .. '|' .. at .. ',' .. counted_persons[i] .. '|' .. key
     or task .. '|' .. units .. '|' .. at .. '|' .. key
   it.users[u], it.reservations[u] = user, record
   it.holders[2 * u - 1], it.holders[2 * u] = user, record
@@ -208,9 +215,9 @@ local function decide(i, it, user, task, permit, units, key, persons, most_tries
 end
 
 for i = 1, n do
-  local item, user, task, permit, units, key, persons, most_tries, window = attempt(i)
+  local item, user, task, permit, units, key, _, most_tries, window = attempt(i)
   local it = items[tonumber(item)]
-  local code, more = decide(i, it, user, task, permit, units, key, persons, most_tries, window)
+  local code, more = decide(i, it, user, task, permit, units, key, most_tries, window)
   local r = #reply
   reply[r + 1], reply[r + 2], reply[r + 3] = code, it.stock, it.rev
   if code == 13 then

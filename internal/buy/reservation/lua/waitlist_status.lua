@@ -9,8 +9,8 @@
 --       then each user, and the user's person keys
 -- Reply { 1 the gate is open | 2 it is paused | 0 it has ended | -1 no gate, or it is
 --         being built, stock, then for each user: task of the user's reservation, or '',
---         wait of the user after expiries, ms, units that the limits of the sale leave
---         to the user, -1 = no limit, and the letter of the person key that leaves the
+--         wait of the user after expiries, ms, units that the limits leave
+--         to the user, -1 = no gate, and the letter of the person key that leaves the
 --         fewest, '' = the account }
 --
 -- Invariant: a missing gate is not created.
@@ -25,16 +25,14 @@ local g = read_gate(item)
 for i = 4, #ARGV, 2 do
   local user, persons = ARGV[i], ARGV[i + 1]
   local room, by = -1, ''
-  if g.sale_limit > 0 then
-    room = math.max(0, g.sale_limit - (units_in_sale(sale_units, g.epoch, user) or 0))
-  end
-  if g.limit and persons ~= '' then
-    local shared, letter = person_room(g, item_id, sale_units, ',' .. persons)
-    if shared and (room < 0 or shared < room) then room, by = shared, letter end
+  if g.limit then
+    local shared, letter
+    room, shared, letter = read_room(g, item_id, sale_units, user, persons)
+    if shared and shared < room then room, by = shared, letter end
   end
   local r = #reply
   reply[r + 1] = string.match(redis.call('HGET', reservations, user) or '', '^[^|]*')
-  reply[r + 2], reply[r + 3], reply[r + 4] = expiry_wait(expiries, user, persons), room, by
+  reply[r + 2], reply[r + 3], reply[r + 4] = expiry_wait(expiry_keys(expiries, user, persons)), room, by
 end
 if not g.loaded or g.state == 'loading' then
   return reply

@@ -5,7 +5,7 @@
 -- Permits with a negative expiry were granted to a load tool. They are not counted.
 --
 -- expire_unused(permits, admissions, now, prefix, users)  removes the expired permits
---   of the given users and counts one expiry for each, and for the user's person keys. If the token came from the waiting room,
+--   of the given users and counts one expiry for each, and for the person keys that buyers.lua noted. If the token came from the waiting room,
 --   its expiry in admissions becomes negative: it was not used
 -- unused_permits(permits, now, life)  the number of unused tokens: those that expire within
 --   the lifetime of a token, ms. Later ones are from before the clock was set back. They
@@ -23,7 +23,7 @@ local function expire_unused(permits, admissions, now, prefix, users)
     if till and tonumber(till) <= now and tonumber(till) > 0 then
       redis.call('ZREM', permits, user)
       if redis.call('ZSCORE', admissions, user) == till then redis.call('ZADD', admissions, '-' .. till, user) end
-      count_expiry(prefix, user, persons_of(prefix, user))
+      count_expiry(prefix, user, redis.call('HGET', prefix .. 'persons', user) or '')
     end
   end
 end
@@ -39,19 +39,4 @@ end
 
 local function keep_permits(permits, ttl)
   if redis.call('PTTL', permits) < ttl then redis.call('PEXPIRE', permits, string.format('%.0f', ttl)) end
-end
-
--- other_path and note_path: the last unused token of each person key of a sale, so that the
--- accounts of a person share what the limits leave. other_path returns the letter of a key whose
--- token another account has.
-local function other_path(prefix, user, persons, now)
-  for key in string.gmatch(persons, '[^,]+') do
-    local other, permits = string.match(redis.call('HGET', prefix .. 'persons', key) or '', '^([^|]*)|(.*)$')
-    if other and other ~= user and tonumber(redis.call('ZSCORE', permits, other) or '0') > now then return string.sub(key, 1, 1) end
-  end
-end
-
-local function note_path(prefix, user, persons, permits)
-  for key in string.gmatch(persons, '[^,]+') do redis.call('HSET', prefix .. 'persons', key, user .. '|' .. permits) end
-  note_persons(prefix, user, persons)
 end

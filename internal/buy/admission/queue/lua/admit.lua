@@ -1,6 +1,6 @@
 -- admit: one pass over the waiting room of an item: frees tickets without a heartbeat,
 -- closes the room when the sale has ended, admits the first buyers. Loaded behind
--- reservation/lua/prelude.lua, captcha/lua/answer.lua and path/lua/unused.lua.
+-- reservation/lua/prelude.lua, captcha/lua/answer.lua, path/lua/unused.lua and path/lua/buyers.lua.
 --
 -- KEYS  [1] item   [2] reservations  [3] waiting room  [4] tickets of users  [5] beats
 --       [6] stats of the room   [7] rooms of the shard    [8] permits
@@ -122,6 +122,12 @@ local second, let = math.floor(now / 1000), 0
 if tonumber(figures[1]) == second then let = tonumber(figures[2]) end
 if inflow > 0 then free = math.min(free, inflow - let) end
 
+local function has_room(user, persons)
+  local room, shared = read_room(gate, item_id, units, user, persons)
+  return room > 0 and shared ~= 0
+end
+
+local notes = notes_of(ARGV[11])
 local book = open_records(ARGV[14], now, tonumber(ARGV[13]))
 local changed = {} -- user and record, …
 local heads = {}
@@ -137,8 +143,7 @@ for i = 1, #heads, 2 do
   if not user or holding then
     out(ticket, 'LEFT', holding and 'holding')
     freed = freed + 1
-  elseif gate.sale_limit > 0 and (units_in_sale(units, gate.epoch, user) or 0) >= gate.sale_limit
-    or person_room(gate, item_id, units, ',' .. persons) == 0 then
+  elseif not has_room(user, persons) then
     out(ticket, 'LEFT', 'limit')
     freed = freed + 1
   elseif record.permits ~= '' and record.permits ~= permits and tonumber(redis.call('ZSCORE', record.permits, user) or '0') > now then
@@ -151,7 +156,7 @@ for i = 1, #heads, 2 do
     changed[#changed + 1], changed[#changed + 2] = user, record_text(record)
     redis.call('ZADD', permits, ms(now + life), user)
     redis.call('ZADD', admissions, ms(now + life), user)
-    note_path(ARGV[11], user, persons, permits)
+    note_path(notes, user, (split_persons(persons)), permits)
     redis.call('HSET', prefix .. ticket, 'status', 'ADMITTED', 'epoch', gate.epoch, 'expires', ms(now + life), 'score', ms(at))
     redis.call('ZREM', queue, ticket)
     redis.call('ZREM', beats, ticket)
@@ -163,6 +168,7 @@ if admitted < free and #heads == 2 * (free + most) then
   if first then redis.call('HSET', room, 'deep', ms(second)) end
 end
 write_records(book, changed)
+write_notes()
 if admitted > 0 then
   keep_permits(permits, life + ARGV[10])
   keep_permits(admissions, life + ARGV[10])

@@ -1,6 +1,6 @@
 -- enter: gives users tickets of the waiting rooms of items, for a batch of requests on items of
 -- one shard. Loaded behind reservation/lua/prelude.lua, captcha/lua/answer.lua,
--- path/lua/unused.lua and outlook.lua.
+-- path/lua/unused.lua, path/lua/buyers.lua and outlook.lua.
 --
 -- KEYS  [1] rooms of the shard with buyers: "sale|item"
 --       then eleven for each item: item   reservations
@@ -28,9 +28,8 @@
 --           admitted ticket whose path token a rebuild of the gate took away waits again, at
 --           its score.
 --   unused  the user has an unused path token, and the gate was not asked for another
---   not_loaded, paused, ended, holding (detail = task), limit (of the sale is used up; detail = limit), expiries (detail = wait, ms),
---   person (the reservations, the path token or the ticket of other accounts of the same
---   person use up the limit; detail = letter of the key), captcha (detail = verdict), sold_out: no ticket, nothing used up
+--   not_loaded, paused, ended, holding, limit, person (also by the ticket of another account),
+--   expiries (see buyers.lua), captcha (detail = verdict), sold_out: no ticket, nothing used up
 --
 -- Invariant: a user has one ticket in a room, however often enter is called. Scores of
 -- entries before the opening are -draw, all below zero; later scores count up from 1. So
@@ -54,38 +53,28 @@ end
 local items = {}
 for i = 1, n_items do
   local key, reservations, queue, places, beats, room, permits, units, admissions, records, expiries = unpack(KEYS, 11 * i - 9, 11 * i + 1)
-  local it = read_gate(key)
+  local it = open_item(key, records, expiries, now, record_ttl)
   it.sale, it.id, it.inflow, it.path, it.captcha = unpack(ARGV, 2 + 5 * i, 6 + 5 * i)
-  it.refused = refusal(it, now)
-  it.closed = it.refused == 'not_loaded' or it.state == 'loading'
   it.early = it.refused == 'not_started'
   if it.early then it.refused = nil end
   it.reservations, it.queue, it.places, it.beats, it.room = reservations, queue, places, beats, room
-  it.permits, it.units_key, it.admissions, it.expiries = permits, units, admissions, expiries
-  it.book = open_records(records, now, record_ttl)
-  it.requests, it.asking, it.counts = {}, {}, {}
-  it.before, it.held, it.own, it.units, it.records, it.expired = {}, {}, {}, {}, {}, {} -- by request
-  it.placed, it.changed = {}, {} -- requests; user and record, …
+  it.permits, it.units_key, it.admissions = permits, units, admissions
+  it.before, it.placed = {}, {} -- by request; requests
+  it.tickets = {} -- the last ticket of each person key
   items[i] = it
 end
 for i = 1, n do
-  local item, user = request(i)
-  local it = items[tonumber(item)]
-  local c = #it.requests + 1
-  it.requests[c], it.asking[c], it.counts[c] = i, user, it.expiries .. user
+  local item, user, _, _, _, _, _, _, _, persons = request(i)
+  ask(items[tonumber(item)], i, user, persons)
 end
 for i = 1, n_items do
   local it = items[i]
-  local before, held = redis.call('HMGET', it.places, unpack(it.asking)), redis.call('HMGET', it.reservations, unpack(it.asking))
-  local own, units, records, expired = redis.call('ZMSCORE', it.permits, unpack(it.asking)), {}, {}, {}
-  if not it.closed and not it.refused then
-    records = read_records(it.book, it.asking)
-    expired = redis.call('MGET', unpack(it.counts))
-    if it.sale_limit > 0 then units = redis.call('HMGET', it.units_key, 'epoch', unpack(it.asking)) end
-  end
-  for c, r in ipairs(it.requests) do
-    it.before[r], it.held[r], it.own[r], it.records[r], it.expired[r] = before[c], held[c], tonumber(own[c] or 0), records[c], expired[c]
-    it.units[r] = units[1] == it.epoch and tonumber(units[c + 1] or 0) or 0
+  read_buyers(it)
+  local before = redis.call('HMGET', it.places, unpack(it.asking))
+  for c, r in ipairs(it.requests) do it.before[r] = before[c] end
+  if #it.keys > 0 then
+    local tickets = redis.call('HMGET', it.places, unpack(it.keys))
+    for k, key in ipairs(it.keys) do it.tickets[key] = tickets[k] end
   end
 end
 
@@ -126,62 +115,42 @@ local function present(i, it, user, session, tickets)
 end
 
 local voided = {} -- permits and user, …
-local noted = {}  -- places and person key → user who gets a ticket in this call
+local owners = {} -- of the tickets of this call
 
--- other_person returns the letter of a person key by which other accounts use up the limit;
--- nil = none do. Places have the last ticket of each key, too.
-local function other_person(it, user, persons)
-  if persons == '' then return nil end
-  local left, letter = person_room(it, it.id, it.units_key, ',' .. persons)
-  if left == 0 then return letter end
-  if left ~= 1 then return nil end
-  for key in string.gmatch(persons, '[^,]+') do
-    local other = noted[it.places .. key]
-    if not other then
-      local t = redis.call('HMGET', prefix .. (redis.call('HGET', it.places, key) or ''), 'user', 'status')
+-- other_ticket returns the letter of a person key with a waiting ticket of another account.
+local function other_ticket(it, user, counted)
+  for key in string.gmatch(counted, '[^,]+') do
+    local ticket = it.tickets[key]
+    local other = ticket and owners[ticket]
+    if ticket and not other then
+      local t = redis.call('HMGET', prefix .. ticket, 'user', 'status')
       if t[2] == 'WAITING' then other = t[1] end
     end
     if other and other ~= user then return string.sub(key, 1, 1) end
   end
-  return other_path(it.expiries, user, persons, now)
 end
 
 -- decide returns the outcome of request i on an item, and the detail.
-local function decide(i, it, user, ticket, verdict, created, persons)
-  if it.closed then return it.refused end
-  if it.held[i] then return 'holding', string.match(it.held[i], '^[^|]*') end
-  if it.refused then return it.refused end
-  if it.sale_limit > 0 and it.units[i] >= it.sale_limit then return 'limit', ms(it.sale_limit) end
-  local other = other_person(it, user, persons)
-  if other then return 'person', other end
-  local own, expired = it.own[i], tonumber(it.expired[i] or 0)
-  if it.stock > 0 and own > 0 and own <= now then
-    expire_unused(it.permits, it.admissions, now, it.expiries, {user})
-    expired = expired + 1
-  end
-  if expired >= FREE_EXPIRIES or persons ~= '' then
-    local wait = expiry_wait(it.expiries, user, persons)
-    if wait > 0 then return 'expiries', ms(wait) end
-  end
+local function decide(i, it, user, ticket, verdict, created)
+  local outcome, detail = refuse_buyer(it, i, user, now, other_ticket)
+  if outcome then return outcome, detail end
+  local record = parse_record(it.records[i])
+  local wrong = refuse_answer(it, user, record, verdict, created, now, captcha_life, it.early and 0 or it.opens)
+  if wrong then return 'captcha', wrong end
+  if not it.early and (it.stock <= 0 or now < it.waitlist_until) then return 'sold_out' end
   if verdict ~= '' then
-    local record = parse_record(it.records[i])
-    verdict = answer(record, verdict, created, now, captcha_life, it.early and 0 or it.opens)
-    if verdict == 'wrong' then it.changed[#it.changed + 1], it.changed[#it.changed + 2] = user, record_text(record) end
-    if verdict ~= 'right' then return 'captcha', verdict end
-    if not it.early and (it.stock <= 0 or now < it.waitlist_until) then return 'sold_out' end
     if record.permits ~= '' then voided[#voided + 1], voided[#voided + 2] = record.permits, user end
     it.changed[#it.changed + 1], it.changed[#it.changed + 2] = user, used_up(created, '', '')
-  elseif not it.early and (it.stock <= 0 or now < it.waitlist_until) then
-    return 'sold_out'
   end
-  for key in string.gmatch(persons, '[^,]+') do noted[it.places .. key] = user end
+  owners[ticket] = user
+  for key in string.gmatch(it.counted[i], '[^,]+') do it.tickets[key] = ticket end
   it.placed[#it.placed + 1] = i
   return 'placed', ticket
 end
 
 local reply = { now }
 for i = 1, n do
-  local item, user, ticket, _, _, verdict, created, session, tickets, persons, unasked = request(i)
+  local item, user, ticket, _, _, verdict, created, session, tickets, _, unasked = request(i)
   local it = items[tonumber(item)]
   local outcome, detail
   if unasked == '1' and it.own[i] > now then
@@ -189,7 +158,7 @@ for i = 1, n do
   elseif it.before[i] and present(i, it, user, session, tickets) then
     outcome, detail = 'placed', it.before[i]
   else
-    outcome, detail = decide(i, it, user, ticket, verdict, created, persons)
+    outcome, detail = decide(i, it, user, ticket, verdict, created)
   end
   local r = #reply
   reply[r + 1], reply[r + 2], reply[r + 3], reply[r + 4], reply[r + 5] = outcome, detail or '', -1, -1, -1
@@ -209,7 +178,9 @@ for i = 1, n_items do
       local _, user, ticket, draw = request(r)
       queue[2 * c - 1], queue[2 * c] = it.early and '-' .. draw or score + c, ticket
       beats[2 * c - 1], beats[2 * c] = at, ticket
-      places[2 * c - 1], places[2 * c] = user, ticket
+      places[#places + 1], places[#places + 2] = user, ticket
+      for key in string.gmatch(it.counted[r], '[^,]+') do places[#places + 1], places[#places + 2] = key, ticket end
+      note_buyer(it.notes, user, it.counted[r])
     end
     redis.call('ZADD', it.queue, unpack(queue))
     redis.call('ZADD', it.beats, unpack(beats))
@@ -232,15 +203,12 @@ for i = 1, n_items do
         reply[a + 4], reply[a + 5] = outlook(it, read, ahead + c - 1)
         fields[#fields + 1], fields[#fields + 2] = 'ahead', ahead + c - 1
       end
-      if persons ~= '' then
-        fields[#fields + 1], fields[#fields + 2] = 'persons', persons
-        for key in string.gmatch(persons, '[^,]+') do redis.call('HSET', it.places, key, ticket) end
-        note_persons(it.expiries, user, persons)
-      end
+      if persons ~= '' then fields[#fields + 1], fields[#fields + 2] = 'persons', persons end
       redis.call('HSET', prefix .. ticket, unpack(fields))
       redis.call('PEXPIRE', prefix .. ticket, life)
       stay(ticket, session, tickets)
     end
   end
 end
+write_notes()
 return reply
