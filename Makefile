@@ -100,7 +100,7 @@ conformance: ## run third-party protocol test suites (part of make test; needs N
 
 .PHONY: attack
 attack: services ## run known attacks against a server of the production profile
-	@set -a; . .services/env; go test -tags attack -count=1 -timeout 10m -v ./test/attack
+	@set -a; . .services/env; go test -tags attack -count=1 -timeout 15m -v ./test/attack
 
 .PHONY: ship
 ship: ## check what deploy/ ships: image, proxies, chart, dashboard, alerts, backup

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,9 +21,9 @@ import (
 	"seckill/internal/testenv"
 )
 
-// limited seeds a sale whose limits count more than accounts.
-func (s *target) limited(by sale.LimitBy, stock int) (*seed.Result, error) {
-	made, err := s.sale(seed.Input{Users: 1, Stock: stock, PermitRatio: 1000})
+// limited seeds a sale whose limits count more than accounts; more are further columns of it.
+func (s *target) limited(by sale.LimitBy, in seed.Input, more ...string) (*seed.Result, error) {
+	made, err := s.sale(in)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +37,7 @@ func (s *target) limited(by sale.LimitBy, stock int) (*seed.Result, error) {
 		return nil, err
 	}
 	err = db.WithTx(context.Background(), func(ctx context.Context, tx *ent.Tx) error {
-		_, err := tx.ExecContext(ctx, `UPDATE sales SET limit_by = $2, requires_address = $3, revision = revision + 1 WHERE id = $1`, saleID.UUID(), by.String(), by.Address)
+		_, err := tx.ExecContext(ctx, `UPDATE sales SET `+strings.Join(append(more, "limit_by = $2", "requires_address = $3", "revision = revision + 1"), ", ")+` WHERE id = $1`, saleID.UUID(), by.String(), by.Address)
 		return err
 	})
 	if err != nil {
@@ -48,6 +49,9 @@ func (s *target) limited(by sale.LimitBy, stock int) (*seed.Result, error) {
 	}, "the server knows the limits")
 	return made, nil
 }
+
+// few is the seed of a sale in which permits are not scarce.
+func few(stock int) seed.Input { return seed.Input{Users: 1, Stock: stock, PermitRatio: 1000} }
 
 func kinds(by sale.LimitBy) string {
 	text := "["
@@ -90,7 +94,7 @@ func (s *target) person(n int, account string) (token string, err error) {
 
 // oneMailbox buys with twenty addresses of one mailbox.
 func oneMailbox(s *target) error {
-	made, err := s.limited(sale.LimitBy{Contact: true}, 20)
+	made, err := s.limited(sale.LimitBy{Contact: true}, few(20))
 	if err != nil {
 		return err
 	}
@@ -111,7 +115,7 @@ func oneMailbox(s *target) error {
 
 // oneHome buys with six accounts whose parcels go to one door.
 func oneHome(s *target) error {
-	made, err := s.limited(sale.LimitBy{Contact: true, Address: true}, 6)
+	made, err := s.limited(sale.LimitBy{Contact: true, Address: true}, few(6))
 	if err != nil {
 		return err
 	}
@@ -145,7 +149,7 @@ func exactly(want, taken int) error {
 
 // deletedAndBack registers, buys, cancels or pays, deletes the account and registers again.
 func deletedAndBack(s *target) error {
-	made, err := s.limited(sale.LimitBy{Contact: true}, 5)
+	made, err := s.limited(sale.LimitBy{Contact: true}, few(5))
 	if err != nil {
 		return err
 	}
@@ -201,7 +205,7 @@ func (s *target) pay(task string) error {
 // byTurns holds one unit with the accounts of one mailbox, one after the other, and cancels each
 // order at once so that the next account takes it.
 func byTurns(s *target) error {
-	made, err := s.limited(sale.LimitBy{Contact: true}, 1)
+	made, err := s.limited(sale.LimitBy{Contact: true}, few(1))
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ type Config struct {
 	PathTTL            time.Duration `default:"60s" group:"gate" help:"Lifetime of a path token."`
 	PermitRatio        float64       `default:"1.5" group:"gate" help:"Most unused path tokens of an item, as a multiple of the units left."`
 	PowMax             int           `name:"pow-max" default:"100000" group:"gate" help:"Difficulty of the proof of work, unless a sale has its own: the number to find is at most this. Clients that request many challenges get harder ones."`
-	CaptchaVerifyURL   string        `name:"captcha.verify-url" aliases:"captcha-verify-url" group:"gate" placeholder:"URL" help:"siteverify address of an outside captcha (hCaptcha, Turnstile, reCAPTCHA): captchas of the kind EXTERNAL can be answered then."`
+	CaptchaVerifyURL   string        `name:"captcha.verify-url" aliases:"captcha-verify-url" group:"gate" placeholder:"URL" help:"siteverify address of an outside captcha (hCaptcha, Turnstile, reCAPTCHA): captchas of the kind EXTERNAL can be answered then. Programs read the shop's own images (TEXT, MATH)."`
 	CaptchaSiteKey     string        `name:"captcha.site-key" aliases:"captcha-site-key" group:"gate" placeholder:"KEY" help:"Public key of the outside captcha."`
 	CaptchaSecret      Secret        `name:"captcha.secret" aliases:"captcha-secret" group:"gate" placeholder:"SECRET" help:"Secret of the outside captcha."`
 	CaptchaScriptURL   string        `name:"captcha.script-url" aliases:"captcha-script-url" group:"gate" placeholder:"URL" help:"Script of the outside captcha's widget: with it, the shop shows the widget, and its pages may load from the origin of the script."`

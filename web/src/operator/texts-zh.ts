@@ -193,7 +193,7 @@ export const zh: Record<OpKey, string> = {
   'op.asked': '已提交，须另一人确认。',
   'op.switches': '准入控制',
   'op.captchaRequired': '需要验证码',
-  'op.captchaKinds': '提供的种类（不选即全部）',
+  'op.captchaKinds': '提供的种类（不选即全部）。图片可被程序识别。',
   'op.kind.TEXT': '字符',
   'op.kind.MATH': '算式',
   'op.kind.PROOF_OF_WORK': '免输入验证',

@@ -194,7 +194,7 @@ const en = {
   'op.asked': 'Requested. A second person has to confirm.',
   'op.switches': 'Access controls',
   'op.captchaRequired': 'Require a captcha',
-  'op.captchaKinds': 'Captcha kinds (none = all)',
+  'op.captchaKinds': 'Captcha kinds (none = all). Programs read the images.',
   'op.kind.TEXT': 'Characters',
   'op.kind.MATH': 'Arithmetic',
   'op.kind.PROOF_OF_WORK': 'Proof of work',

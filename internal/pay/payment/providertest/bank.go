@@ -48,6 +48,7 @@ type Charge struct {
 	PaidAt      time.Time
 	Number      string // of the merchant; "" = that of Payment
 	Unbilled    bool   // the bill lacks it
+	Payer       string // means of payment; "" = Payer
 }
 
 // Refusals of the bank.
@@ -150,13 +151,18 @@ func (b *Bank) Open(id id.Payment) {
 // Pay records money for a charge, also one that is closed: money can be on its way when a
 // payment is closed. It reports whether the bank took it; a charge is paid once.
 func (b *Bank) Pay(id id.Payment, amount int64, currency string) bool {
+	return b.PayBy(id, amount, currency, "")
+}
+
+// PayBy is Pay with a means of payment; "" = Payer.
+func (b *Bank) PayBy(id id.Payment, amount int64, currency, payer string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c := b.charges[id]
 	if c == nil || c.Phase == payment.PhasePaid {
 		return false
 	}
-	c.Phase, c.AmountMinor, c.Currency, c.Opened = payment.PhasePaid, amount, currency, true
+	c.Phase, c.AmountMinor, c.Currency, c.Opened, c.Payer = payment.PhasePaid, amount, currency, true, payer
 	c.Transaction, c.PaidAt = "tx"+number(id), b.now()
 	b.byTx[c.Transaction] = id
 	return true

@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -72,7 +73,7 @@ func signedState(c Charge, ok bool) any {
 	if !ok {
 		return map[string]string{"phase": string(payment.PhaseUnknown)}
 	}
-	return map[string]any{"phase": c.Phase, "ref": c.Payment, "transaction": c.Transaction, "amountMinor": c.AmountMinor, "currency": c.Currency, "payer": Payer}
+	return map[string]any{"phase": c.Phase, "ref": c.Payment, "transaction": c.Transaction, "amountMinor": c.AmountMinor, "currency": c.Currency, "payer": cmp.Or(c.Payer, Payer)}
 }
 
 // ReportRefund returns a webhook about how much went back of a charge.
@@ -93,7 +94,7 @@ func (s *Signed) Report(id string, c Charge) (http.Header, []byte, bool) {
 	}[c.Phase]
 	body, _ := json.Marshal(map[string]any{
 		"type": kind, "payment": c.Payment, "ref": c.Payment, "transaction": c.Transaction, "amountMinor": c.AmountMinor, "currency": c.Currency, "at": s.now(),
-		"payer": Payer,
+		"payer": cmp.Or(c.Payer, Payer),
 	})
 	header := http.Header{}
 	s.sign(header, id, body)
