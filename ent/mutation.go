@@ -10412,6 +10412,12 @@ type OrderMutation struct {
 	return_at            *time.Time
 	person_keys          *string
 	payment_key          *string
+	network_key          *string
+	device_key           *string
+	review               *order.Review
+	review_at            *time.Time
+	review_kinds         *string
+	review_answer        *string
 	clearedFields        map[string]struct{}
 	done                 bool
 	oldValue             func(context.Context) (*Order, error)
@@ -11522,6 +11528,287 @@ func (m *OrderMutation) ResetPaymentKey() {
 	delete(m.clearedFields, order.FieldPaymentKey)
 }
 
+// SetNetworkKey sets the "network_key" field.
+func (m *OrderMutation) SetNetworkKey(s string) {
+	m.network_key = &s
+}
+
+// NetworkKey returns the value of the "network_key" field in the mutation.
+func (m *OrderMutation) NetworkKey() (r string, exists bool) {
+	v := m.network_key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNetworkKey returns the old "network_key" field's value of the Order entity.
+// If the Order object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrderMutation) OldNetworkKey(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNetworkKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNetworkKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNetworkKey: %w", err)
+	}
+	return oldValue.NetworkKey, nil
+}
+
+// ClearNetworkKey clears the value of the "network_key" field.
+func (m *OrderMutation) ClearNetworkKey() {
+	m.network_key = nil
+	m.clearedFields[order.FieldNetworkKey] = struct{}{}
+}
+
+// NetworkKeyCleared returns if the "network_key" field was cleared in this mutation.
+func (m *OrderMutation) NetworkKeyCleared() bool {
+	_, ok := m.clearedFields[order.FieldNetworkKey]
+	return ok
+}
+
+// ResetNetworkKey resets all changes to the "network_key" field.
+func (m *OrderMutation) ResetNetworkKey() {
+	m.network_key = nil
+	delete(m.clearedFields, order.FieldNetworkKey)
+}
+
+// SetDeviceKey sets the "device_key" field.
+func (m *OrderMutation) SetDeviceKey(s string) {
+	m.device_key = &s
+}
+
+// DeviceKey returns the value of the "device_key" field in the mutation.
+func (m *OrderMutation) DeviceKey() (r string, exists bool) {
+	v := m.device_key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeviceKey returns the old "device_key" field's value of the Order entity.
+// If the Order object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrderMutation) OldDeviceKey(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeviceKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeviceKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeviceKey: %w", err)
+	}
+	return oldValue.DeviceKey, nil
+}
+
+// ClearDeviceKey clears the value of the "device_key" field.
+func (m *OrderMutation) ClearDeviceKey() {
+	m.device_key = nil
+	m.clearedFields[order.FieldDeviceKey] = struct{}{}
+}
+
+// DeviceKeyCleared returns if the "device_key" field was cleared in this mutation.
+func (m *OrderMutation) DeviceKeyCleared() bool {
+	_, ok := m.clearedFields[order.FieldDeviceKey]
+	return ok
+}
+
+// ResetDeviceKey resets all changes to the "device_key" field.
+func (m *OrderMutation) ResetDeviceKey() {
+	m.device_key = nil
+	delete(m.clearedFields, order.FieldDeviceKey)
+}
+
+// SetReview sets the "review" field.
+func (m *OrderMutation) SetReview(o order.Review) {
+	m.review = &o
+}
+
+// Review returns the value of the "review" field in the mutation.
+func (m *OrderMutation) Review() (r order.Review, exists bool) {
+	v := m.review
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReview returns the old "review" field's value of the Order entity.
+// If the Order object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrderMutation) OldReview(ctx context.Context) (v *order.Review, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReview is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReview requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReview: %w", err)
+	}
+	return oldValue.Review, nil
+}
+
+// ClearReview clears the value of the "review" field.
+func (m *OrderMutation) ClearReview() {
+	m.review = nil
+	m.clearedFields[order.FieldReview] = struct{}{}
+}
+
+// ReviewCleared returns if the "review" field was cleared in this mutation.
+func (m *OrderMutation) ReviewCleared() bool {
+	_, ok := m.clearedFields[order.FieldReview]
+	return ok
+}
+
+// ResetReview resets all changes to the "review" field.
+func (m *OrderMutation) ResetReview() {
+	m.review = nil
+	delete(m.clearedFields, order.FieldReview)
+}
+
+// SetReviewAt sets the "review_at" field.
+func (m *OrderMutation) SetReviewAt(t time.Time) {
+	m.review_at = &t
+}
+
+// ReviewAt returns the value of the "review_at" field in the mutation.
+func (m *OrderMutation) ReviewAt() (r time.Time, exists bool) {
+	v := m.review_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReviewAt returns the old "review_at" field's value of the Order entity.
+// If the Order object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrderMutation) OldReviewAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReviewAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReviewAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReviewAt: %w", err)
+	}
+	return oldValue.ReviewAt, nil
+}
+
+// ClearReviewAt clears the value of the "review_at" field.
+func (m *OrderMutation) ClearReviewAt() {
+	m.review_at = nil
+	m.clearedFields[order.FieldReviewAt] = struct{}{}
+}
+
+// ReviewAtCleared returns if the "review_at" field was cleared in this mutation.
+func (m *OrderMutation) ReviewAtCleared() bool {
+	_, ok := m.clearedFields[order.FieldReviewAt]
+	return ok
+}
+
+// ResetReviewAt resets all changes to the "review_at" field.
+func (m *OrderMutation) ResetReviewAt() {
+	m.review_at = nil
+	delete(m.clearedFields, order.FieldReviewAt)
+}
+
+// SetReviewKinds sets the "review_kinds" field.
+func (m *OrderMutation) SetReviewKinds(s string) {
+	m.review_kinds = &s
+}
+
+// ReviewKinds returns the value of the "review_kinds" field in the mutation.
+func (m *OrderMutation) ReviewKinds() (r string, exists bool) {
+	v := m.review_kinds
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReviewKinds returns the old "review_kinds" field's value of the Order entity.
+// If the Order object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrderMutation) OldReviewKinds(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReviewKinds is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReviewKinds requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReviewKinds: %w", err)
+	}
+	return oldValue.ReviewKinds, nil
+}
+
+// ResetReviewKinds resets all changes to the "review_kinds" field.
+func (m *OrderMutation) ResetReviewKinds() {
+	m.review_kinds = nil
+}
+
+// SetReviewAnswer sets the "review_answer" field.
+func (m *OrderMutation) SetReviewAnswer(s string) {
+	m.review_answer = &s
+}
+
+// ReviewAnswer returns the value of the "review_answer" field in the mutation.
+func (m *OrderMutation) ReviewAnswer() (r string, exists bool) {
+	v := m.review_answer
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReviewAnswer returns the old "review_answer" field's value of the Order entity.
+// If the Order object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrderMutation) OldReviewAnswer(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReviewAnswer is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReviewAnswer requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReviewAnswer: %w", err)
+	}
+	return oldValue.ReviewAnswer, nil
+}
+
+// ClearReviewAnswer clears the value of the "review_answer" field.
+func (m *OrderMutation) ClearReviewAnswer() {
+	m.review_answer = nil
+	m.clearedFields[order.FieldReviewAnswer] = struct{}{}
+}
+
+// ReviewAnswerCleared returns if the "review_answer" field was cleared in this mutation.
+func (m *OrderMutation) ReviewAnswerCleared() bool {
+	_, ok := m.clearedFields[order.FieldReviewAnswer]
+	return ok
+}
+
+// ResetReviewAnswer resets all changes to the "review_answer" field.
+func (m *OrderMutation) ResetReviewAnswer() {
+	m.review_answer = nil
+	delete(m.clearedFields, order.FieldReviewAnswer)
+}
+
 // Where appends a list predicates to the OrderMutation builder.
 func (m *OrderMutation) Where(ps ...predicate.Order) {
 	m.predicates = append(m.predicates, ps...)
@@ -11546,7 +11833,7 @@ func (m *OrderMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *OrderMutation) Fields() []string {
-	fields := make([]string, 0, 23)
+	fields := make([]string, 0, 29)
 	if m.number != nil {
 		fields = append(fields, order.FieldNumber)
 	}
@@ -11616,6 +11903,24 @@ func (m *OrderMutation) Fields() []string {
 	if m.payment_key != nil {
 		fields = append(fields, order.FieldPaymentKey)
 	}
+	if m.network_key != nil {
+		fields = append(fields, order.FieldNetworkKey)
+	}
+	if m.device_key != nil {
+		fields = append(fields, order.FieldDeviceKey)
+	}
+	if m.review != nil {
+		fields = append(fields, order.FieldReview)
+	}
+	if m.review_at != nil {
+		fields = append(fields, order.FieldReviewAt)
+	}
+	if m.review_kinds != nil {
+		fields = append(fields, order.FieldReviewKinds)
+	}
+	if m.review_answer != nil {
+		fields = append(fields, order.FieldReviewAnswer)
+	}
 	return fields
 }
 
@@ -11670,6 +11975,18 @@ func (m *OrderMutation) Field(name string) (ent.Value, bool) {
 		return m.PersonKeys()
 	case order.FieldPaymentKey:
 		return m.PaymentKey()
+	case order.FieldNetworkKey:
+		return m.NetworkKey()
+	case order.FieldDeviceKey:
+		return m.DeviceKey()
+	case order.FieldReview:
+		return m.Review()
+	case order.FieldReviewAt:
+		return m.ReviewAt()
+	case order.FieldReviewKinds:
+		return m.ReviewKinds()
+	case order.FieldReviewAnswer:
+		return m.ReviewAnswer()
 	}
 	return nil, false
 }
@@ -11725,6 +12042,18 @@ func (m *OrderMutation) OldField(ctx context.Context, name string) (ent.Value, e
 		return m.OldPersonKeys(ctx)
 	case order.FieldPaymentKey:
 		return m.OldPaymentKey(ctx)
+	case order.FieldNetworkKey:
+		return m.OldNetworkKey(ctx)
+	case order.FieldDeviceKey:
+		return m.OldDeviceKey(ctx)
+	case order.FieldReview:
+		return m.OldReview(ctx)
+	case order.FieldReviewAt:
+		return m.OldReviewAt(ctx)
+	case order.FieldReviewKinds:
+		return m.OldReviewKinds(ctx)
+	case order.FieldReviewAnswer:
+		return m.OldReviewAnswer(ctx)
 	}
 	return nil, fmt.Errorf("unknown Order field %s", name)
 }
@@ -11895,6 +12224,48 @@ func (m *OrderMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetPaymentKey(v)
 		return nil
+	case order.FieldNetworkKey:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNetworkKey(v)
+		return nil
+	case order.FieldDeviceKey:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeviceKey(v)
+		return nil
+	case order.FieldReview:
+		v, ok := value.(order.Review)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReview(v)
+		return nil
+	case order.FieldReviewAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReviewAt(v)
+		return nil
+	case order.FieldReviewKinds:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReviewKinds(v)
+		return nil
+	case order.FieldReviewAnswer:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReviewAnswer(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Order field %s", name)
 }
@@ -12009,6 +12380,21 @@ func (m *OrderMutation) ClearedFields() []string {
 	if m.FieldCleared(order.FieldPaymentKey) {
 		fields = append(fields, order.FieldPaymentKey)
 	}
+	if m.FieldCleared(order.FieldNetworkKey) {
+		fields = append(fields, order.FieldNetworkKey)
+	}
+	if m.FieldCleared(order.FieldDeviceKey) {
+		fields = append(fields, order.FieldDeviceKey)
+	}
+	if m.FieldCleared(order.FieldReview) {
+		fields = append(fields, order.FieldReview)
+	}
+	if m.FieldCleared(order.FieldReviewAt) {
+		fields = append(fields, order.FieldReviewAt)
+	}
+	if m.FieldCleared(order.FieldReviewAnswer) {
+		fields = append(fields, order.FieldReviewAnswer)
+	}
 	return fields
 }
 
@@ -12043,6 +12429,21 @@ func (m *OrderMutation) ClearField(name string) error {
 		return nil
 	case order.FieldPaymentKey:
 		m.ClearPaymentKey()
+		return nil
+	case order.FieldNetworkKey:
+		m.ClearNetworkKey()
+		return nil
+	case order.FieldDeviceKey:
+		m.ClearDeviceKey()
+		return nil
+	case order.FieldReview:
+		m.ClearReview()
+		return nil
+	case order.FieldReviewAt:
+		m.ClearReviewAt()
+		return nil
+	case order.FieldReviewAnswer:
+		m.ClearReviewAnswer()
 		return nil
 	}
 	return fmt.Errorf("unknown Order nullable field %s", name)
@@ -12120,6 +12521,24 @@ func (m *OrderMutation) ResetField(name string) error {
 		return nil
 	case order.FieldPaymentKey:
 		m.ResetPaymentKey()
+		return nil
+	case order.FieldNetworkKey:
+		m.ResetNetworkKey()
+		return nil
+	case order.FieldDeviceKey:
+		m.ResetDeviceKey()
+		return nil
+	case order.FieldReview:
+		m.ResetReview()
+		return nil
+	case order.FieldReviewAt:
+		m.ResetReviewAt()
+		return nil
+	case order.FieldReviewKinds:
+		m.ResetReviewKinds()
+		return nil
+	case order.FieldReviewAnswer:
+		m.ResetReviewAnswer()
 		return nil
 	}
 	return fmt.Errorf("unknown Order field %s", name)
@@ -22255,6 +22674,8 @@ type SaleMutation struct {
 	addpermit_per_mille          *int
 	inflow_per_second            *int
 	addinflow_per_second         *int
+	review_accounts              *int
+	addreview_accounts           *int
 	limit_burst                  *int
 	addlimit_burst               *int
 	limit_per_second             *float64
@@ -23627,6 +24048,62 @@ func (m *SaleMutation) ResetInflowPerSecond() {
 	m.addinflow_per_second = nil
 }
 
+// SetReviewAccounts sets the "review_accounts" field.
+func (m *SaleMutation) SetReviewAccounts(i int) {
+	m.review_accounts = &i
+	m.addreview_accounts = nil
+}
+
+// ReviewAccounts returns the value of the "review_accounts" field in the mutation.
+func (m *SaleMutation) ReviewAccounts() (r int, exists bool) {
+	v := m.review_accounts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReviewAccounts returns the old "review_accounts" field's value of the Sale entity.
+// If the Sale object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleMutation) OldReviewAccounts(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReviewAccounts is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReviewAccounts requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReviewAccounts: %w", err)
+	}
+	return oldValue.ReviewAccounts, nil
+}
+
+// AddReviewAccounts adds i to the "review_accounts" field.
+func (m *SaleMutation) AddReviewAccounts(i int) {
+	if m.addreview_accounts != nil {
+		*m.addreview_accounts += i
+	} else {
+		m.addreview_accounts = &i
+	}
+}
+
+// AddedReviewAccounts returns the value that was added to the "review_accounts" field in this mutation.
+func (m *SaleMutation) AddedReviewAccounts() (r int, exists bool) {
+	v := m.addreview_accounts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetReviewAccounts resets all changes to the "review_accounts" field.
+func (m *SaleMutation) ResetReviewAccounts() {
+	m.review_accounts = nil
+	m.addreview_accounts = nil
+}
+
 // SetLimitBurst sets the "limit_burst" field.
 func (m *SaleMutation) SetLimitBurst(i int) {
 	m.limit_burst = &i
@@ -23763,7 +24240,7 @@ func (m *SaleMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SaleMutation) Fields() []string {
-	fields := make([]string, 0, 31)
+	fields := make([]string, 0, 32)
 	if m.slug != nil {
 		fields = append(fields, sale.FieldSlug)
 	}
@@ -23851,6 +24328,9 @@ func (m *SaleMutation) Fields() []string {
 	if m.inflow_per_second != nil {
 		fields = append(fields, sale.FieldInflowPerSecond)
 	}
+	if m.review_accounts != nil {
+		fields = append(fields, sale.FieldReviewAccounts)
+	}
 	if m.limit_burst != nil {
 		fields = append(fields, sale.FieldLimitBurst)
 	}
@@ -23923,6 +24403,8 @@ func (m *SaleMutation) Field(name string) (ent.Value, bool) {
 		return m.PermitPerMille()
 	case sale.FieldInflowPerSecond:
 		return m.InflowPerSecond()
+	case sale.FieldReviewAccounts:
+		return m.ReviewAccounts()
 	case sale.FieldLimitBurst:
 		return m.LimitBurst()
 	case sale.FieldLimitPerSecond:
@@ -23994,6 +24476,8 @@ func (m *SaleMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldPermitPerMille(ctx)
 	case sale.FieldInflowPerSecond:
 		return m.OldInflowPerSecond(ctx)
+	case sale.FieldReviewAccounts:
+		return m.OldReviewAccounts(ctx)
 	case sale.FieldLimitBurst:
 		return m.OldLimitBurst(ctx)
 	case sale.FieldLimitPerSecond:
@@ -24210,6 +24694,13 @@ func (m *SaleMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetInflowPerSecond(v)
 		return nil
+	case sale.FieldReviewAccounts:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReviewAccounts(v)
+		return nil
 	case sale.FieldLimitBurst:
 		v, ok := value.(int)
 		if !ok {
@@ -24259,6 +24750,9 @@ func (m *SaleMutation) AddedFields() []string {
 	if m.addinflow_per_second != nil {
 		fields = append(fields, sale.FieldInflowPerSecond)
 	}
+	if m.addreview_accounts != nil {
+		fields = append(fields, sale.FieldReviewAccounts)
+	}
 	if m.addlimit_burst != nil {
 		fields = append(fields, sale.FieldLimitBurst)
 	}
@@ -24291,6 +24785,8 @@ func (m *SaleMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedPermitPerMille()
 	case sale.FieldInflowPerSecond:
 		return m.AddedInflowPerSecond()
+	case sale.FieldReviewAccounts:
+		return m.AddedReviewAccounts()
 	case sale.FieldLimitBurst:
 		return m.AddedLimitBurst()
 	case sale.FieldLimitPerSecond:
@@ -24366,6 +24862,13 @@ func (m *SaleMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddInflowPerSecond(v)
+		return nil
+	case sale.FieldReviewAccounts:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddReviewAccounts(v)
 		return nil
 	case sale.FieldLimitBurst:
 		v, ok := value.(int)
@@ -24521,6 +25024,9 @@ func (m *SaleMutation) ResetField(name string) error {
 		return nil
 	case sale.FieldInflowPerSecond:
 		m.ResetInflowPerSecond()
+		return nil
+	case sale.FieldReviewAccounts:
+		m.ResetReviewAccounts()
 		return nil
 	case sale.FieldLimitBurst:
 		m.ResetLimitBurst()

@@ -63,7 +63,19 @@ type Order struct {
 	// keyed hashes of the contact and address that the limits of the sale count; cleared when the sale is settled
 	PersonKeys *string `json:"person_keys,omitempty"`
 	// that of the means of payment
-	PaymentKey   *string `json:"payment_key,omitempty"`
+	PaymentKey *string `json:"payment_key,omitempty"`
+	// keyed hash of the network that the attempt came from; cleared with person_keys
+	NetworkKey *string `json:"network_key,omitempty"`
+	// that of the browser's device token
+	DeviceKey *string `json:"device_key,omitempty"`
+	// HELD = it cannot be paid until an operator released it; RELEASED = it is not held again by itself; null = never held
+	Review *order.Review `json:"review,omitempty"`
+	// when it was held
+	ReviewAt *time.Time `json:"review_at,omitempty"`
+	// what several accounts share: kinds of clusters; comma separated
+	ReviewKinds string `json:"review_kinds,omitempty"`
+	// of the buyer; cleared with person_keys and with the account
+	ReviewAnswer *string `json:"review_answer,omitempty"`
 	selectValues sql.SelectValues
 }
 
@@ -80,9 +92,9 @@ func (*Order) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case order.FieldQuantity, order.FieldRefundedQuantity, order.FieldUnitPriceMinor, order.FieldVersion, order.FieldEpoch:
 			values[i] = new(sql.NullInt64)
-		case order.FieldNumber, order.FieldKind, order.FieldStatus, order.FieldCurrency, order.FieldPersonKeys, order.FieldPaymentKey:
+		case order.FieldNumber, order.FieldKind, order.FieldStatus, order.FieldCurrency, order.FieldPersonKeys, order.FieldPaymentKey, order.FieldNetworkKey, order.FieldDeviceKey, order.FieldReview, order.FieldReviewKinds, order.FieldReviewAnswer:
 			values[i] = new(sql.NullString)
-		case order.FieldReservedAt, order.FieldCreatedAt, order.FieldUpdatedAt, order.FieldPaymentDeadline, order.FieldPaidAt, order.FieldReturnAt:
+		case order.FieldReservedAt, order.FieldCreatedAt, order.FieldUpdatedAt, order.FieldPaymentDeadline, order.FieldPaidAt, order.FieldReturnAt, order.FieldReviewAt:
 			values[i] = new(sql.NullTime)
 		case order.FieldItemID:
 			values[i] = new(typedid.Item)
@@ -258,6 +270,47 @@ func (_m *Order) assignValues(columns []string, values []any) error {
 				_m.PaymentKey = new(string)
 				*_m.PaymentKey = value.String
 			}
+		case order.FieldNetworkKey:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field network_key", values[i])
+			} else if value.Valid {
+				_m.NetworkKey = new(string)
+				*_m.NetworkKey = value.String
+			}
+		case order.FieldDeviceKey:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field device_key", values[i])
+			} else if value.Valid {
+				_m.DeviceKey = new(string)
+				*_m.DeviceKey = value.String
+			}
+		case order.FieldReview:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field review", values[i])
+			} else if value.Valid {
+				_m.Review = new(order.Review)
+				*_m.Review = order.Review(value.String)
+			}
+		case order.FieldReviewAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field review_at", values[i])
+			} else if value.Valid {
+				_m.ReviewAt = new(time.Time)
+				*_m.ReviewAt = value.Time
+			}
+		case order.FieldReviewKinds:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field review_kinds", values[i])
+			} else if value.Valid {
+				_m.ReviewKinds = value.String
+			}
+		case order.FieldReviewAnswer:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field review_answer", values[i])
+			} else if value.Valid {
+				_m.ReviewAnswer = new(string)
+				*_m.ReviewAnswer = value.String
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -374,6 +427,34 @@ func (_m *Order) String() string {
 	builder.WriteString(", ")
 	if v := _m.PaymentKey; v != nil {
 		builder.WriteString("payment_key=")
+		builder.WriteString(*v)
+	}
+	builder.WriteString(", ")
+	if v := _m.NetworkKey; v != nil {
+		builder.WriteString("network_key=")
+		builder.WriteString(*v)
+	}
+	builder.WriteString(", ")
+	if v := _m.DeviceKey; v != nil {
+		builder.WriteString("device_key=")
+		builder.WriteString(*v)
+	}
+	builder.WriteString(", ")
+	if v := _m.Review; v != nil {
+		builder.WriteString("review=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.ReviewAt; v != nil {
+		builder.WriteString("review_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("review_kinds=")
+	builder.WriteString(_m.ReviewKinds)
+	builder.WriteString(", ")
+	if v := _m.ReviewAnswer; v != nil {
+		builder.WriteString("review_answer=")
 		builder.WriteString(*v)
 	}
 	builder.WriteByte(')')

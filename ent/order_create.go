@@ -133,6 +133,34 @@ func (_c *OrderCreate) SetNillablePersonKeys(v *string) *OrderCreate {
 	return _c
 }
 
+// SetNetworkKey sets the "network_key" field.
+func (_c *OrderCreate) SetNetworkKey(v string) *OrderCreate {
+	_c.mutation.SetNetworkKey(v)
+	return _c
+}
+
+// SetNillableNetworkKey sets the "network_key" field if the given value is not nil.
+func (_c *OrderCreate) SetNillableNetworkKey(v *string) *OrderCreate {
+	if v != nil {
+		_c.SetNetworkKey(*v)
+	}
+	return _c
+}
+
+// SetDeviceKey sets the "device_key" field.
+func (_c *OrderCreate) SetDeviceKey(v string) *OrderCreate {
+	_c.mutation.SetDeviceKey(v)
+	return _c
+}
+
+// SetNillableDeviceKey sets the "device_key" field if the given value is not nil.
+func (_c *OrderCreate) SetNillableDeviceKey(v *string) *OrderCreate {
+	if v != nil {
+		_c.SetDeviceKey(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *OrderCreate) SetID(v typedid.Order) *OrderCreate {
 	_c.mutation.SetID(v)
@@ -177,6 +205,10 @@ func (_c *OrderCreate) defaults() {
 	if _, ok := _c.mutation.ReturnDue(); !ok {
 		v := order.DefaultReturnDue
 		_c.mutation.SetReturnDue(v)
+	}
+	if _, ok := _c.mutation.ReviewKinds(); !ok {
+		v := order.DefaultReviewKinds
+		_c.mutation.SetReviewKinds(v)
 	}
 }
 
@@ -273,6 +305,34 @@ func (_c *OrderCreate) check() error {
 	if v, ok := _c.mutation.PaymentKey(); ok {
 		if err := order.PaymentKeyValidator(v); err != nil {
 			return &ValidationError{Name: "payment_key", err: fmt.Errorf(`ent: validator failed for field "Order.payment_key": %w`, err)}
+		}
+	}
+	if v, ok := _c.mutation.NetworkKey(); ok {
+		if err := order.NetworkKeyValidator(v); err != nil {
+			return &ValidationError{Name: "network_key", err: fmt.Errorf(`ent: validator failed for field "Order.network_key": %w`, err)}
+		}
+	}
+	if v, ok := _c.mutation.DeviceKey(); ok {
+		if err := order.DeviceKeyValidator(v); err != nil {
+			return &ValidationError{Name: "device_key", err: fmt.Errorf(`ent: validator failed for field "Order.device_key": %w`, err)}
+		}
+	}
+	if v, ok := _c.mutation.Review(); ok {
+		if err := order.ReviewValidator(v); err != nil {
+			return &ValidationError{Name: "review", err: fmt.Errorf(`ent: validator failed for field "Order.review": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.ReviewKinds(); !ok {
+		return &ValidationError{Name: "review_kinds", err: errors.New(`ent: missing required field "Order.review_kinds"`)}
+	}
+	if v, ok := _c.mutation.ReviewKinds(); ok {
+		if err := order.ReviewKindsValidator(v); err != nil {
+			return &ValidationError{Name: "review_kinds", err: fmt.Errorf(`ent: validator failed for field "Order.review_kinds": %w`, err)}
+		}
+	}
+	if v, ok := _c.mutation.ReviewAnswer(); ok {
+		if err := order.ReviewAnswerValidator(v); err != nil {
+			return &ValidationError{Name: "review_answer", err: fmt.Errorf(`ent: validator failed for field "Order.review_answer": %w`, err)}
 		}
 	}
 	return nil
@@ -401,6 +461,30 @@ func (_c *OrderCreate) createSpec() (*Order, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.PaymentKey(); ok {
 		_spec.SetField(order.FieldPaymentKey, field.TypeString, value)
 		_node.PaymentKey = &value
+	}
+	if value, ok := _c.mutation.NetworkKey(); ok {
+		_spec.SetField(order.FieldNetworkKey, field.TypeString, value)
+		_node.NetworkKey = &value
+	}
+	if value, ok := _c.mutation.DeviceKey(); ok {
+		_spec.SetField(order.FieldDeviceKey, field.TypeString, value)
+		_node.DeviceKey = &value
+	}
+	if value, ok := _c.mutation.Review(); ok {
+		_spec.SetField(order.FieldReview, field.TypeEnum, value)
+		_node.Review = &value
+	}
+	if value, ok := _c.mutation.ReviewAt(); ok {
+		_spec.SetField(order.FieldReviewAt, field.TypeTime, value)
+		_node.ReviewAt = &value
+	}
+	if value, ok := _c.mutation.ReviewKinds(); ok {
+		_spec.SetField(order.FieldReviewKinds, field.TypeString, value)
+		_node.ReviewKinds = value
+	}
+	if value, ok := _c.mutation.ReviewAnswer(); ok {
+		_spec.SetField(order.FieldReviewAnswer, field.TypeString, value)
+		_node.ReviewAnswer = &value
 	}
 	return _node, _spec
 }

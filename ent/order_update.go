@@ -62,6 +62,12 @@ func (_u *OrderUpdate) SetUpdatedAt(v time.Time) *OrderUpdate {
 	return _u
 }
 
+// SetPaymentDeadline sets the "payment_deadline" field.
+func (_u *OrderUpdate) SetPaymentDeadline(v time.Time) *OrderUpdate {
+	_u.mutation.SetPaymentDeadline(v)
+	return _u
+}
+
 // ClearPaymentDeadline clears the value of the "payment_deadline" field.
 func (_u *OrderUpdate) ClearPaymentDeadline() *OrderUpdate {
 	_u.mutation.ClearPaymentDeadline()
@@ -144,6 +150,48 @@ func (_u *OrderUpdate) ClearPaymentKey() *OrderUpdate {
 	return _u
 }
 
+// ClearNetworkKey clears the value of the "network_key" field.
+func (_u *OrderUpdate) ClearNetworkKey() *OrderUpdate {
+	_u.mutation.ClearNetworkKey()
+	return _u
+}
+
+// ClearDeviceKey clears the value of the "device_key" field.
+func (_u *OrderUpdate) ClearDeviceKey() *OrderUpdate {
+	_u.mutation.ClearDeviceKey()
+	return _u
+}
+
+// SetReview sets the "review" field.
+func (_u *OrderUpdate) SetReview(v order.Review) *OrderUpdate {
+	_u.mutation.SetReview(v)
+	return _u
+}
+
+// SetReviewAt sets the "review_at" field.
+func (_u *OrderUpdate) SetReviewAt(v time.Time) *OrderUpdate {
+	_u.mutation.SetReviewAt(v)
+	return _u
+}
+
+// SetReviewKinds sets the "review_kinds" field.
+func (_u *OrderUpdate) SetReviewKinds(v string) *OrderUpdate {
+	_u.mutation.SetReviewKinds(v)
+	return _u
+}
+
+// SetReviewAnswer sets the "review_answer" field.
+func (_u *OrderUpdate) SetReviewAnswer(v string) *OrderUpdate {
+	_u.mutation.SetReviewAnswer(v)
+	return _u
+}
+
+// ClearReviewAnswer clears the value of the "review_answer" field.
+func (_u *OrderUpdate) ClearReviewAnswer() *OrderUpdate {
+	_u.mutation.ClearReviewAnswer()
+	return _u
+}
+
 // Mutation returns the OrderMutation object of the builder.
 func (_u *OrderUpdate) Mutation() *OrderMutation {
 	return _u.mutation
@@ -180,6 +228,31 @@ func (_u *OrderUpdate) check() error {
 	if v, ok := _u.mutation.PaymentKey(); ok {
 		if err := order.PaymentKeyValidator(v); err != nil {
 			return &ValidationError{Name: "payment_key", err: fmt.Errorf(`ent: validator failed for field "Order.payment_key": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.NetworkKey(); ok {
+		if err := order.NetworkKeyValidator(v); err != nil {
+			return &ValidationError{Name: "network_key", err: fmt.Errorf(`ent: validator failed for field "Order.network_key": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.DeviceKey(); ok {
+		if err := order.DeviceKeyValidator(v); err != nil {
+			return &ValidationError{Name: "device_key", err: fmt.Errorf(`ent: validator failed for field "Order.device_key": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.Review(); ok {
+		if err := order.ReviewValidator(v); err != nil {
+			return &ValidationError{Name: "review", err: fmt.Errorf(`ent: validator failed for field "Order.review": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.ReviewKinds(); ok {
+		if err := order.ReviewKindsValidator(v); err != nil {
+			return &ValidationError{Name: "review_kinds", err: fmt.Errorf(`ent: validator failed for field "Order.review_kinds": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.ReviewAnswer(); ok {
+		if err := order.ReviewAnswerValidator(v); err != nil {
+			return &ValidationError{Name: "review_answer", err: fmt.Errorf(`ent: validator failed for field "Order.review_answer": %w`, err)}
 		}
 	}
 	return nil
@@ -266,6 +339,39 @@ func (_u *OrderUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if _u.mutation.PaymentKeyCleared() {
 		_spec.ClearField(order.FieldPaymentKey, field.TypeString)
 	}
+	if value, ok := _u.mutation.NetworkKey(); ok {
+		_spec.SetField(order.FieldNetworkKey, field.TypeString, value)
+	}
+	if _u.mutation.NetworkKeyCleared() {
+		_spec.ClearField(order.FieldNetworkKey, field.TypeString)
+	}
+	if value, ok := _u.mutation.DeviceKey(); ok {
+		_spec.SetField(order.FieldDeviceKey, field.TypeString, value)
+	}
+	if _u.mutation.DeviceKeyCleared() {
+		_spec.ClearField(order.FieldDeviceKey, field.TypeString)
+	}
+	if value, ok := _u.mutation.Review(); ok {
+		_spec.SetField(order.FieldReview, field.TypeEnum, value)
+	}
+	if _u.mutation.ReviewCleared() {
+		_spec.ClearField(order.FieldReview, field.TypeEnum)
+	}
+	if value, ok := _u.mutation.ReviewAt(); ok {
+		_spec.SetField(order.FieldReviewAt, field.TypeTime, value)
+	}
+	if _u.mutation.ReviewAtCleared() {
+		_spec.ClearField(order.FieldReviewAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.ReviewKinds(); ok {
+		_spec.SetField(order.FieldReviewKinds, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.ReviewAnswer(); ok {
+		_spec.SetField(order.FieldReviewAnswer, field.TypeString, value)
+	}
+	if _u.mutation.ReviewAnswerCleared() {
+		_spec.ClearField(order.FieldReviewAnswer, field.TypeString)
+	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -342,6 +448,31 @@ func (_u *OrderUpdateOne) check() error {
 	if v, ok := _u.mutation.PaymentKey(); ok {
 		if err := order.PaymentKeyValidator(v); err != nil {
 			return &ValidationError{Name: "payment_key", err: fmt.Errorf(`ent: validator failed for field "Order.payment_key": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.NetworkKey(); ok {
+		if err := order.NetworkKeyValidator(v); err != nil {
+			return &ValidationError{Name: "network_key", err: fmt.Errorf(`ent: validator failed for field "Order.network_key": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.DeviceKey(); ok {
+		if err := order.DeviceKeyValidator(v); err != nil {
+			return &ValidationError{Name: "device_key", err: fmt.Errorf(`ent: validator failed for field "Order.device_key": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.Review(); ok {
+		if err := order.ReviewValidator(v); err != nil {
+			return &ValidationError{Name: "review", err: fmt.Errorf(`ent: validator failed for field "Order.review": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.ReviewKinds(); ok {
+		if err := order.ReviewKindsValidator(v); err != nil {
+			return &ValidationError{Name: "review_kinds", err: fmt.Errorf(`ent: validator failed for field "Order.review_kinds": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.ReviewAnswer(); ok {
+		if err := order.ReviewAnswerValidator(v); err != nil {
+			return &ValidationError{Name: "review_answer", err: fmt.Errorf(`ent: validator failed for field "Order.review_answer": %w`, err)}
 		}
 	}
 	return nil
@@ -444,6 +575,39 @@ func (_u *OrderUpdateOne) sqlSave(ctx context.Context) (_node *Order, err error)
 	}
 	if _u.mutation.PaymentKeyCleared() {
 		_spec.ClearField(order.FieldPaymentKey, field.TypeString)
+	}
+	if value, ok := _u.mutation.NetworkKey(); ok {
+		_spec.SetField(order.FieldNetworkKey, field.TypeString, value)
+	}
+	if _u.mutation.NetworkKeyCleared() {
+		_spec.ClearField(order.FieldNetworkKey, field.TypeString)
+	}
+	if value, ok := _u.mutation.DeviceKey(); ok {
+		_spec.SetField(order.FieldDeviceKey, field.TypeString, value)
+	}
+	if _u.mutation.DeviceKeyCleared() {
+		_spec.ClearField(order.FieldDeviceKey, field.TypeString)
+	}
+	if value, ok := _u.mutation.Review(); ok {
+		_spec.SetField(order.FieldReview, field.TypeEnum, value)
+	}
+	if _u.mutation.ReviewCleared() {
+		_spec.ClearField(order.FieldReview, field.TypeEnum)
+	}
+	if value, ok := _u.mutation.ReviewAt(); ok {
+		_spec.SetField(order.FieldReviewAt, field.TypeTime, value)
+	}
+	if _u.mutation.ReviewAtCleared() {
+		_spec.ClearField(order.FieldReviewAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.ReviewKinds(); ok {
+		_spec.SetField(order.FieldReviewKinds, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.ReviewAnswer(); ok {
+		_spec.SetField(order.FieldReviewAnswer, field.TypeString, value)
+	}
+	if _u.mutation.ReviewAnswerCleared() {
+		_spec.ClearField(order.FieldReviewAnswer, field.TypeString)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &Order{config: _u.config}

@@ -381,6 +381,24 @@ func init() {
 	orderDescPaymentKey := orderFields[23].Descriptor()
 	// order.PaymentKeyValidator is a validator for the "payment_key" field. It is called by the builders before save.
 	order.PaymentKeyValidator = orderDescPaymentKey.Validators[0].(func(string) error)
+	// orderDescNetworkKey is the schema descriptor for network_key field.
+	orderDescNetworkKey := orderFields[24].Descriptor()
+	// order.NetworkKeyValidator is a validator for the "network_key" field. It is called by the builders before save.
+	order.NetworkKeyValidator = orderDescNetworkKey.Validators[0].(func(string) error)
+	// orderDescDeviceKey is the schema descriptor for device_key field.
+	orderDescDeviceKey := orderFields[25].Descriptor()
+	// order.DeviceKeyValidator is a validator for the "device_key" field. It is called by the builders before save.
+	order.DeviceKeyValidator = orderDescDeviceKey.Validators[0].(func(string) error)
+	// orderDescReviewKinds is the schema descriptor for review_kinds field.
+	orderDescReviewKinds := orderFields[28].Descriptor()
+	// order.DefaultReviewKinds holds the default value on creation for the review_kinds field.
+	order.DefaultReviewKinds = orderDescReviewKinds.Default.(string)
+	// order.ReviewKindsValidator is a validator for the "review_kinds" field. It is called by the builders before save.
+	order.ReviewKindsValidator = orderDescReviewKinds.Validators[0].(func(string) error)
+	// orderDescReviewAnswer is the schema descriptor for review_answer field.
+	orderDescReviewAnswer := orderFields[29].Descriptor()
+	// order.ReviewAnswerValidator is a validator for the "review_answer" field. It is called by the builders before save.
+	order.ReviewAnswerValidator = orderDescReviewAnswer.Validators[0].(func(string) error)
 	ordereventFields := schema.OrderEvent{}.Fields()
 	_ = ordereventFields
 	// ordereventDescNote is the schema descriptor for note field.
@@ -855,14 +873,20 @@ func init() {
 	sale.DefaultInflowPerSecond = saleDescInflowPerSecond.Default.(int)
 	// sale.InflowPerSecondValidator is a validator for the "inflow_per_second" field. It is called by the builders before save.
 	sale.InflowPerSecondValidator = saleDescInflowPerSecond.Validators[0].(func(int) error)
+	// saleDescReviewAccounts is the schema descriptor for review_accounts field.
+	saleDescReviewAccounts := saleFields[30].Descriptor()
+	// sale.DefaultReviewAccounts holds the default value on creation for the review_accounts field.
+	sale.DefaultReviewAccounts = saleDescReviewAccounts.Default.(int)
+	// sale.ReviewAccountsValidator is a validator for the "review_accounts" field. It is called by the builders before save.
+	sale.ReviewAccountsValidator = saleDescReviewAccounts.Validators[0].(func(int) error)
 	// saleDescLimitBurst is the schema descriptor for limit_burst field.
-	saleDescLimitBurst := saleFields[30].Descriptor()
+	saleDescLimitBurst := saleFields[31].Descriptor()
 	// sale.DefaultLimitBurst holds the default value on creation for the limit_burst field.
 	sale.DefaultLimitBurst = saleDescLimitBurst.Default.(int)
 	// sale.LimitBurstValidator is a validator for the "limit_burst" field. It is called by the builders before save.
 	sale.LimitBurstValidator = saleDescLimitBurst.Validators[0].(func(int) error)
 	// saleDescLimitPerSecond is the schema descriptor for limit_per_second field.
-	saleDescLimitPerSecond := saleFields[31].Descriptor()
+	saleDescLimitPerSecond := saleFields[32].Descriptor()
 	// sale.DefaultLimitPerSecond holds the default value on creation for the limit_per_second field.
 	sale.DefaultLimitPerSecond = saleDescLimitPerSecond.Default.(float64)
 	// sale.LimitPerSecondValidator is a validator for the "limit_per_second" field. It is called by the builders before save.

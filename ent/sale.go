@@ -76,6 +76,8 @@ type Sale struct {
 	PermitPerMille int `json:"permit_per_mille,omitempty"`
 	// buyers let past the waiting room; 0 = no bound
 	InflowPerSecond int `json:"inflow_per_second,omitempty"`
+	// accounts of a cluster whose unpaid orders are held for review; 0 = none are
+	ReviewAccounts int `json:"review_accounts,omitempty"`
 	// tries of one person at once; 0 = the product's default
 	LimitBurst int `json:"limit_burst,omitempty"`
 	// tries given back; with limit_burst
@@ -94,7 +96,7 @@ func (*Sale) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case sale.FieldLimitPerSecond:
 			values[i] = new(sql.NullFloat64)
-		case sale.FieldPaymentWindowSeconds, sale.FieldPurchaseLimit, sale.FieldTotalLimit, sale.FieldMinimumAccountAgeHours, sale.FieldEpoch, sale.FieldRevision, sale.FieldPowMax, sale.FieldPermitPerMille, sale.FieldInflowPerSecond, sale.FieldLimitBurst:
+		case sale.FieldPaymentWindowSeconds, sale.FieldPurchaseLimit, sale.FieldTotalLimit, sale.FieldMinimumAccountAgeHours, sale.FieldEpoch, sale.FieldRevision, sale.FieldPowMax, sale.FieldPermitPerMille, sale.FieldInflowPerSecond, sale.FieldReviewAccounts, sale.FieldLimitBurst:
 			values[i] = new(sql.NullInt64)
 		case sale.FieldSlug, sale.FieldExternalReference, sale.FieldTitle, sale.FieldRules, sale.FieldStatus, sale.FieldLimitBy, sale.FieldAccent, sale.FieldNotice, sale.FieldCaptchaKinds:
 			values[i] = new(sql.NullString)
@@ -301,6 +303,12 @@ func (_m *Sale) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.InflowPerSecond = int(value.Int64)
 			}
+		case sale.FieldReviewAccounts:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field review_accounts", values[i])
+			} else if value.Valid {
+				_m.ReviewAccounts = int(value.Int64)
+			}
 		case sale.FieldLimitBurst:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
 				return fmt.Errorf("unexpected type %T for field limit_burst", values[i])
@@ -443,6 +451,9 @@ func (_m *Sale) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("inflow_per_second=")
 	builder.WriteString(fmt.Sprintf("%v", _m.InflowPerSecond))
+	builder.WriteString(", ")
+	builder.WriteString("review_accounts=")
+	builder.WriteString(fmt.Sprintf("%v", _m.ReviewAccounts))
 	builder.WriteString(", ")
 	builder.WriteString("limit_burst=")
 	builder.WriteString(fmt.Sprintf("%v", _m.LimitBurst))

@@ -262,6 +262,10 @@ func (_c *SaleCreate) defaults() {
 		v := sale.DefaultInflowPerSecond
 		_c.mutation.SetInflowPerSecond(v)
 	}
+	if _, ok := _c.mutation.ReviewAccounts(); !ok {
+		v := sale.DefaultReviewAccounts
+		_c.mutation.SetReviewAccounts(v)
+	}
 	if _, ok := _c.mutation.LimitBurst(); !ok {
 		v := sale.DefaultLimitBurst
 		_c.mutation.SetLimitBurst(v)
@@ -412,6 +416,14 @@ func (_c *SaleCreate) check() error {
 	if v, ok := _c.mutation.InflowPerSecond(); ok {
 		if err := sale.InflowPerSecondValidator(v); err != nil {
 			return &ValidationError{Name: "inflow_per_second", err: fmt.Errorf(`ent: validator failed for field "Sale.inflow_per_second": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.ReviewAccounts(); !ok {
+		return &ValidationError{Name: "review_accounts", err: errors.New(`ent: missing required field "Sale.review_accounts"`)}
+	}
+	if v, ok := _c.mutation.ReviewAccounts(); ok {
+		if err := sale.ReviewAccountsValidator(v); err != nil {
+			return &ValidationError{Name: "review_accounts", err: fmt.Errorf(`ent: validator failed for field "Sale.review_accounts": %w`, err)}
 		}
 	}
 	if _, ok := _c.mutation.LimitBurst(); !ok {
@@ -580,6 +592,10 @@ func (_c *SaleCreate) createSpec() (*Sale, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.InflowPerSecond(); ok {
 		_spec.SetField(sale.FieldInflowPerSecond, field.TypeInt, value)
 		_node.InflowPerSecond = value
+	}
+	if value, ok := _c.mutation.ReviewAccounts(); ok {
+		_spec.SetField(sale.FieldReviewAccounts, field.TypeInt, value)
+		_node.ReviewAccounts = value
 	}
 	if value, ok := _c.mutation.LimitBurst(); ok {
 		_spec.SetField(sale.FieldLimitBurst, field.TypeInt, value)

@@ -256,6 +256,11 @@ func (_u *SaleUpdate) check() error {
 			return &ValidationError{Name: "inflow_per_second", err: fmt.Errorf(`ent: validator failed for field "Sale.inflow_per_second": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.ReviewAccounts(); ok {
+		if err := sale.ReviewAccountsValidator(v); err != nil {
+			return &ValidationError{Name: "review_accounts", err: fmt.Errorf(`ent: validator failed for field "Sale.review_accounts": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.LimitBurst(); ok {
 		if err := sale.LimitBurstValidator(v); err != nil {
 			return &ValidationError{Name: "limit_burst", err: fmt.Errorf(`ent: validator failed for field "Sale.limit_burst": %w`, err)}
@@ -406,6 +411,12 @@ func (_u *SaleUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.AddedInflowPerSecond(); ok {
 		_spec.AddField(sale.FieldInflowPerSecond, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.ReviewAccounts(); ok {
+		_spec.SetField(sale.FieldReviewAccounts, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedReviewAccounts(); ok {
+		_spec.AddField(sale.FieldReviewAccounts, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.LimitBurst(); ok {
 		_spec.SetField(sale.FieldLimitBurst, field.TypeInt, value)
@@ -671,6 +682,11 @@ func (_u *SaleUpdateOne) check() error {
 			return &ValidationError{Name: "inflow_per_second", err: fmt.Errorf(`ent: validator failed for field "Sale.inflow_per_second": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.ReviewAccounts(); ok {
+		if err := sale.ReviewAccountsValidator(v); err != nil {
+			return &ValidationError{Name: "review_accounts", err: fmt.Errorf(`ent: validator failed for field "Sale.review_accounts": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.LimitBurst(); ok {
 		if err := sale.LimitBurstValidator(v); err != nil {
 			return &ValidationError{Name: "limit_burst", err: fmt.Errorf(`ent: validator failed for field "Sale.limit_burst": %w`, err)}
@@ -838,6 +854,12 @@ func (_u *SaleUpdateOne) sqlSave(ctx context.Context) (_node *Sale, err error) {
 	}
 	if value, ok := _u.mutation.AddedInflowPerSecond(); ok {
 		_spec.AddField(sale.FieldInflowPerSecond, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.ReviewAccounts(); ok {
+		_spec.SetField(sale.FieldReviewAccounts, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedReviewAccounts(); ok {
+		_spec.AddField(sale.FieldReviewAccounts, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.LimitBurst(); ok {
 		_spec.SetField(sale.FieldLimitBurst, field.TypeInt, value)

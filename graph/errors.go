@@ -17,6 +17,7 @@ import (
 
 	"seckill/graph/model"
 	paths "seckill/internal/buy/admission/path"
+	"seckill/internal/buy/order"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
 	"seckill/internal/buy/waitlist"
@@ -58,6 +59,8 @@ func (r *Resolver) userError(ctx context.Context, refusal fault.Refusal) model.U
 		return model.BasicError{Code: code, Message: noTexts.in(ctx), Path: path}
 	case waitlist.ForSale:
 		return model.BasicError{Code: code, Message: buyInstead.in(ctx), Path: path}
+	case order.UnderReview:
+		return model.BasicError{Code: code, Message: reviewText(ctx, v.Kinds), Path: path}
 	case operator.TooFew:
 		return model.BasicError{Code: code, Message: fewerFree.in(ctx), Path: path}
 	case reservation.NoneLeft:

@@ -83,6 +83,7 @@ var reasons = map[fault.Reason]text{
 	fault.SalePaused:            {"The sale is paused. Please wait.", "抢购已暂停，请稍候。"},
 	fault.SessionInvalid:        {"Please sign in again.", "登录已失效，请重新登录。"},
 	fault.SoldOut:               {"Sold out at present.", "商品已抢光。"},
+	fault.UnderReview:           {"The shop checks this order before you can pay.", "商家正在核实该订单，核实后即可付款。"},
 	fault.TooFewLeft:            {"Fewer units are left than you want.", "剩余数量不足。"},
 }
 
@@ -203,6 +204,9 @@ var steps = map[order.Code]text{
 	order.CodeShipped:         {"The goods are on their way.", "商品已发货。"},
 	order.CodeDelivered:       {"The goods have arrived.", "商品已签收。"},
 	order.CodeReturned:        {"The goods came back to the shop.", "商品已退回商家。"},
+	order.CodeHeld:            {"The shop checks the order before it can be paid.", "商家正在核实订单，核实后即可付款。"},
+	order.CodeReviewAnswered:  {"The buyer answered.", "买家已回复。"},
+	order.CodeReviewReleased:  {"The check is over; the order can be paid.", "核实完成，可以付款。"},
 	order.CodeDisputeLost:     {"The dispute was decided for the buyer; the bank took the money back.", "拒付争议已结束，银行已将款项退还持卡人。"},
 }
 

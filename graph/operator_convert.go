@@ -124,7 +124,7 @@ func salePatch(in model.UpdateSaleInput) operator.SalePatch {
 func switchesPatch(in model.SetSaleSwitchesInput) operator.SwitchesPatch {
 	p := operator.SwitchesPatch{
 		CaptchaRequired: in.CaptchaRequired, PermitRatio: in.PermitRatio, InflowPerSecond: in.InflowPerSecond,
-		LimitBurst: in.LimitBurst, LimitPerSecond: in.LimitPerSecond, PowMax: in.ProofOfWorkMax,
+		LimitBurst: in.LimitBurst, LimitPerSecond: in.LimitPerSecond, ReviewAccounts: in.ReviewAccounts, PowMax: in.ProofOfWorkMax,
 	}
 	if in.CaptchaKinds != nil {
 		p.CaptchaKinds = []string{}
@@ -138,7 +138,7 @@ func switchesPatch(in model.SetSaleSwitchesInput) operator.SwitchesPatch {
 func toSwitches(s sale.Switches) *model.SaleSwitches {
 	out := &model.SaleSwitches{
 		CaptchaRequired: s.CaptchaRequired, CaptchaKinds: []captcha.Kind{}, PermitRatio: float64(s.PermitPerMille) / 1000,
-		InflowPerSecond: s.InflowPerSecond, LimitBurst: s.LimitBurst, LimitPerSecond: s.LimitPerSecond, ProofOfWorkMax: s.PowMax,
+		InflowPerSecond: s.InflowPerSecond, LimitBurst: s.LimitBurst, LimitPerSecond: s.LimitPerSecond, ProofOfWorkMax: s.PowMax, ReviewAccounts: s.ReviewAccounts,
 	}
 	for _, kind := range s.CaptchaKinds {
 		out.CaptchaKinds = append(out.CaptchaKinds, captcha.Kind(kind))

@@ -91,6 +91,10 @@ func orderFilter(f *model.OrderFilter) (order.Filter, error) {
 		}
 		out.Sale = u
 	}
+	if f.Cluster != nil && out.Sale.IsZero() {
+		return out, fault.New(fault.BadInput, "filter.cluster needs filter.saleId.")
+	}
+	out.Cluster, out.InReview = deref(f.Cluster), f.InReview
 	out.Statuses, out.From, out.Until = f.Statuses, deref(f.CreatedFrom), deref(f.CreatedUntil)
 	if f.Search != nil {
 		out.Match = order.Numbered(typed.QueryOf(*f.Search))

@@ -7,6 +7,7 @@ import "seckill/graph/model"
 // payloads maps mutation fields to their payloads.
 var payloads = map[string]setUserErrors{
 	"adjustStock":            userErrorsOf(func(p *model.AdjustStockPayload) *[]model.UserError { return &p.UserErrors }),
+	"answerReview":           userErrorsOf(func(p *model.AnswerReviewPayload) *[]model.UserError { return &p.UserErrors }),
 	"approveSale":            userErrorsOf(func(p *model.ApproveSalePayload) *[]model.UserError { return &p.UserErrors }),
 	"cancelOrder":            userErrorsOf(func(p *model.CancelOrderPayload) *[]model.UserError { return &p.UserErrors }),
 	"changePassword":         userErrorsOf(func(p *model.ChangePasswordPayload) *[]model.UserError { return &p.UserErrors }),
@@ -36,6 +37,7 @@ var payloads = map[string]setUserErrors{
 	"exportPersonalData":     userErrorsOf(func(p *model.ExportPersonalDataPayload) *[]model.UserError { return &p.UserErrors }),
 	"extendSale":             userErrorsOf(func(p *model.ExtendSalePayload) *[]model.UserError { return &p.UserErrors }),
 	"forgetReminder":         userErrorsOf(func(p *model.ForgetReminderPayload) *[]model.UserError { return &p.UserErrors }),
+	"holdOrders":             userErrorsOf(func(p *model.HoldOrdersPayload) *[]model.UserError { return &p.UserErrors }),
 	"issueSeckillPath":       userErrorsOf(func(p *model.IssueSeckillPathPayload) *[]model.UserError { return &p.UserErrors }),
 	"joinWaitlist":           userErrorsOf(func(p *model.JoinWaitlistPayload) *[]model.UserError { return &p.UserErrors }),
 	"leaveQueue":             userErrorsOf(func(p *model.LeaveQueuePayload) *[]model.UserError { return &p.UserErrors }),
@@ -49,6 +51,7 @@ var payloads = map[string]setUserErrors{
 	"refreshSession":         userErrorsOf(func(p *model.RefreshSessionPayload) *[]model.UserError { return &p.UserErrors }),
 	"register":               userErrorsOf(func(p *model.RegisterPayload) *[]model.UserError { return &p.UserErrors }),
 	"rejectSale":             userErrorsOf(func(p *model.RejectSalePayload) *[]model.UserError { return &p.UserErrors }),
+	"releaseOrder":           userErrorsOf(func(p *model.ReleaseOrderPayload) *[]model.UserError { return &p.UserErrors }),
 	"remindMe":               userErrorsOf(func(p *model.RemindMePayload) *[]model.UserError { return &p.UserErrors }),
 	"removeAddress":          userErrorsOf(func(p *model.RemoveAddressPayload) *[]model.UserError { return &p.UserErrors }),
 	"removeTotp":             userErrorsOf(func(p *model.RemoveTotpPayload) *[]model.UserError { return &p.UserErrors }),

@@ -13,6 +13,7 @@ import (
 	"seckill/internal/buy/checkout"
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/orderintake"
+	"seckill/internal/identity/account"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/fault"
 	idpkg "seckill/internal/platform/id"
@@ -41,7 +42,7 @@ func (r *mutationResolver) PlaceOrder(ctx context.Context, input model.PlaceOrde
 	}
 	placed, err := r.Checkout.Place(ctx, checkout.Attempt{
 		User: auth.PrincipalFrom(ctx).UserID, Item: item, Quantity: input.Quantity,
-		PathToken: input.PathToken, IdempotencyKey: input.IdempotencyKey,
+		PathToken: input.PathToken, IdempotencyKey: input.IdempotencyKey, From: auth.ClientAddr(ctx), Device: account.DeviceID(auth.CookieFrom(ctx).Device()),
 	})
 	// Beside a refusal the payload has the buyer's existing task; see payloads.go.
 	return &model.PlaceOrderPayload{OrderTask: toTask(ctx, placed.Task), Replayed: placed.Replayed}, err

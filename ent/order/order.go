@@ -59,6 +59,18 @@ const (
 	FieldPersonKeys = "person_keys"
 	// FieldPaymentKey holds the string denoting the payment_key field in the database.
 	FieldPaymentKey = "payment_key"
+	// FieldNetworkKey holds the string denoting the network_key field in the database.
+	FieldNetworkKey = "network_key"
+	// FieldDeviceKey holds the string denoting the device_key field in the database.
+	FieldDeviceKey = "device_key"
+	// FieldReview holds the string denoting the review field in the database.
+	FieldReview = "review"
+	// FieldReviewAt holds the string denoting the review_at field in the database.
+	FieldReviewAt = "review_at"
+	// FieldReviewKinds holds the string denoting the review_kinds field in the database.
+	FieldReviewKinds = "review_kinds"
+	// FieldReviewAnswer holds the string denoting the review_answer field in the database.
+	FieldReviewAnswer = "review_answer"
 	// Table holds the table name of the order in the database.
 	Table = "orders"
 )
@@ -89,6 +101,12 @@ var Columns = []string{
 	FieldReturnAt,
 	FieldPersonKeys,
 	FieldPaymentKey,
+	FieldNetworkKey,
+	FieldDeviceKey,
+	FieldReview,
+	FieldReviewAt,
+	FieldReviewKinds,
+	FieldReviewAnswer,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -122,6 +140,16 @@ var (
 	PersonKeysValidator func(string) error
 	// PaymentKeyValidator is a validator for the "payment_key" field. It is called by the builders before save.
 	PaymentKeyValidator func(string) error
+	// NetworkKeyValidator is a validator for the "network_key" field. It is called by the builders before save.
+	NetworkKeyValidator func(string) error
+	// DeviceKeyValidator is a validator for the "device_key" field. It is called by the builders before save.
+	DeviceKeyValidator func(string) error
+	// DefaultReviewKinds holds the default value on creation for the "review_kinds" field.
+	DefaultReviewKinds string
+	// ReviewKindsValidator is a validator for the "review_kinds" field. It is called by the builders before save.
+	ReviewKindsValidator func(string) error
+	// ReviewAnswerValidator is a validator for the "review_answer" field. It is called by the builders before save.
+	ReviewAnswerValidator func(string) error
 )
 
 // Kind defines the type for the "kind" enum field.
@@ -177,6 +205,29 @@ func StatusValidator(s Status) error {
 		return nil
 	default:
 		return fmt.Errorf("order: invalid enum value for status field: %q", s)
+	}
+}
+
+// Review defines the type for the "review" enum field.
+type Review string
+
+// Review values.
+const (
+	ReviewHELD     Review = "HELD"
+	ReviewRELEASED Review = "RELEASED"
+)
+
+func (r Review) String() string {
+	return string(r)
+}
+
+// ReviewValidator is a validator for the "review" field enum values. It is called by the builders before save.
+func ReviewValidator(r Review) error {
+	switch r {
+	case ReviewHELD, ReviewRELEASED:
+		return nil
+	default:
+		return fmt.Errorf("order: invalid enum value for review field: %q", r)
 	}
 }
 

@@ -210,6 +210,36 @@ func PaymentKeyNotNil() predicate.Order {
 	return predicate.Order(sql.FieldNotNull(FieldPaymentKey))
 }
 
+// NetworkKeyNotNil applies the NotNil predicate on the "network_key" field.
+func NetworkKeyNotNil() predicate.Order {
+	return predicate.Order(sql.FieldNotNull(FieldNetworkKey))
+}
+
+// DeviceKeyNotNil applies the NotNil predicate on the "device_key" field.
+func DeviceKeyNotNil() predicate.Order {
+	return predicate.Order(sql.FieldNotNull(FieldDeviceKey))
+}
+
+// ReviewEQ applies the EQ predicate on the "review" field.
+func ReviewEQ(v Review) predicate.Order {
+	return predicate.Order(sql.FieldEQ(FieldReview, v))
+}
+
+// ReviewIsNil applies the IsNil predicate on the "review" field.
+func ReviewIsNil() predicate.Order {
+	return predicate.Order(sql.FieldIsNull(FieldReview))
+}
+
+// ReviewAtLT applies the LT predicate on the "review_at" field.
+func ReviewAtLT(v time.Time) predicate.Order {
+	return predicate.Order(sql.FieldLT(FieldReviewAt, v))
+}
+
+// ReviewAnswerNotNil applies the NotNil predicate on the "review_answer" field.
+func ReviewAnswerNotNil() predicate.Order {
+	return predicate.Order(sql.FieldNotNull(FieldReviewAnswer))
+}
+
 // And groups predicates with the AND operator between them.
 func And(predicates ...predicate.Order) predicate.Order {
 	return predicate.Order(sql.AndPredicates(predicates...))

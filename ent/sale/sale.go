@@ -71,6 +71,8 @@ const (
 	FieldPermitPerMille = "permit_per_mille"
 	// FieldInflowPerSecond holds the string denoting the inflow_per_second field in the database.
 	FieldInflowPerSecond = "inflow_per_second"
+	// FieldReviewAccounts holds the string denoting the review_accounts field in the database.
+	FieldReviewAccounts = "review_accounts"
 	// FieldLimitBurst holds the string denoting the limit_burst field in the database.
 	FieldLimitBurst = "limit_burst"
 	// FieldLimitPerSecond holds the string denoting the limit_per_second field in the database.
@@ -111,6 +113,7 @@ var Columns = []string{
 	FieldPowMax,
 	FieldPermitPerMille,
 	FieldInflowPerSecond,
+	FieldReviewAccounts,
 	FieldLimitBurst,
 	FieldLimitPerSecond,
 }
@@ -182,6 +185,10 @@ var (
 	DefaultInflowPerSecond int
 	// InflowPerSecondValidator is a validator for the "inflow_per_second" field. It is called by the builders before save.
 	InflowPerSecondValidator func(int) error
+	// DefaultReviewAccounts holds the default value on creation for the "review_accounts" field.
+	DefaultReviewAccounts int
+	// ReviewAccountsValidator is a validator for the "review_accounts" field. It is called by the builders before save.
+	ReviewAccountsValidator func(int) error
 	// DefaultLimitBurst holds the default value on creation for the "limit_burst" field.
 	DefaultLimitBurst int
 	// LimitBurstValidator is a validator for the "limit_burst" field. It is called by the builders before save.

@@ -100,6 +100,11 @@ func SettledAtIsNil() predicate.Sale {
 	return predicate.Sale(sql.FieldIsNull(FieldSettledAt))
 }
 
+// ReviewAccountsGT applies the GT predicate on the "review_accounts" field.
+func ReviewAccountsGT(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldGT(FieldReviewAccounts, v))
+}
+
 // And groups predicates with the AND operator between them.
 func And(predicates ...predicate.Sale) predicate.Sale {
 	return predicate.Sale(sql.AndPredicates(predicates...))

@@ -11,7 +11,7 @@ import (
 )
 
 // noticeKinds are what notices are about.
-var noticeKinds = []string{"ORDER_PLACED", "PAYMENT_DEADLINE", "WAITLIST_OFFER", "REFUND", "SALE_REMINDER", "ADMITTED"}
+var noticeKinds = []string{"ORDER_PLACED", "PAYMENT_DEADLINE", "WAITLIST_OFFER", "REFUND", "SALE_REMINDER", "ADMITTED", "ORDER_REVIEW"}
 
 // NoticeChoice says by which channels a user wants one kind of notice. Without a row the
 // default applies.

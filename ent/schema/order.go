@@ -45,6 +45,13 @@ func (Order) Fields() []ent.Field {
 		field.String("person_keys").MaxLen(64).Optional().Nillable().
 			Comment("keyed hashes of the contact and address that the limits of the sale count; cleared when the sale is settled"),
 		field.String("payment_key").MaxLen(32).Optional().Nillable().Comment("that of the means of payment"),
+		field.String("network_key").MaxLen(32).Optional().Nillable().Comment("keyed hash of the network that the attempt came from; cleared with person_keys"),
+		field.String("device_key").MaxLen(32).Optional().Nillable().Comment("that of the browser's device token"),
+		field.Enum("review").Values("HELD", "RELEASED").Optional().Nillable().
+			Comment("HELD = it cannot be paid until an operator released it; RELEASED = it is not held again by itself; null = never held"),
+		field.Time("review_at").Optional().Nillable().SchemaType(timestamptz).Comment("when it was held"),
+		field.String("review_kinds").MaxLen(64).Default("").Comment("what several accounts share: kinds of clusters; comma separated"),
+		field.String("review_answer").MaxLen(4 * 500).Optional().Nillable().Comment("of the buyer; cleared with person_keys and with the account"),
 	}
 }
 
@@ -62,6 +69,8 @@ func (Order) Indexes() []ent.Index {
 		index.Fields("sale_id", "payment_key").StorageKey("order_by_payment_key").Annotations(entsql.IndexWhere("payment_key IS NOT NULL")),
 		index.Fields("sale_id", "person_keys").StorageKey("order_cancelled_by_person").
 			Annotations(entsql.IndexWhere("status = 'CANCELLED' AND person_keys IS NOT NULL")),
+		index.Fields("review_at").StorageKey("order_in_review").
+			Annotations(entsql.IndexWhere("review = 'HELD' AND status = 'PENDING_PAYMENT'")),
 		index.Fields("id").StorageKey("order_returns").Annotations(entsql.IndexWhere("return_due")),
 	}
 }

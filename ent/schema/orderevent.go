@@ -29,6 +29,7 @@ func (OrderEvent) Fields() []ent.Field {
 			"PAYMENT_DECLINED", "PAYMENT_RETURNED", "PAYMENT_HELD", "REFUND_FAILED", "REFUND_SETTLED",
 			"PAYMENT_DISPUTED", "DISPUTE_WON", "DISPUTE_LOST",
 			"PREPARING", "SHIPPED", "DELIVERED", "RETURNED", "RECIPIENT_CHANGED", "LIMIT_REACHED",
+			"HELD_FOR_REVIEW", "REVIEW_ANSWERED", "REVIEW_RELEASED",
 		).Immutable().Comment("what happened"),
 		field.String("note").MaxLen(4 * 200).Default("").Immutable().Comment("remark for the person"),
 		field.Int("quantity").Default(0).NonNegative().Immutable().Comment("units of the order that are refunded, or are to be; 0 = none"),

@@ -51,6 +51,7 @@ func (Sale) Fields() []ent.Field {
 		field.Int("permit_per_mille").NonNegative().Default(1500).
 			Comment("unused paths at a time per thousand units left; 0 = any number"),
 		field.Int("inflow_per_second").NonNegative().Default(0).Comment("buyers let past the waiting room; 0 = no bound"),
+		field.Int("review_accounts").NonNegative().Default(0).Comment("accounts of a cluster whose unpaid orders are held for review; 0 = none are"),
 		field.Int("limit_burst").NonNegative().Default(0).Comment("tries of one person at once; 0 = the product's default"),
 		field.Float("limit_per_second").Min(0).Default(0).Comment("tries given back; with limit_burst"),
 	}

@@ -115,6 +115,22 @@ type AlreadyOrderedError struct {
 
 func (AlreadyOrderedError) IsUserError() {}
 
+// Input of `answerReview`.
+type AnswerReviewInput struct {
+	// Order of the caller that is held for review.
+	OrderID string `json:"orderId"`
+	// The answer, for operators.
+	Text string `json:"text"`
+}
+
+// Outcome of `answerReview`.
+type AnswerReviewPayload struct {
+	// The order after the call; null when the caller has no such order.
+	Order *Order `json:"order,omitempty"`
+	// Errors that refused the call; empty on success. `CONFLICT` when the order is not held, or was answered before.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Input of `approveSale`.
 type ApproveSaleInput struct {
 	// Sale to approve. Who created or edited it cannot approve it.
@@ -979,6 +995,26 @@ type HeldPaymentEdge struct {
 	Node *HeldPayment `json:"node"`
 }
 
+// Input of `holdOrders`.
+type HoldOrdersInput struct {
+	// `OrderCluster.label` of the cluster.
+	Cluster string `json:"cluster"`
+	// Reason; the buyers see it.
+	Note string `json:"note"`
+	// Sale of the cluster.
+	SaleID string `json:"saleId"`
+}
+
+// Outcome of `holdOrders`.
+type HoldOrdersPayload struct {
+	// Number of orders that the call held.
+	Held int `json:"held"`
+	// Number of unpaid orders that it did not hold: the caller's own, and those whose payment cannot be closed now.
+	Left int `json:"left"`
+	// Errors that refused the call; empty on success. `CONFLICT` when no unpaid order of the cluster can be held.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Everything that waits for a decision for which the caller's role is sufficient.
 type Inbox struct {
 	// Number of entries of each kind; kinds without entries are left out.
@@ -1017,7 +1053,7 @@ type InboxEntry struct {
 	Note *string `json:"note,omitempty"`
 	// The order that it is about; null when there is none, or it is unknown.
 	Order *Order `json:"order,omitempty"`
-	// Number of units that a stock change adds, or that a void or a refund is about; null when there are none.
+	// Number of units that a stock change adds, or that a void or a refund is about, or of orders that are held; null when there are none.
 	Quantity *int `json:"quantity,omitempty"`
 	// The sale that it is about; null when it is about no sale, or about that of `order`.
 	Sale *Sale `json:"sale,omitempty"`
@@ -1394,11 +1430,51 @@ type Order struct {
 	Fulfilment *Fulfilment `json:"fulfilment,omitempty"`
 	// Delivery address: the buyer's default address when the order was written. Null where the sale requires none, and after the account was
 	// deleted.
-	Recipient *Recipient   `json:"recipient,omitempty"`
-	Source    *order.Order `json:"-"`
+	Recipient *Recipient `json:"recipient,omitempty"`
+	// Its review; null when it was never held. For the buyer and operators.
+	Review *OrderReview `json:"review,omitempty"`
+	Source *order.Order `json:"-"`
 }
 
 func (Order) IsNode() {}
+
+// The orders of at least two accounts that share something. It is a signal: two people of a household share an address, too.
+type OrderCluster struct {
+	// Number of accounts, at least 2.
+	Accounts int `json:"accounts"`
+	// Milliseconds from the opening of the sale to the reservation of the first order; at most 2147483647.
+	FirstAfterOpeningMs int `json:"firstAfterOpeningMs"`
+	// Number of its orders that are held for review now.
+	HeldOrders int `json:"heldOrders"`
+	// What the accounts share.
+	Kind person.Kind `json:"kind"`
+	// Name of the cluster within its sale, a part of a keyed hash: for `OrderFilter.cluster` and `holdOrders`.
+	Label string `json:"label"`
+	// Milliseconds from the opening of the sale to the reservation of the last order; at most 2147483647.
+	LastAfterOpeningMs int `json:"lastAfterOpeningMs"`
+	// Number of orders in any status.
+	Orders int `json:"orders"`
+	// Number of units of the orders.
+	Units int `json:"units"`
+	// Number of orders that wait for payment, those held for review included.
+	UnpaidOrders int `json:"unpaidOrders"`
+}
+
+// A page of clusters.
+type OrderClusterConnection struct {
+	// Clusters with their cursors.
+	Edges []*OrderClusterEdge `json:"edges"`
+	// Position of the page in the list.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A cluster in a page.
+type OrderClusterEdge struct {
+	// Cursor of the cluster.
+	Cursor string `json:"cursor"`
+	// The cluster.
+	Node *OrderCluster `json:"node"`
+}
 
 // A page of orders.
 type OrderConnection struct {
@@ -1432,6 +1508,10 @@ func (OrderEvent) IsStreamEvent() {}
 
 // Filter of orders. Fields are joined by AND, values in a list by OR.
 type OrderFilter struct {
+	// Only orders of the cluster with this label in the sale `saleId`; for operators, others find nothing.
+	Cluster *string `json:"cluster,omitempty"`
+	// Only unpaid orders that are held for review.
+	InReview bool `json:"inReview"`
 	// Only orders created at this time or later.
 	CreatedFrom *time.Time `json:"createdFrom,omitempty"`
 	// Only orders created before this time.
@@ -1477,6 +1557,23 @@ type OrderQueue struct {
 	Ahead int `json:"ahead"`
 	// Estimated wait in seconds; null when unknown.
 	Estimate *int `json:"estimate,omitempty"`
+}
+
+// The review of an order before its payment.
+type OrderReview struct {
+	// What the buyer answered; null until then. For the buyer and operators.
+	Answer *string `json:"answer,omitempty"`
+	// Whether it is held now: `payOrder` is refused with `UNDER_REVIEW`, and the payment deadline does not run.
+	Held bool `json:"held"`
+	// What several accounts share that ordered in the sale.
+	Reasons []person.Kind `json:"reasons"`
+	// Time at which it was held.
+	Since time.Time `json:"since"`
+	// What was seen, for the buyer, in the language of `Accept-Language`. It never says whose the other orders are.
+	Text string `json:"text"`
+	// Time at which it is released unless an operator decides before.
+	Until  time.Time    `json:"until"`
+	Source *order.Order `json:"-"`
 }
 
 // Sort order of orders.
@@ -2001,6 +2098,22 @@ type RejectionCount struct {
 	Count int `json:"count"`
 }
 
+// Input of `releaseOrder`.
+type ReleaseOrderInput struct {
+	// Reason; the buyer sees it.
+	Note string `json:"note"`
+	// Order to release.
+	OrderID string `json:"orderId"`
+}
+
+// Outcome of `releaseOrder`.
+type ReleaseOrderPayload struct {
+	// The order after the call; null when there is no such order.
+	Order *Order `json:"order,omitempty"`
+	// Errors that refused the call; empty on success. `CONFLICT` for an order that is not held, and for the caller's own.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Input of `remindMe`.
 type RemindMeInput struct {
 	// A sale that has not opened.
@@ -2289,8 +2402,11 @@ type Sale struct {
 	LimitBy []person.Kind `json:"limitBy"`
 	// Whether orders need a delivery address: the buyer's default address at that time. Buyers without one are refused with `ADDRESS_REQUIRED`
 	// before they get a path token.
-	RequiresAddress bool       `json:"requiresAddress"`
-	Source          *sale.Sale `json:"-"`
+	RequiresAddress bool `json:"requiresAddress"`
+	// Who bought: clusters of the sale's orders, the most accounts first. Empty once the sale is settled, because the hashes are deleted then. For
+	// operators.
+	Clusters *OrderClusterConnection `json:"clusters,omitempty"`
+	Source   *sale.Sale              `json:"-"`
 }
 
 func (Sale) IsNode() {}
@@ -2612,6 +2728,8 @@ type SaleSwitches struct {
 	PermitRatio float64 `json:"permitRatio"`
 	// Highest number of a proof of work; 0 = the default of the server. Clients that request many challenges get harder ones.
 	ProofOfWorkMax int `json:"proofOfWorkMax"`
+	// Number of accounts from which on the unpaid orders of a cluster are held for review; 0 = none are. See `Sale.clusters`.
+	ReviewAccounts int `json:"reviewAccounts"`
 }
 
 // A sale without its times, saved under a name, from which operators create drafts.
@@ -2832,6 +2950,8 @@ type SetSaleSwitchesInput struct {
 	PermitRatio *float64 `json:"permitRatio,omitempty"`
 	// Highest number of a proof of work, 10000 to 10000000; 0 = the default of the server.
 	ProofOfWorkMax *int `json:"proofOfWorkMax,omitempty"`
+	// Number of accounts, from 2, from which on the unpaid orders of a cluster are held for review; 0 = none are.
+	ReviewAccounts *int `json:"reviewAccounts,omitempty"`
 	// Sale to change.
 	SaleID string `json:"saleId"`
 }

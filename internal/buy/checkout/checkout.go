@@ -9,6 +9,7 @@ package checkout
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"seckill/internal/buy/admission/path"
@@ -23,6 +24,7 @@ import (
 	"seckill/internal/identity/recipient"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/ratelimit"
 )
 
 // Checkout implements the use cases. It is safe for concurrent use.
@@ -82,6 +84,8 @@ type Attempt struct {
 	Quantity       int
 	PathToken      string
 	IdempotencyKey string
+	From           netip.Addr // address of the request
+	Device         string     // id of the browser, "" = unknown
 }
 
 // Result is the result of Place. Beside a refusal, Task is the task of the buyer's
@@ -180,7 +184,7 @@ func (c *Checkout) newAttempt(in Attempt, parent *sale.Sale, item *sale.Item) (r
 	return reservation.Attempt{
 		Task: task, Sale: parent.ID, Item: item.ID, User: in.User, Quantity: in.Quantity,
 		Permit: c.paths.Permit(in.User, item.ID, in.PathToken), IdempotencyKey: in.IdempotencyKey,
-		Terms: terms, OnlyItem: len(parent.Items) == 1,
+		Terms: terms, OnlyItem: len(parent.Items) == 1, Origin: c.persons.Origin(parent.ID, ratelimit.Network(in.From), in.Device),
 	}, nil
 }
 

@@ -19,6 +19,8 @@ type Facts interface {
 	RecipientChanged(ctx context.Context, tx *ent.Tx, o *Order) error
 	// FulfilmentChanged receives an order whose goods are further on their way.
 	FulfilmentChanged(ctx context.Context, tx *ent.Tx, o *Order) error
+	// Reviewed receives an unpaid order that was held for review, or released.
+	Reviewed(ctx context.Context, tx *ent.Tx, o *Order) error
 	// UnitsLost receives what an item lost. Its row is locked.
 	UnitsLost(ctx context.Context, tx *ent.Tx, item id.Item, lost LostUnits) error
 }
@@ -44,4 +46,5 @@ func (noFacts) Moved(context.Context, *ent.Tx, Status, ...*Order) error      { r
 func (noFacts) Refunded(context.Context, *ent.Tx, *Order, int) error         { return nil }
 func (noFacts) RecipientChanged(context.Context, *ent.Tx, *Order) error      { return nil }
 func (noFacts) FulfilmentChanged(context.Context, *ent.Tx, *Order) error     { return nil }
+func (noFacts) Reviewed(context.Context, *ent.Tx, *Order) error              { return nil }
 func (noFacts) UnitsLost(context.Context, *ent.Tx, id.Item, LostUnits) error { return nil }

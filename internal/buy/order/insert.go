@@ -31,7 +31,8 @@ func (portable) insert(ctx context.Context, tx *ent.Tx, orders []*Order) error {
 			SetUserID(o.User).SetKind(entorder.Kind(o.Kind)).SetStatus(entorder.Status(o.Status)).
 			SetQuantity(o.Quantity).SetUnitPriceMinor(o.UnitPriceMinor).SetCurrency(o.Currency).SetVersion(o.Version).
 			SetEpoch(o.Epoch).SetReservedAt(o.ReservedAt).SetCreatedAt(o.CreatedAt).SetUpdatedAt(o.UpdatedAt).
-			SetNillablePaymentDeadline(o.PaymentDeadline).SetNillablePersonKeys(storedKeys(o.Persons)))
+			SetNillablePaymentDeadline(o.PaymentDeadline).SetNillablePersonKeys(storedKeys(o.Persons)).
+			SetNillableNetworkKey(storedKey(o.Origin.Network)).SetNillableDeviceKey(storedKey(o.Origin.Device)))
 	}
 	if err := tx.Order.CreateBulk(rows...).Exec(ctx); err != nil {
 		return fmt.Errorf("insert orders: %w", err)
@@ -48,6 +49,15 @@ func storedKeys(keys person.Keys) *string {
 	return &text
 }
 
+// storedKey returns the column of a key.
+func storedKey(key person.Key) *string {
+	if key == "" {
+		return nil
+	}
+	text := string(key)
+	return &text
+}
+
 func (portable) anyFailed(ctx context.Context, tx *ent.Tx, tasks []id.Task) (bool, error) {
 	return tx.OrderFailure.Query().Where(orderfailure.IDIn(tasks...)).Exist(ctx)
 }
@@ -61,13 +71,14 @@ type arrays struct{}
 const insertArrays = `
 WITH input AS (
   SELECT id, number, buyer, reserved, ($6::uuid[])[lot] AS sale, ($7::uuid[])[lot] AS item, ($8::int8[])[lot] AS quantity,
-         ($9::int8[])[lot] AS price, ($10::text[])[lot] AS currency, ($11::int8[])[lot] AS epoch, ($12::timestamptz[])[lot] AS deadline, persons
-  FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::timestamptz[], $5::int4[], $14::text[]) AS t (id, number, buyer, reserved, lot, persons)
+         ($9::int8[])[lot] AS price, ($10::text[])[lot] AS currency, ($11::int8[])[lot] AS epoch, ($12::timestamptz[])[lot] AS deadline, persons, network, device
+  FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::timestamptz[], $5::int4[], $14::text[], $15::text[], $16::text[])
+       AS t (id, number, buyer, reserved, lot, persons, network, device)
 )
 INSERT INTO orders (id, number, sale_id, item_id, user_id, kind, status, quantity, unit_price_minor, currency,
-                    version, epoch, reserved_at, created_at, updated_at, payment_deadline, person_keys)
+                    version, epoch, reserved_at, created_at, updated_at, payment_deadline, person_keys, network_key, device_key)
 SELECT id, number, sale, item, buyer, 'SECKILL', 'PENDING_PAYMENT', quantity, price, currency,
-       1, epoch, reserved, $13, $13, deadline, NULLIF(persons, '') FROM input`
+       1, epoch, reserved, $13, $13, deadline, NULLIF(persons, ''), NULLIF(network, ''), NULLIF(device, '') FROM input`
 
 // lot is the values that orders of a batch share. Orders of one item have the same
 // price and the same payment window.
@@ -94,6 +105,8 @@ func (arrays) insert(ctx context.Context, tx *ent.Tx, orders []*Order) error {
 		postgres.Array(lots, func(dst []byte, o *Order) []byte { return postgres.AppendTime(dst, *o.PaymentDeadline) }),
 		orders[0].CreatedAt,
 		postgres.Array(orders, func(dst []byte, o *Order) []byte { return postgres.AppendText(dst, o.Persons.String()) }),
+		postgres.Array(orders, func(dst []byte, o *Order) []byte { return postgres.AppendText(dst, string(o.Origin.Network)) }),
+		postgres.Array(orders, func(dst []byte, o *Order) []byte { return postgres.AppendText(dst, string(o.Origin.Device)) }),
 	)
 	if err != nil {
 		return fmt.Errorf("insert orders: %w", err)

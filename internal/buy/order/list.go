@@ -28,6 +28,8 @@ type Filter struct {
 	Statuses []Status        // nil = all states
 	From     time.Time       // created then or later; zero = no bound
 	Until    time.Time       // created before; zero = no bound
+	Cluster  string          // label of a cluster of the sale; "" = all orders
+	InReview bool            // only those held for review
 	Match    predicate.Order // a further condition; nil = none
 }
 
@@ -125,6 +127,12 @@ func (f Filter) predicates() []predicate.Order {
 	}
 	if !f.Until.IsZero() {
 		ps = append(ps, entorder.CreatedAtLT(f.Until))
+	}
+	if f.Cluster != "" {
+		ps = append(ps, InCluster(f.Cluster))
+	}
+	if f.InReview {
+		ps = append(ps, inReview())
 	}
 	if f.Match != nil {
 		ps = append(ps, f.Match)

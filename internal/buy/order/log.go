@@ -60,6 +60,9 @@ const (
 	CodeDelivered       Code = "DELIVERED"
 	CodeReturned        Code = "RETURNED"
 	CodeRecipient       Code = "RECIPIENT_CHANGED"
+	CodeHeld            Code = "HELD_FOR_REVIEW"
+	CodeReviewAnswered  Code = "REVIEW_ANSWERED"
+	CodeReviewReleased  Code = "REVIEW_RELEASED"
 	CodeDisputeLost     Code = "DISPUTE_LOST" // the bank has taken the money back
 )
 
@@ -134,7 +137,7 @@ const (
 func (o *Order) Actions(now time.Time) []Action {
 	switch o.Status {
 	case PendingPayment:
-		if o.PaymentDeadline != nil && now.Before(*o.PaymentDeadline) {
+		if !o.UnderReview() && o.PaymentDeadline != nil && now.Before(*o.PaymentDeadline) {
 			return []Action{ActionPay, ActionCancel}
 		}
 		return []Action{ActionCancel}

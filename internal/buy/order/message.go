@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,19 +38,20 @@ var ErrMalformed = errors.New("malformed order message")
 // writer takes price, currency and payment window from the item's row in Postgres; those
 // of the message say what the buyer saw.
 type Request struct {
-	V                    int         `json:"v"`
-	Task                 id.Task     `json:"task"`
-	User                 id.User     `json:"user"`
-	Sale                 id.Sale     `json:"sale"`
-	Item                 id.Item     `json:"item"`
-	Quantity             int         `json:"quantity"`
-	UnitPriceMinor       int64       `json:"unitPriceMinor"`
-	Currency             string      `json:"currency"`
-	PaymentWindowSeconds int         `json:"paymentWindowSeconds"`
-	IdempotencyKey       string      `json:"idempotencyKey"`
-	Persons              person.Keys `json:"persons,omitzero"`        // by which the limits of the sale count the buyer
-	Epoch                int64       `json:"epoch,omitempty"`         // of the gate
-	SubmittedAtMs        int64       `json:"submittedAtMs,omitempty"` // Redis time of the reservation
+	V                    int           `json:"v"`
+	Task                 id.Task       `json:"task"`
+	User                 id.User       `json:"user"`
+	Sale                 id.Sale       `json:"sale"`
+	Item                 id.Item       `json:"item"`
+	Quantity             int           `json:"quantity"`
+	UnitPriceMinor       int64         `json:"unitPriceMinor"`
+	Currency             string        `json:"currency"`
+	PaymentWindowSeconds int           `json:"paymentWindowSeconds"`
+	IdempotencyKey       string        `json:"idempotencyKey"`
+	Persons              person.Keys   `json:"persons,omitzero"`        // by which the limits of the sale count the buyer
+	Origin               person.Origin `json:"origin,omitzero"`         // of the attempt
+	Epoch                int64         `json:"epoch,omitempty"`         // of the gate
+	SubmittedAtMs        int64         `json:"submittedAtMs,omitempty"` // Redis time of the reservation
 }
 
 // The payload of a message has lines, separated by "\n". The reserve script appends
@@ -68,6 +70,20 @@ const (
 	orderFields    = 5
 	reservedBytes  = "|\n" // not part of any field
 )
+
+// MetaOrigins is the field of a message with the origins of its orders, one behind the other
+// (person.Origin). It is left out when none is known; a release that does not know it ignores it.
+const MetaOrigins = "origins"
+
+// originAt returns the origin of the order at a position of a message.
+func originAt(msg *stream.Message, position int) string {
+	origins := msg.Metadata.Get(MetaOrigins)
+	from := position * person.OriginChars
+	if len(origins) < from+person.OriginChars {
+		return ""
+	}
+	return origins[from : from+person.OriginChars]
+}
 
 // ItemTerms returns the last fields of an item's line, which the reserve script appends
 // for an attempt to take stock. It rejects what can never become an order.
@@ -96,8 +112,9 @@ func NewMessage(requests ...Request) (*stream.Message, error) {
 		return nil, fmt.Errorf("%w: no orders", ErrMalformed)
 	}
 	payload := []byte(payloadVersion)
-	item := ""
+	item, origins := "", ""
 	for _, r := range requests {
+		origins += r.Origin.String()
 		if err := r.validate(); err != nil {
 			return nil, err
 		}
@@ -107,7 +124,11 @@ func NewMessage(requests ...Request) (*stream.Message, error) {
 		}
 		payload = fmt.Appendf(payload, "\n%s|%s|%d|%s|%s", r.User, r.Task, r.Quantity, person.MarkTime(r.SubmittedAtMs, r.Persons), r.IdempotencyKey)
 	}
-	return newMessage(requests[0].Task.String(), payload, len(requests)), nil
+	msg := newMessage(requests[0].Task.String(), payload, len(requests))
+	if slices.ContainsFunc(requests, func(r Request) bool { return !r.Origin.IsZero() }) {
+		msg.Metadata.Set(MetaOrigins, origins)
+	}
+	return msg, nil
 }
 
 func newMessage(messageID string, payload []byte, orders int) *stream.Message {
@@ -129,8 +150,11 @@ func Decode(msg *stream.Message) ([]Request, error) {
 	}
 	var requests []Request
 	var failed error
+	position := -1
 	err := eachLine(msg.Payload, func(item, line []byte) {
+		position++
 		r, err := parseOrder(item, line)
+		r.Origin = person.ParseOrigin(originAt(msg, position))
 		if err != nil {
 			failed = errors.Join(failed, err)
 			return
@@ -157,6 +181,9 @@ func Split(msg *stream.Message) []*stream.Message {
 			part.UUID = fmt.Sprintf("%s/%d", msg.UUID, len(parts))
 		} else if traces := msg.Metadata.Get(tracing.Field); traces != "" {
 			part.Metadata.Set(tracing.Field, traces)
+		}
+		if origin := originAt(msg, len(parts)); origin != "" {
+			part.Metadata.Set(MetaOrigins, origin)
 		}
 		parts = append(parts, part)
 	})

@@ -197,8 +197,14 @@ func compareAndSet(ctx context.Context, tx *ent.Tx, was, is *Order, line ledgerL
 		Where(entorder.ID(was.ID), entorder.StatusEQ(entorder.Status(was.Status)), entorder.Version(was.Version)).
 		SetStatus(entorder.Status(is.Status)).SetVersion(is.Version).SetUpdatedAt(is.UpdatedAt).
 		SetNillablePaidAt(is.PaidAt).SetNillableClaimID(is.ClaimID)
-	if is.PaymentDeadline == nil {
+	switch {
+	case is.PaymentDeadline == nil:
 		update.ClearPaymentDeadline()
+	case was.PaymentDeadline == nil: // released from review
+		update.SetPaymentDeadline(*is.PaymentDeadline)
+	}
+	if is.Review != was.Review {
+		is.Review.store(update)
 	}
 	if line.kind.returns() {
 		update.SetReturnDue(true)

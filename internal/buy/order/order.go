@@ -22,6 +22,9 @@
 //	    ▼
 //	REFUNDED
 //
+// A PENDING_PAYMENT order may be under review (Review): it has no deadline and cannot be paid until
+// it is released, which changes neither its status nor its units.
+//
 // Every move of an order is a compare-and-set on (status, version), in one transaction
 // with its move of stock:
 //
@@ -80,6 +83,12 @@ type Order struct {
 	// Persons are the keys by which the limits of the sale count the buyer, until the sale is
 	// settled.
 	Persons person.Keys `json:"-"`
+
+	// Origin is where the attempt came from, until the sale is settled.
+	Origin person.Origin `json:"-"`
+
+	// Review is that before the payment; nil = it was never held.
+	Review *Review `json:"review,omitempty"`
 
 	// Noted reports that the version is due to Note: the state is that of the version before.
 	Noted bool `json:"-"`
@@ -159,8 +168,8 @@ func FromRow(row *ent.Order) *Order {
 		persons, _ = person.Parse(*row.PersonKeys) // only this package writes them
 	}
 	return &Order{
-		Persons: persons,
-		ID:      row.ID, Number: row.Number, Sale: row.SaleID, Item: row.ItemID, User: row.UserID,
+		Persons: persons, Origin: person.Origin{Network: person.Key(deref(row.NetworkKey)), Device: person.Key(deref(row.DeviceKey))}, Review: reviewOf(row),
+		ID: row.ID, Number: row.Number, Sale: row.SaleID, Item: row.ItemID, User: row.UserID,
 		Kind: Kind(row.Kind), Status: Status(row.Status), Quantity: row.Quantity, RefundedQuantity: row.RefundedQuantity,
 		UnitPriceMinor: row.UnitPriceMinor, Currency: row.Currency,
 		Version: row.Version, Epoch: row.Epoch,

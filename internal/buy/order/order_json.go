@@ -1,6 +1,7 @@
 package order
 
 import (
+	"encoding/json"
 	"strconv"
 	"time"
 
@@ -37,6 +38,10 @@ func (o *Order) appendRecord(dst []byte, copiedAtMs int64) []byte {
 	}
 	if o.ClaimID != nil {
 		dst = appendID(append(dst, `,"claim":`...), *o.ClaimID)
+	}
+	if o.Review != nil {
+		review, _ := json.Marshal(o.Review) // rare; a Review is always JSON
+		dst = append(append(dst, `,"review":`...), review...)
 	}
 	dst = strconv.AppendInt(append(dst, `,"copiedAtMs":`...), copiedAtMs, 10)
 	return append(dst, '}')

@@ -421,7 +421,7 @@ func (b *orderBatch) draft(r Request) *Order {
 		ID: id.Order(r.Task), Number: Number(id.Order(r.Task), b.now, b.attempt), Sale: r.Sale, Item: r.Item, User: r.User,
 		Kind: Seckill, Status: PendingPayment, Quantity: r.Quantity, UnitPriceMinor: t.priceMinor, Currency: t.currency,
 		Version: 1, Epoch: r.Epoch, ReservedAt: r.submittedAt(), CreatedAt: b.now, UpdatedAt: b.now,
-		PaymentDeadline: &deadline, Persons: r.Persons,
+		PaymentDeadline: &deadline, Persons: r.Persons, Origin: r.Origin,
 	}
 }
 

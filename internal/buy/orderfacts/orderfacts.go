@@ -116,6 +116,18 @@ func (o Outbox) FulfilmentChanged(ctx context.Context, tx *ent.Tx, of *order.Ord
 	return o.write(ctx, tx, change{kind: webhook.OrderFulfilment}, of)
 }
 
+// Reviewed writes the notice of an order that is held for review; of one that was released, that of its
+// payment deadline.
+func (o Outbox) Reviewed(ctx context.Context, tx *ent.Tx, of *order.Order) error {
+	n := notice.Reviewed{Order: of.ID, User: of.User, At: of.UpdatedAt}
+	if of.UnderReview() {
+		n.Until = of.Review.Until()
+	} else if of.PaymentDeadline != nil {
+		n.Released, n.Until = true, *of.PaymentDeadline
+	}
+	return o.Notices.OrderReviewed(ctx, tx, n)
+}
+
 // eventOf returns the kind of event of a move; "" = none. A new order moves from "".
 func eventOf(from, to order.Status) webhook.Kind {
 	switch to {

@@ -68,6 +68,8 @@ type Attempt struct {
 	// record of the idempotency key until it ends.
 	OnlyItem bool
 
+	Origin person.Origin // for the order message
+
 	trace tracing.Ref // of the request; set by Reserve
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"seckill/internal/platform/batch"
@@ -160,7 +162,7 @@ func (g *Gate) sendReserve(ctx context.Context, attempts []*Attempt, traces stri
 	}
 	orders := g.keys.Orders(shard)
 	keys := append(make([]string, 0, 2+6*len(items.keys)+len(attempts)), orders, stream.SumKey(orders))
-	args := append(make([]any, 0, 7+4*len(items.keys)+9*len(attempts)), len(attempts), recordTTL.Milliseconds(), len(items.keys),
+	args := append(make([]any, 0, 8+4*len(items.keys)+9*len(attempts)), len(attempts), recordTTL.Milliseconds(), len(items.keys),
 		counted, stream.FieldID, stream.FieldPayload, traces)
 	for i, b := range items.keys {
 		keys = append(keys, g.keys.Item(shard, b.item), g.keys.Reservations(shard, b.item), g.keys.Permits(shard, b.item), g.keys.IdempotencyKeys(shard, b.sale),
@@ -174,11 +176,24 @@ func (g *Gate) sendReserve(ctx context.Context, attempts []*Attempt, traces stri
 			args = append(args, a.Tries.Burst, a.Tries.windowMs())
 		}
 	}
+	args = append(args, originsOf(attempts))
 	reply, err := reserveScript.Run(ctx, g.reserveClient, keys, args...).Slice()
 	if err != nil {
 		return nil, err
 	}
 	return parseOutcomes(reply, itemOf, len(items.keys))
+}
+
+// originsOf returns the origins of attempts as the scripts take them; "" if none is known.
+func originsOf(attempts []*Attempt) string {
+	if !slices.ContainsFunc(attempts, func(a *Attempt) bool { return !a.Origin.IsZero() }) {
+		return ""
+	}
+	var text strings.Builder
+	for _, a := range attempts {
+		text.WriteString(a.Origin.String())
+	}
+	return text.String()
 }
 
 // replyReader reads the flat reply of a script from front to back.

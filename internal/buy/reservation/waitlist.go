@@ -107,7 +107,7 @@ func (g *Gate) redeem(ctx context.Context, a Attempt, offer id.Waitlist) (Outcom
 	}
 	args := []any{
 		a.User.String(), a.Task.String(), offer.String(), a.Sale.String(), a.Item.String(), a.Quantity, a.IdempotencyKey,
-		recordTTL.Milliseconds(), a.Terms, stream.FieldID, stream.FieldPayload,
+		recordTTL.Milliseconds(), a.Terms, stream.FieldID, stream.FieldPayload, originsOf([]*Attempt{&a}),
 	}
 	reply, err := redeemScript.Run(ctx, g.client, keys, args...).Slice()
 	if err != nil {

@@ -30,7 +30,9 @@ const (
 	ActRebuild  Act = "REBUILD" // a gate that Redis lost is rebuilt
 	ActAdjust   Act = "ADJUST_STOCK"
 	ActVoid     Act = "VOID_ORDER"
-	ActExpire   Act = "EXPIRE_ORDER" // an unpaid order, before the clock does
+	ActExpire   Act = "EXPIRE_ORDER"  // an unpaid order, before the clock does
+	ActHold     Act = "HOLD_ORDERS"   // unpaid orders of a cluster, for review
+	ActRelease  Act = "RELEASE_ORDER" // from review
 	ActSwitch   Act = "SET_SWITCHES"
 	ActExtend   Act = "EXTEND_SALE"  // a later end of a loaded sale
 	ActDescribe Act = "DESCRIBE"     // title and rules of a sale that was approved
@@ -111,6 +113,14 @@ var moves = []move{
 	{ActExpire, Live, Live, operators},
 	{ActExpire, Paused, Paused, operators},
 	{ActExpire, Ended, Ended, operators},
+	{ActHold, Preheated, Preheated, operators},
+	{ActHold, Live, Live, operators},
+	{ActHold, Paused, Paused, operators},
+	{ActHold, Ended, Ended, operators},
+	{ActRelease, Preheated, Preheated, operators},
+	{ActRelease, Live, Live, operators},
+	{ActRelease, Paused, Paused, operators},
+	{ActRelease, Ended, Ended, operators},
 	{ActSwitch, Draft, Draft, operators},
 	{ActSwitch, PendingApproval, PendingApproval, operators},
 	{ActSwitch, Rejected, Rejected, operators},
@@ -178,6 +188,6 @@ func Statuses() []Status {
 func Acts() []Act {
 	return []Act{
 		ActCreate, ActUpdate, ActSubmit, ActApprove, ActReject, ActWithdraw, ActSchedule, ActPreheat, ActOpen, ActPause, ActResume,
-		ActEnd, ActCancel, ActDiscard, ActSettle, ActRebuild, ActAdjust, ActVoid, ActExpire, ActSwitch, ActExtend, ActDescribe, ActGoods,
+		ActEnd, ActCancel, ActDiscard, ActSettle, ActRebuild, ActAdjust, ActVoid, ActExpire, ActHold, ActRelease, ActSwitch, ActExtend, ActDescribe, ActGoods,
 	}
 }

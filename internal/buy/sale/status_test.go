@@ -63,6 +63,12 @@ var wanted = map[sale.Act]map[sale.Status]map[sale.Status]string{
 	sale.ActExpire: {
 		sale.Preheated: {sale.Preheated: "o"}, sale.Live: {sale.Live: "o"}, sale.Paused: {sale.Paused: "o"}, sale.Ended: {sale.Ended: "o"},
 	},
+	sale.ActHold: {
+		sale.Preheated: {sale.Preheated: "o"}, sale.Live: {sale.Live: "o"}, sale.Paused: {sale.Paused: "o"}, sale.Ended: {sale.Ended: "o"},
+	},
+	sale.ActRelease: {
+		sale.Preheated: {sale.Preheated: "o"}, sale.Live: {sale.Live: "o"}, sale.Paused: {sale.Paused: "o"}, sale.Ended: {sale.Ended: "o"},
+	},
 	sale.ActSwitch: {
 		sale.Draft: {sale.Draft: "o"}, sale.PendingApproval: {sale.PendingApproval: "o"}, sale.Rejected: {sale.Rejected: "o"},
 		sale.Approved: {sale.Approved: "o"}, sale.Scheduled: {sale.Scheduled: "o"}, sale.Preheated: {sale.Preheated: "o"},

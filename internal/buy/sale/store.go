@@ -119,7 +119,7 @@ func saleFromRow(r *ent.Sale) *Sale {
 		Accent: accentOf(r.Accent), WasPublic: r.WasPublic, Notice: r.Notice, SettledAt: clock.UTC(r.SettledAt), ExternalReference: deref(r.ExternalReference),
 		Switches: Switches{
 			CaptchaRequired: r.CaptchaRequired, CaptchaKinds: splitKinds(r.CaptchaKinds), PowMax: r.PowMax,
-			PermitPerMille: r.PermitPerMille, InflowPerSecond: r.InflowPerSecond,
+			PermitPerMille: r.PermitPerMille, InflowPerSecond: r.InflowPerSecond, ReviewAccounts: r.ReviewAccounts,
 			LimitBurst: r.LimitBurst, LimitPerSecond: r.LimitPerSecond,
 		},
 	}

@@ -75,11 +75,12 @@ const forgetBatch = 1000
 func (p *Preloader) forgetPersons(ctx context.Context, saleID id.Sale) error {
 	for cleared := forgetBatch; cleared == forgetBatch; {
 		err := p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-			ids, err := tx.Order.Query().Where(entorder.SaleID(saleID), entorder.Or(entorder.PersonKeysNotNil(), entorder.PaymentKeyNotNil())).Limit(forgetBatch).IDs(ctx)
+			ids, err := tx.Order.Query().Where(entorder.SaleID(saleID), entorder.Or(
+				entorder.PersonKeysNotNil(), entorder.PaymentKeyNotNil(), entorder.NetworkKeyNotNil(), entorder.DeviceKeyNotNil(), entorder.ReviewAnswerNotNil())).Limit(forgetBatch).IDs(ctx)
 			if cleared = len(ids); err != nil || cleared == 0 {
 				return err
 			}
-			return tx.Order.Update().Where(entorder.IDIn(ids...)).ClearPersonKeys().ClearPaymentKey().Exec(ctx)
+			return tx.Order.Update().Where(entorder.IDIn(ids...)).ClearPersonKeys().ClearPaymentKey().ClearNetworkKey().ClearDeviceKey().ClearReviewAnswer().Exec(ctx)
 		})
 		if err != nil {
 			return fmt.Errorf("clear person keys of sale %s: %w", saleID, err)

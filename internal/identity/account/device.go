@@ -31,11 +31,37 @@ type devices struct {
 
 func newDevices(keys auth.Keys) devices { return devices{keys: keys.Derive("device tokens")} }
 
-// issue returns a token for the account.
-func (d devices) issue(account string, now time.Time) (string, error) {
+// DeviceID returns the id that a device token has, "" for a text that is none. It proves nothing:
+// the token may be of any account, expired or invented.
+func DeviceID(token string) string {
+	if raw := rawToken(token); raw != nil {
+		return hex.EncodeToString(raw[:deviceNonceBytes])
+	}
+	return ""
+}
+
+// rawToken decodes a device token; nil for a text that is none.
+func rawToken(token string) []byte {
+	if base64.RawURLEncoding.DecodedLen(len(token)) != deviceBytes {
+		return nil
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
+	if err != nil || len(raw) != deviceBytes {
+		return nil
+	}
+	return raw
+}
+
+// issue returns a token for the account. A browser keeps the id of the token that it sent, of
+// whatever account, so that operators see which accounts share a browser; another one gets a random
+// id.
+func (d devices) issue(sent, account string, now time.Time) (string, error) {
 	raw := make([]byte, deviceNonceBytes, deviceBytes)
 	if _, err := rand.Read(raw); err != nil {
 		return "", fmt.Errorf("device token: %w", err)
+	}
+	if known := rawToken(sent); known != nil {
+		copy(raw, known[:deviceNonceBytes])
 	}
 	raw = binary.BigEndian.AppendUint64(raw, uint64(now.Unix())) //nolint:gosec // the time is after 1970
 	raw = append(raw, d.tag(d.keys[0], raw, account)...)
@@ -45,11 +71,8 @@ func (d devices) issue(account string, now time.Time) (string, error) {
 // open returns the id of the device; "" if the token is expired, invalid, or for another
 // account.
 func (d devices) open(token, account string, now time.Time) string {
-	if base64.RawURLEncoding.DecodedLen(len(token)) != deviceBytes {
-		return ""
-	}
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
-	if err != nil || len(raw) != deviceBytes {
+	raw := rawToken(token)
+	if raw == nil {
 		return ""
 	}
 	body, sent := raw[:deviceBytes-tagBytes], raw[deviceBytes-tagBytes:]

@@ -171,7 +171,7 @@ func TestDeviceTokensServeOneAccountForALimitedTime(t *testing.T) {
 	t.Parallel()
 	d, other := newDevices(testKeys), newDevices(mustKeys(auth.Key{ID: "k2", Secret: []byte(strings.Repeat("0", 32))}))
 	now := time.Now()
-	token, err := d.issue("a@example.com", now)
+	token, err := d.issue("", "a@example.com", now)
 	if err != nil || d.open(token, "a@example.com", now) == "" {
 		t.Fatalf("%q, %v", token, err)
 	}

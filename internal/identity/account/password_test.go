@@ -52,7 +52,7 @@ func TestFewHashesAtOnceAndAShortQueue(t *testing.T) {
 	var all sync.WaitGroup
 	var gaveUp atomic.Int32
 	device := func(account string) string {
-		token, err := f.devices.issue(account, f.clock.Now())
+		token, err := f.devices.issue("", account, f.clock.Now())
 		if err != nil {
 			t.Error(err)
 		}

@@ -113,8 +113,11 @@ type personalOrder struct {
 	Currency string     `json:"currency"`
 	At       time.Time  `json:"createdAt"`
 	PaidAt   *time.Time `json:"paidAt"`
-	// PersonKeys are the hashes by which the limits of the sale count the buyer, until it is settled.
+	// PersonKeys are the hashes by which the limits of the sale count the buyer, and those of the network
+	// and the browser, until it is settled.
 	PersonKeys []string `json:"personKeys,omitempty"`
+	// ReviewAnswer is what the buyer answered when the order was held for review.
+	ReviewAnswer string `json:"reviewAnswer,omitempty"`
 	// Recipient is to whom the order goes, where its sale required an address.
 	Recipient *recipient.Recipient `json:"recipient,omitempty"`
 }
@@ -198,8 +201,13 @@ func (s *Store) purchases(ctx context.Context, user id.User, doc *personalData) 
 		if r.PersonKeys != nil {
 			one.PersonKeys = strings.Split(*r.PersonKeys, ",")
 		}
-		if r.PaymentKey != nil {
-			one.PersonKeys = append(one.PersonKeys, *r.PaymentKey)
+		for _, key := range []*string{r.PaymentKey, r.NetworkKey, r.DeviceKey} {
+			if key != nil {
+				one.PersonKeys = append(one.PersonKeys, *key)
+			}
+		}
+		if r.ReviewAnswer != nil {
+			one.ReviewAnswer = *r.ReviewAnswer
 		}
 		if to, ok := recipients[r.ID]; ok {
 			one.Recipient = &to
@@ -344,6 +352,9 @@ func (s *Service) erase(ctx context.Context, tx *ent.Tx, u *User, language local
 		return nil, err
 	}
 	if _, err := tx.Mail.Delete().Where(entmail.UserID(u.ID)).Exec(ctx); err != nil {
+		return nil, err
+	}
+	if err := tx.Order.Update().Where(order.UserID(u.ID), order.ReviewAnswerNotNil()).ClearReviewAnswer().Exec(ctx); err != nil {
 		return nil, err
 	}
 	if outbox := s.outbox(u.Account); outbox != nil {

@@ -235,7 +235,7 @@ func (s *Service) signIn(ctx context.Context, user *User, before func(ctx contex
 		return nil, err
 	}
 	now := s.cfg.Clock.Now()
-	signed.Device, err = s.devices.issue(user.Account, now)
+	signed.Device, err = s.devices.issue(auth.CookieFrom(ctx).Device(), user.Account, now)
 	signed.DeviceExpiresAt = now.Add(DeviceLife)
 	return signed, err
 }

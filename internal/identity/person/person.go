@@ -1,5 +1,6 @@
 // Package person joins the accounts of one person: it makes the keys by which the limits of
-// a sale count a contact, a delivery address or a means of payment.
+// a sale count a contact, a delivery address or a means of payment, and those by which operators
+// see orders from one network or device.
 //
 // A key is a keyed hash of the normalised value and the sale, so that neither the value nor
 // the purchases of a person in other sales follow from it. Keys are stored with reservations,
@@ -8,11 +9,13 @@
 package person
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -30,6 +33,13 @@ const (
 	Payment Kind = "PAYMENT"
 )
 
+// Kinds that limits do not count: strangers share a network, and an account may use several
+// devices.
+const (
+	Network Kind = "NETWORK"
+	Device  Kind = "DEVICE"
+)
+
 const (
 	// keyBytes gives a key 96 bits: two persons of a sale never share one by chance.
 	keyBytes = 12
@@ -43,7 +53,35 @@ const (
 	addressLetter = 'a'
 	paymentLetter = 'p'
 	formerLetter  = 'f' // with the hash of a contact
+	networkLetter = 'n'
+	deviceLetter  = 'd'
 )
+
+// KindOf returns what a key, or a label, joins; "" for other texts.
+func KindOf[T ~string](key T) Kind {
+	if key == "" {
+		return ""
+	}
+	switch key[0] {
+	case contactLetter:
+		return Contact
+	case addressLetter:
+		return Address
+	case paymentLetter:
+		return Payment
+	case networkLetter:
+		return Network
+	case deviceLetter:
+		return Device
+	}
+	return ""
+}
+
+// LabelChars is the length of the part of a key that names it among those of its sale: 48 bits.
+const LabelChars = 9
+
+// Label returns the name of a key for operators; "" for none.
+func (k Key) Label() string { return string(k[:min(len(k), LabelChars)]) }
 
 // Key is the key of a person in a sale; "" = none.
 type Key string
@@ -120,6 +158,41 @@ func Parse(text string) (Keys, error) {
 	return k, nil
 }
 
+// Origin is where an attempt came from. It is recorded, and no limit counts it.
+type Origin struct {
+	Network Key
+	Device  Key
+}
+
+// IsZero reports whether nothing is known.
+func (o Origin) IsZero() bool { return o == Origin{} }
+
+// OriginChars is the length of an origin in an order message.
+const OriginChars = 2 * KeyChars
+
+// noKey stands for a key that an origin lacks.
+var noKey = strings.Repeat("-", KeyChars)
+
+// String returns the form in order messages, of OriginChars.
+func (o Origin) String() string {
+	return cmp.Or(string(o.Network), noKey) + cmp.Or(string(o.Device), noKey)
+}
+
+// ParseOrigin reads what String returns. A part that is no key is left out: an order does not
+// fail because of it.
+func ParseOrigin(text string) (o Origin) {
+	if len(text) != OriginChars {
+		return o
+	}
+	if network := text[:KeyChars]; valid(network, networkLetter) {
+		o.Network = Key(network)
+	}
+	if device := text[KeyChars:]; valid(device, deviceLetter) {
+		o.Device = Key(device)
+	}
+	return o
+}
+
 // MarkTime returns the time of a reservation, in Unix milliseconds, with the keys of its
 // buyer behind it: the form of reservations in Redis and of order messages.
 func MarkTime(at int64, keys Keys) string {
@@ -177,6 +250,18 @@ func (h Hasher) Payment(sale id.Sale, digest string) Key {
 		return ""
 	}
 	return h.key(paymentLetter, sale, digest)
+}
+
+// Origin returns where an attempt of a sale came from: a network, invalid = unknown, and the id of
+// a device, "" = unknown.
+func (h Hasher) Origin(sale id.Sale, network netip.Prefix, device string) (o Origin) {
+	if network.IsValid() {
+		o.Network = h.key(networkLetter, sale, network.String())
+	}
+	if device != "" {
+		o.Device = h.key(deviceLetter, sale, device)
+	}
+	return o
 }
 
 // Payer returns the digest of a means of payment as a provider names it, which is stored until

@@ -52,13 +52,14 @@ const (
 	Refunded        Kind = "refunded"
 	SaleReminder    Kind = "sale_reminder"
 	Admitted        Kind = "admitted"
+	OrderReview     Kind = "order_review"
 )
 
 // Kinds lists every kind of e-mail.
 func Kinds() []Kind {
 	return []Kind{
 		VerifyAddress, ChangeAddress, AddressChanged, ResetPassword, PasswordChanged, AccountDeleted, Receipt, RefundReceipt,
-		OrderPlaced, PaymentDeadline, WaitlistOffer, Refunded, SaleReminder, Admitted,
+		OrderPlaced, PaymentDeadline, WaitlistOffer, Refunded, SaleReminder, Admitted, OrderReview,
 	}
 }
 

@@ -31,7 +31,7 @@ type notice struct {
 // texts are the texts of the kinds.
 var texts = map[Kind]mail.Kind{
 	OrderPlaced: mail.OrderPlaced, PaymentDeadline: mail.PaymentDeadline, WaitlistOffer: mail.WaitlistOffer,
-	Refund: mail.Refunded, SaleReminder: mail.SaleReminder, Admitted: mail.Admitted,
+	Refund: mail.Refunded, SaleReminder: mail.SaleReminder, Admitted: mail.Admitted, OrderReview: mail.OrderReview,
 }
 
 func (s *Service) mail(ctx context.Context, tx *ent.Tx, n notice, to *ent.User) error {
@@ -59,6 +59,13 @@ func describe(ctx context.Context, tx *ent.Tx, kind Kind, subjects []subject) ([
 	query := tx.Order.Query().Where(order.IDIn(ids...))
 	if kind != Refund {
 		query.Where(order.StatusEQ(order.StatusPENDING_PAYMENT))
+	}
+	switch kind {
+	case PaymentDeadline: // an order under review has none
+		query.Where(order.PaymentDeadlineNotNil())
+	case OrderReview:
+		query.Where(order.ReviewEQ(order.ReviewHELD))
+	case OrderPlaced, WaitlistOffer, Refund, SaleReminder, Admitted:
 	}
 	rows, err := query.All(ctx)
 	if err != nil {

@@ -44,12 +44,13 @@ const (
 	WaitlistOffer   Kind = "WAITLIST_OFFER"
 	Refund          Kind = "REFUND"
 	SaleReminder    Kind = "SALE_REMINDER" // shortly before the opening of a sale
+	OrderReview     Kind = "ORDER_REVIEW"  // an unpaid order is held for review
 	Admitted        Kind = "ADMITTED"      // from the waiting room, for about a minute
 )
 
 // Kinds lists every kind of notice.
 func Kinds() []Kind {
-	return []Kind{OrderPlaced, PaymentDeadline, WaitlistOffer, Refund, SaleReminder, Admitted}
+	return []Kind{OrderPlaced, PaymentDeadline, WaitlistOffer, Refund, SaleReminder, Admitted, OrderReview}
 }
 
 // Channel is how a notice arrives.

@@ -72,6 +72,27 @@ func (o *Outbox) OrdersPlaced(ctx context.Context, tx *ent.Tx, orders []Placed) 
 	return write(ctx, tx, append(byDeadline, placed))
 }
 
+// Reviewed is an unpaid order that was held for review, or released.
+type Reviewed struct {
+	Order     id.Order
+	User      id.User
+	Released  bool
+	At, Until time.Time // until when it is held, or is to be paid
+}
+
+// OrderReviewed writes the fact of an order that is held, or of the payment deadline of one that was
+// released.
+func (o *Outbox) OrderReviewed(ctx context.Context, tx *ent.Tx, r Reviewed) error {
+	if o == nil {
+		return nil
+	}
+	f := fact{kind: OrderReview, subjects: []subject{{ID: r.Order.UUID(), User: r.User}}, at: r.At, due: r.At, until: r.Until}
+	if r.Released {
+		f.kind, f.due = PaymentDeadline, r.Until.Add(-min(o.ahead, r.Until.Sub(r.At)/2))
+	}
+	return write(ctx, tx, []fact{f})
+}
+
 // Offer is an offer of the waitlist.
 type Offer struct {
 	Entry     id.Waitlist

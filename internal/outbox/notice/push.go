@@ -106,7 +106,7 @@ func urgencyOf(kind Kind) webpush.Urgency {
 	switch kind {
 	case PaymentDeadline, WaitlistOffer, SaleReminder, Admitted:
 		return webpush.UrgencyHigh
-	case OrderPlaced, Refund:
+	case OrderPlaced, Refund, OrderReview:
 	}
 	return webpush.UrgencyNormal
 }

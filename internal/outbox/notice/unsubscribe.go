@@ -61,6 +61,7 @@ var kindNames = map[Kind][2]string{
 	PaymentDeadline: {"payment deadlines", "付款提醒"},
 	WaitlistOffer:   {"waitlist offers", "候补到货通知"},
 	Refund:          {"refunds", "退款通知"},
+	OrderReview:     {"checks of orders", "订单核实通知"},
 	SaleReminder:    {"openings of sales", "开抢提醒"},
 }
 

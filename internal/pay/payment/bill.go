@@ -68,7 +68,7 @@ func (s *Service) reconcileBill(ctx context.Context, b Biller, day time.Time, re
 		return nil // it is in the result: the bill may be there later
 	}
 	charged := map[id.Payment]bool{}
-	for lines := range slices.Chunk(bill.Lines, batch) {
+	for lines := range slices.Chunk(bill.Lines, perStep) {
 		known, err := s.billed(ctx, b, lines)
 		if err != nil {
 			return err

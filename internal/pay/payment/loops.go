@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// batch bounds one step of a loop.
-	batch = 100
+	// perStep bounds one step of a loop.
+	perStep = 100
 	// parallelCalls is how many calls one loop makes concurrently at one provider.
 	parallelCalls = 8
 	// maxCheck bounds the pause between two queries of an open payment.
@@ -43,6 +43,7 @@ const (
 func (s *Service) Loops() []periodic.Loop {
 	loops := []periodic.Loop{
 		s.expiryLoop(),
+		{Name: "order reviews", Every: reviewEvery, Timeout: reviewTimeout, Step: s.StepReviews, Log: s.log},
 		{Name: "payment events", Every: 500 * time.Millisecond, Idle: idle, Timeout: 10 * time.Second, Step: s.RetryEvents, Log: s.log},
 	}
 	for _, provider := range append(slices.Sorted(maps.Keys(s.providers)), gone) {
@@ -102,7 +103,7 @@ func atOnce[T any](ctx context.Context, batch []T, do func(v T) (became string, 
 func (s *Service) RetryEvents(ctx context.Context) (map[string]int, error) {
 	ids, err := s.db.Ent.PaymentEvent.Query().
 		Where(paymentevent.StateEQ(paymentevent.StateRECEIVED), paymentevent.TryAtLTE(s.now())).
-		Order(ent.Asc(paymentevent.FieldTryAt)).Limit(batch).IDs(ctx)
+		Order(ent.Asc(paymentevent.FieldTryAt)).Limit(perStep).IDs(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find payment events: %w", err)
 	}
@@ -126,7 +127,7 @@ func (s *Service) CheckOpen(ctx context.Context, provider string) (map[string]in
 	now := s.now()
 	rows, err := s.db.Ent.Payment.Query().
 		Where(entpayment.StatusIn(openStatuses...), entpayment.CheckAtLTE(now), s.at(provider)).
-		Order(ent.Asc(entpayment.FieldCheckAt)).Limit(batch).All(ctx)
+		Order(ent.Asc(entpayment.FieldCheckAt)).Limit(perStep).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find open payments: %w", err)
 	}
@@ -187,7 +188,7 @@ func (s *Service) SendRefunds(ctx context.Context, provider string) (map[string]
 			here(paid)
 			refunds.Where(sql.In(refunds.C(entrefund.FieldPaymentID), paid))
 		}).
-		Order(ent.Asc(entrefund.FieldTryAt)).Limit(batch).All(ctx)
+		Order(ent.Asc(entrefund.FieldTryAt)).Limit(perStep).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find refunds to send: %w", err)
 	}

@@ -78,6 +78,9 @@ func (s *Service) tryPay(ctx context.Context, in PayInput) (Paying, error) {
 	if err := notPayable(o, now); err != nil {
 		return Paying{Order: o}, err
 	}
+	if o, err = s.review(ctx, o); err != nil {
+		return Paying{Order: o}, err
+	}
 	if provider := s.providers[in.Provider]; provider == nil || !provider.Terms().takes(o) {
 		return Paying{Order: o}, errNotOffered
 	}

@@ -72,7 +72,7 @@ func (s *Service) reconcilePayments(ctx context.Context, provider string, day ti
 	from, after := day.UTC().Truncate(24*time.Hour), id.Payment{}
 	for {
 		rows, err := s.db.Ent.Payment.Query().Where(entpayment.Provider(provider), entpayment.CreatedAtGTE(from),
-			entpayment.CreatedAtLT(from.AddDate(0, 0, 1)), entpayment.IDGT(after)).Order(ent.Asc(entpayment.FieldID)).Limit(batch).All(ctx)
+			entpayment.CreatedAtLT(from.AddDate(0, 0, 1)), entpayment.IDGT(after)).Order(ent.Asc(entpayment.FieldID)).Limit(perStep).All(ctx)
 		if err != nil {
 			return fmt.Errorf("read payments of %s at %s: %w", from.Format(time.DateOnly), provider, err)
 		}

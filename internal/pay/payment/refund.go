@@ -237,8 +237,13 @@ const maxRemark = 200
 
 // remark puts a remark into the form in which it is stored, and checks it.
 func remark(text *string, least int, field string) error {
+	return checkText(text, least, maxRemark, field)
+}
+
+// checkText cleans and checks a text that may have several lines.
+func checkText(text *string, least, most int, field string) error {
 	*text = typed.Text(*text)
-	if rule := fault.Lines(*text, least, maxRemark); rule != (fault.Rule{}) {
+	if rule := fault.Lines(*text, least, most); rule != (fault.Rule{}) {
 		return fault.BadField{At: []string{field}, Rule: rule}
 	}
 	return nil

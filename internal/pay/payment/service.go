@@ -15,6 +15,7 @@ import (
 	"seckill/internal/buy/order"
 	"seckill/internal/identity/person"
 	"seckill/internal/outbox/webhook"
+	"seckill/internal/platform/batch"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
@@ -117,6 +118,7 @@ type Service struct {
 	patience  time.Duration
 	returns   time.Duration // Config.ReturnWithin
 	persons   person.Hasher
+	looks     *batch.Batcher[look, []order.Cluster]
 	expiry    expiryScan
 	clock     clock.Clock
 	shared    *clock.Shared
@@ -137,6 +139,7 @@ func New(cfg Config) *Service {
 		s.providers[p.Name()] = p
 		s.metrics.start(p.Name())
 	}
+	s.looks = s.newLooks()
 	if s.clock == nil {
 		s.clock = clock.System{}
 	}

@@ -41,6 +41,7 @@ const (
 	SessionInvalid        Reason = "SESSION_INVALID"
 	SoldOut               Reason = "SOLD_OUT"
 	TooFewLeft            Reason = "TOO_FEW_LEFT"
+	UnderReview           Reason = "UNDER_REVIEW"
 )
 
 // Refusal is an expected failure of a use case. Domains implement it with types that

@@ -38,6 +38,7 @@ type Kind string
 const (
 	DeadLetter       Kind = "DEAD_LETTER"
 	GateLost         Kind = "GATE_LOST"
+	OrderReview      Kind = "ORDER_REVIEW"
 	OrderVoid        Kind = "ORDER_VOID"
 	PaymentDisputed  Kind = "PAYMENT_DISPUTED"
 	ProviderAway     Kind = "PROVIDER_AWAY"
@@ -64,7 +65,7 @@ type Entry struct {
 	Subject string // public id of what waits, or the name of a provider
 	Since   time.Time
 	Note    string    // why it was asked for, or what is wrong
-	Units   int       // that are added to the stock or refunded; 0 = none
+	Units   int       // that are added to the stock or refunded; of ORDER_REVIEW orders; 0 = none
 	Sale    id.Sale   // Nil = none, or that of the order
 	Order   id.Order  // Nil = none
 	barred  []id.User // users who must not decide
@@ -121,7 +122,7 @@ func (b *Inbox) Viewer(ctx context.Context, p *auth.Principal) (Viewer, error) {
 // Read returns what waits now, the longest first; at most 200 of each kind.
 func (b *Inbox) Read(ctx context.Context) ([]Entry, error) {
 	entries := b.alarms.entries(b.cfg.Clock.Now())
-	for _, source := range []func(context.Context) ([]Entry, error){b.approvals, b.requests, b.money, b.disputes, b.letters, b.endpoints} {
+	for _, source := range []func(context.Context) ([]Entry, error){b.approvals, b.requests, b.money, b.disputes, b.letters, b.endpoints, b.reviews} {
 		found, err := source(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read the inbox: %w", err)
@@ -204,6 +205,16 @@ func (b *Inbox) endpoints(ctx context.Context) (entries []Entry, err error) {
 		if e.State == webhook.Disabled && e.Reason != "" { // else an administrator did it
 			entries = append(entries, Entry{Kind: WebhookDisabled, Subject: e.ID.Public(), Since: e.UpdatedAt, Note: e.Reason})
 		}
+	}
+	return entries, err
+}
+
+// reviews has one entry for each sale with orders under review.
+func (b *Inbox) reviews(ctx context.Context) ([]Entry, error) {
+	sales, err := b.cfg.Payments.Reviews(ctx, maxPerKind)
+	entries := make([]Entry, len(sales))
+	for i, r := range sales {
+		entries[i] = Entry{Kind: OrderReview, Subject: r.Sale.Public(), Since: r.Since, Units: r.Orders, Sale: r.Sale}
 	}
 	return entries, err
 }

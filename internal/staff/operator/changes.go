@@ -75,6 +75,7 @@ func switchChanges(before, now sale.Switches) changes {
 	put(c, "proofOfWorkMax", before.PowMax, now.PowMax)
 	put(c, "permitRatio", before.PermitRatio(), now.PermitRatio())
 	put(c, "inflowPerSecond", before.InflowPerSecond, now.InflowPerSecond)
+	put(c, "reviewAccounts", before.ReviewAccounts, now.ReviewAccounts)
 	put(c, "limitBurst", before.LimitBurst, now.LimitBurst)
 	put(c, "limitPerSecond", before.LimitPerSecond, now.LimitPerSecond)
 	if !slices.Equal(before.CaptchaKinds, now.CaptchaKinds) {

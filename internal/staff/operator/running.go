@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"seckill/ent"
+	"seckill/internal/buy/order"
 	"seckill/internal/buy/sale"
 	"seckill/internal/platform/captcha"
 	"seckill/internal/platform/fault"
@@ -153,6 +154,7 @@ type SwitchesPatch struct {
 	PowMax          *int     // highest number of a proof of work; 0 = the server's default
 	PermitRatio     *float64 // unused paths at a time per unit left; 0 = no limit
 	InflowPerSecond *int
+	ReviewAccounts  *int // accounts of a cluster whose unpaid orders are held for review; 0 = none are
 	LimitBurst      *int
 	LimitPerSecond  *float64
 }
@@ -162,6 +164,8 @@ const (
 	maxRatio  = 1000
 	maxInflow = 1_000_000
 	maxBurst  = 10_000
+	// maxReviewAccounts is far above what one network shares.
+	maxReviewAccounts = 10_000
 )
 
 var captchaKinds = []string{"AUDIO", "EXTERNAL", "MATH", "PROOF_OF_WORK", "SLIDE", "TEXT"}
@@ -176,7 +180,10 @@ func (s *Service) checkKinds(kinds []string, field string) error {
 
 // Check returns all faults of a change of switches.
 func (p SwitchesPatch) Check() error {
-	var kinds, work error
+	var kinds, work, review error
+	if n := value(p.ReviewAccounts); n != 0 && (n < order.LeastAccounts || n > maxReviewAccounts) {
+		review = invalid(fault.Rule{Code: fmt.Sprintf("0, or between %d and %d", order.LeastAccounts, maxReviewAccounts)}, "reviewAccounts")
+	}
 	if slices.ContainsFunc(p.CaptchaKinds, func(kind string) bool { return !slices.Contains(captchaKinds, kind) }) {
 		kinds = invalid(fault.Rule{Code: "known kind"}, "captchaKinds")
 	}
@@ -184,7 +191,7 @@ func (p SwitchesPatch) Check() error {
 		work = invalid(fault.Rule{Code: fmt.Sprintf("0, or between %d and %d", captcha.EasiestPow, captcha.HardestPow)}, "proofOfWorkMax")
 	}
 	return fault.All(
-		kinds, work,
+		kinds, work, review,
 		within(p.PermitRatio, maxRatio, "permitRatio"),
 		within(p.LimitPerSecond, maxBurst, "limitPerSecond"),
 		inRange(value(p.InflowPerSecond), 0, maxInflow, "inflowPerSecond"),
@@ -217,6 +224,7 @@ func (p SwitchesPatch) of(v sale.Switches) sale.Switches {
 		v.PermitPerMille = int(*p.PermitRatio*1000 + 0.5)
 	}
 	set(&v.InflowPerSecond, p.InflowPerSecond)
+	set(&v.ReviewAccounts, p.ReviewAccounts)
 	set(&v.LimitBurst, p.LimitBurst)
 	set(&v.LimitPerSecond, p.LimitPerSecond)
 	return v
@@ -255,6 +263,7 @@ func setSwitches(m *ent.SaleMutation, s sale.Switches) {
 	m.SetPowMax(s.PowMax)
 	m.SetPermitPerMille(s.PermitPerMille)
 	m.SetInflowPerSecond(s.InflowPerSecond)
+	m.SetReviewAccounts(s.ReviewAccounts)
 	m.SetLimitBurst(s.LimitBurst)
 	m.SetLimitPerSecond(s.LimitPerSecond)
 }

@@ -27,7 +27,7 @@ var actTexts = map[sale.Act]text{
 	sale.ActDiscard: {"discarded the draft", "废弃草稿"}, sale.ActSchedule: {"set its times", "设定时间"}, sale.ActPreheat: {"loaded it", "预热"}, sale.ActOpen: {"opened it", "开始"},
 	sale.ActPause: {"paused it", "暂停"}, sale.ActResume: {"resumed it", "恢复"}, sale.ActEnd: {"ended it", "结束"}, sale.ActCancel: {"cancelled it", "取消"},
 	sale.ActSettle: {"settled it", "结清"}, sale.ActRebuild: {"rebuilt its gates", "重建库存闸门"}, sale.ActAdjust: {"changed its stock", "调整库存"},
-	sale.ActVoid: {"voided an order", "作废订单"}, sale.ActExpire: {"expired an unpaid order", "结束未付订单"}, sale.ActSwitch: {"changed its access controls", "修改准入控制"},
+	sale.ActVoid: {"voided an order", "作废订单"}, sale.ActExpire: {"expired an unpaid order", "结束未付订单"}, sale.ActHold: {"held orders for review", "暂缓订单付款待核实"}, sale.ActRelease: {"released an order from review", "核实后放行订单"}, sale.ActSwitch: {"changed its access controls", "修改准入控制"},
 	sale.ActExtend: {"extended it", "延长了活动"}, sale.ActDescribe: {"changed its title or rules", "修改了标题或规则"},
 	"REQUEST_ADJUST_STOCK": {"asked for a change of stock", "申请调整库存"}, "REQUEST_VOID_ORDER": {"asked to void an order", "申请作废订单"},
 	"REQUEST_EXTEND_SALE": {"asked to extend it", "申请延长活动"}, // these three are of the live feed
@@ -78,7 +78,7 @@ var fields = []field{
 	{"requiresAddress", text{"Delivery address", "需要收货地址"}}, {"limitBy", text{"Counted as one buyer", "限购时视为同一买家"}}, {"requireVerifiedContact", text{"Verified contact", "需要已验证的联系方式"}}, {"minimumAccountAge", text{"Hours of account age", "最短注册时长（小时）"}},
 	{"accent", text{"Accent colour", "主题色"}}, {"items", text{"Items", "商品"}}, {"captchaRequired", text{"Captcha required", "需要验证码"}}, {"captchaKinds", text{"Captcha kinds", "验证码种类"}},
 	{"proofOfWorkMax", text{"Proof-of-work difficulty", "工作量证明难度"}}, {"permitRatio", text{"Permits per available unit", "每件余量的名额"}}, {"permitPerMille", text{"Permits per available unit", "每件余量的名额"}},
-	{"inflowPerSecond", text{"Admitted buyers per second", "每秒放行人数"}}, {"limitBurst", text{"Attempts in a window", "窗口内次数"}}, {"limitPerSecond", text{"Attempts per second on average", "平均每秒次数"}},
+	{"inflowPerSecond", text{"Admitted buyers per second", "每秒放行人数"}}, {"reviewAccounts", text{"Accounts from which orders are held for review", "同源账号达到此数即核实"}}, {"limitBurst", text{"Attempts in a window", "窗口内次数"}}, {"limitPerSecond", text{"Attempts per second on average", "平均每秒次数"}},
 	{"item", text{"Item", "商品"}}, {"units", text{"Units", "件数"}}, {"order", text{"Order", "下单"}}, {"requestedBy", text{"Requested by", "申请人"}}, {"requestNote", text{"Reason of the request", "申请原因"}},
 	{"confirmedBy", text{"Confirmed by", "确认人"}}, {"confirmNote", text{"Remark", "备注"}}, {"goods", text{"Product", "商品"}}, {"price", text{"Price", "秒杀价"}}, {"stock", text{"Stock", "库存"}},
 }

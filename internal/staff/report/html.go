@@ -127,7 +127,7 @@ var reasons = map[fault.Reason]text{
 	fault.SaleClosed: {"Sale closed", "活动已关闭"}, fault.SalePaused: {"Sale paused", "活动已暂停"}, fault.PurchaseLimitReached: {"Limit reached", "已达限购"}, fault.AlreadyOrdered: {"Ordered already", "已有订单"},
 	fault.TooFewLeft: {"Too few left", "库存不足"}, fault.IdempotencyMismatch: {"Idempotency key reused", "幂等键不符"}, fault.IdempotencyInProgress: {"Duplicate request", "重复提交"},
 	fault.CaptchaInvalid: {"Wrong captcha", "验证错误"}, fault.CaptchaRequired: {"No captcha", "未验证"}, fault.InvalidInput: {"Invalid input", "输入有误"},
-	fault.Unknown: {"Not found", "不存在"}, fault.AddressRequired: {"No address", "无收货地址"}, fault.ContactUnverified: {"Contact not verified", "联系方式未验证"}, fault.AccountTooNew: {"Account too new", "注册时间过短"}, fault.OwnSale: {"Own sale", "员工自办场次"}, fault.Conflict: {"Wrong state", "状态不符"},
+	fault.Unknown: {"Not found", "不存在"}, fault.AddressRequired: {"No address", "无收货地址"}, fault.ContactUnverified: {"Contact not verified", "联系方式未验证"}, fault.AccountTooNew: {"Account too new", "注册时间过短"}, fault.UnderReview: {"Under review", "核实中"}, fault.OwnSale: {"Own sale", "员工自办场次"}, fault.Conflict: {"Wrong state", "状态不符"},
 }
 
 func (w words) reason(of fault.Reason) string {

@@ -5,7 +5,7 @@
 -- ARGV  [1] user   [2] task      [3] offer   [4] sale   [5] item id   [6] quantity
 --       [7] idempotency key      [8] TTL of idempotency keys, ms
 --       [9] terms (see append_orders.lua)   [10] [11] names of the stream's fields for
---       message id and payload
+--       message id and payload   [12] origin of the attempt, "" = unknown
 -- Reply as in reserve.lua, for one attempt; code 8: nothing is reserved for the offer.
 --
 -- Invariant: as in reserve.lua. The units were taken when the offer was made and stay
@@ -14,7 +14,7 @@
 -- Prepended: prelude.lua, stream/lua/append.lua, append_orders.lua.
 
 local stream, item, reservations, idempotency_keys, stream_sum, former_reservations = unpack(KEYS)
-local user, task, offer, sale, item_id, quantity, idempotency_key, idempotency_ttl, terms, id_field, payload_field = unpack(ARGV)
+local user, task, offer, sale, item_id, quantity, idempotency_key, idempotency_ttl, terms, id_field, payload_field, origin = unpack(ARGV)
 
 local now = redis_time()
 local g = read_gate(item)
@@ -61,6 +61,6 @@ record = task .. '|' .. quantity .. '|' .. at .. '|' .. idempotency_key
 redis.call('HSET', reservations, user, record)
 redis.call('HSET', idempotency_keys, idem, task .. input)
 redis.call('PEXPIRE', idempotency_keys, idempotency_ttl)
-local it = { sale = sale, id = item_id, epoch = g.epoch, terms = terms, users = { user }, reservations = { record } }
+local it = { sale = sale, id = item_id, epoch = g.epoch, terms = terms, users = { user }, reservations = { record }, origins = { origin ~= '' and origin or nil } }
 append_orders(stream, stream_sum, { id_field, payload_field }, { it })
 return answer(1)

@@ -15,6 +15,7 @@
 --       ("epoch|expiry", "" = none), quantity, idempotency key, person keys ("c…,a…", "" =
 --       only the account is counted; with a last "f…" see split_persons), and if tries are counted their
 --       maximum in a window (0 = no limit) and the length of the window (ms)
+--       last: the origins of the attempts, ORIGIN characters each, "" = none is known
 -- Reply Redis time, ms; then for each item: epoch, opens (ms);
 --       then for each attempt: code, remaining, revision, after the codes 2, 3,
 --       8 and 9 a task, and after 10, 14, 15 and 16 the units that the limits leave to the user
@@ -49,6 +50,7 @@ local stream, stream_sum = KEYS[1], KEYS[2]
 local n, idempotency_ttl = tonumber(ARGV[1]), ARGV[2]
 local n_items, counted = tonumber(ARGV[3]), ARGV[4] == '1'
 local id_field, payload_field, traces = ARGV[5], ARGV[6], ARGV[7]
+local origins, ORIGIN = ARGV[#ARGV], 34 -- characters
 local width = counted and 9 or 7
 local first_tries = 3 + 6 * n_items   -- key
 local first_attempt = 8 + 4 * n_items -- argument
@@ -79,7 +81,7 @@ for i = 1, n_items do
   it.sale, it.id, it.terms, it.alone = sale, id, terms, alone == '1'
   it.input = '|' .. id .. '|'
   it.attempts, it.asking, it.idems = {}, {}, {}                   -- of this call
-  it.users, it.reservations, it.holders, it.records = {}, {}, {}, {} -- accepted in this call
+  it.users, it.reservations, it.origins, it.holders, it.records = {}, {}, {}, {}, {} -- accepted in this call
   it.tasks = {} -- of reservations made in this call: user → task
   local s = sales[sale] or { taken = {}, asking = {}, units = {}, texts = {}, changed = {} } -- texts: of units, which are not formatted then
   it.taken, it.of_sale = s.taken, s
@@ -207,6 +209,9 @@ local function decide(i, it, user, task, permit, units, key, most_tries, window)
   local record = first and task .. '|' .. units .. '|' .. at .. ',' .. counted_persons[i] .. '|' .. key
     or task .. '|' .. units .. '|' .. at .. '|' .. key
   it.users[u], it.reservations[u] = user, record
+  if origins ~= '' then
+    it.origins[u] = string.sub(origins, (i - 1) * ORIGIN + 1, i * ORIGIN)
+  end
   it.holders[2 * u - 1], it.holders[2 * u] = user, record
   if not it.alone then
     it.records[2 * u - 1], it.records[2 * u] = idems[i], past
