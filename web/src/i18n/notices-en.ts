@@ -8,6 +8,7 @@ export const noticesEn = {
   'notices.PAYMENT_DEADLINE': 'Payment deadline',
   'notices.WAITLIST_OFFER': 'Waitlist offer',
   'notices.REFUND': 'Refund',
+  'notices.ORDER_REVIEW': 'Check of an order',
   'notices.SALE_REMINDER': 'Opening of a sale',
   'notices.ADMITTED': 'Your turn in the queue',
   'notices.PUSH': 'Browser',

@@ -10,6 +10,7 @@ export const noticesZh: Record<keyof typeof noticesEn, string> = {
   'notices.PAYMENT_DEADLINE': '付款提醒',
   'notices.WAITLIST_OFFER': '候补到货',
   'notices.REFUND': '退款',
+  'notices.ORDER_REVIEW': '订单核实',
   'notices.SALE_REMINDER': '开抢提醒',
   'notices.ADMITTED': '排队轮到您',
   'notices.PUSH': '浏览器通知',

@@ -91,6 +91,7 @@ function placeOf({ kind, sale, order }: Entry): string | null {
     case 'STOCK_CHANGE':
     case 'ORDER_VOID':
     case 'GATE_LOST':
+    case 'ORDER_REVIEW':
       return sale && `/operate/sales/${sale.id}`;
     case 'PAYMENT_DISPUTED':
       return order && `/orders/${order.id}`;
