@@ -162,3 +162,17 @@ func TestAnAdmissionThatExpiredUnusedIsAmongTheRefusals(t *testing.T) {
 		t.Errorf("the ticket reads %+v", got)
 	}
 }
+
+// A challenge whose answer would bring nothing is refused with the reason.
+func TestNoCaptchaIsMadeForASoldOutSale(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "worker", "scheduler")
+	made, _ := s.soldOut(seed.Input{Users: 2})
+	buyer := made.Users[1].AccessToken
+	testenv.Eventually(t, testenv.Wait, func() bool { return s.button(buyer, made.SaleID).Phase == "SOLD_OUT" }, "the sale is sold out")
+	p := s.mutate(buyer, "createCaptcha", "challenge { id }", map[string]any{"purpose": "SECKILL", "saleId": made.SaleID})
+	if p.why() != "SOLD_OUT" {
+		t.Errorf("createCaptcha: %q, want SOLD_OUT", p.why())
+	}
+}
