@@ -74,6 +74,18 @@ func (_c *InterventionCreate) SetChange(v string) *InterventionCreate {
 	return _c
 }
 
+// SetAmountMinor sets the "amount_minor" field.
+func (_c *InterventionCreate) SetAmountMinor(v int64) *InterventionCreate {
+	_c.mutation.SetAmountMinor(v)
+	return _c
+}
+
+// SetCurrency sets the "currency" field.
+func (_c *InterventionCreate) SetCurrency(v string) *InterventionCreate {
+	_c.mutation.SetCurrency(v)
+	return _c
+}
+
 // SetQuantity sets the "quantity" field.
 func (_c *InterventionCreate) SetQuantity(v int) *InterventionCreate {
 	_c.mutation.SetQuantity(v)

@@ -5,10 +5,10 @@ import (
 
 	"seckill/graph/model"
 	"seckill/internal/pay/payment"
-	"seckill/internal/platform/auth"
 	"seckill/internal/platform/cursor"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/money"
+	"seckill/internal/staff/operator"
 )
 
 func toHeld(h *payment.Held) *model.HeldPayment {
@@ -65,17 +65,38 @@ func (r *Resolver) heldNode(ctx context.Context, u id.Held) (model.Node, error) 
 	return orNil(toHeld(h)), err
 }
 
-// endHeld ends held money by end, and returns the order that was to be paid, or nil.
-func (r *Resolver) endHeld(
-	ctx context.Context, end func(ctx context.Context, event id.Held, operator id.User, note string) (id.Payment, error), heldID, note string,
-) (*model.Order, error) {
+// endHeld ends held money, or asks for a second person, and returns the order that was to be
+// paid, or nil.
+func (r *Resolver) endHeld(ctx context.Context, kind operator.Kind, heldID, note string) (*model.Order, *model.Intervention, error) {
 	held, err := id.ParseHeld(heldID)
 	if err != nil {
-		return nil, unknown("heldPaymentId")
+		return nil, nil, unknown("heldPaymentId")
 	}
-	paymentID, err := end(ctx, held, auth.PrincipalFrom(ctx).UserID, note)
-	if err != nil || paymentID.IsZero() {
-		return nil, err
+	done, err := r.Operator.Return(ctx, operator.ReturnInput{By: actor(ctx), Kind: kind, Held: held, Note: note})
+	if err != nil {
+		return nil, nil, err
 	}
-	return r.paidFor(ctx, paymentID)
+	if done.Payment.IsZero() {
+		return nil, waits(done), nil
+	}
+	o, err := r.paidFor(ctx, done.Payment)
+	return o, nil, err
+}
+
+// waits returns the request for a second person; nil = there is none.
+func waits(done operator.Returned) *model.Intervention {
+	if done.Intervention == nil || done.Intervention.State != operator.Requested {
+		return nil
+	}
+	return toIntervention(done.Intervention)
+}
+
+// returnedOrder returns the order whose money was returned, or is to be.
+func (r *Resolver) returnedOrder(ctx context.Context, done operator.Returned) *model.Order {
+	if done.Order == nil && done.Intervention != nil && done.Intervention.Order != nil {
+		if o, err := r.Orders.Order(ctx, *done.Intervention.Order); err == nil {
+			return r.toOrder(o)
+		}
+	}
+	return r.toOrder(done.Order)
 }

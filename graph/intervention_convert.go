@@ -79,8 +79,16 @@ func toIntervention(in *operator.Intervention) *model.Intervention {
 	}
 	return &model.Intervention{
 		ID: in.ID, Kind: in.Kind, State: in.State, Units: in.Units, EndsAt: in.EndsAt,
-		Note: in.Note, Decision: unlessZero(in.Decision), CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt, Changes: pointers(in.Changes()), Source: in,
+		Note: in.Note, Decision: unlessZero(in.Decision), CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt, Changes: pointers(in.Changes()), Amount: amountOf(in.Amount), Source: in,
 	}
+}
+
+// amountOf returns an amount; nil for none.
+func amountOf(a money.Amount) *model.Money {
+	if a.Currency == "" {
+		return nil
+	}
+	return toMoney(a)
 }
 
 // interventionNode returns an intervention, for operators.

@@ -10,6 +10,7 @@ import (
 	"seckill/graph/generated"
 	"seckill/graph/model"
 	"seckill/internal/buy/orderintake"
+	"seckill/internal/staff/operator"
 )
 
 func (r *deadLetterResolver) OrderTask(ctx context.Context, obj *model.DeadLetter) (*model.OrderTask, error) {
@@ -51,19 +52,13 @@ func (r *mutationResolver) ReplayDeadLetters(ctx context.Context, input model.Re
 }
 
 func (r *mutationResolver) ReturnHeldPayment(ctx context.Context, input model.ReturnHeldPaymentInput) (*model.ReturnHeldPaymentPayload, error) {
-	o, err := r.endHeld(ctx, r.Payments.ReturnHeld, input.HeldPaymentID, input.Note)
-	if err != nil {
-		return nil, err
-	}
-	return &model.ReturnHeldPaymentPayload{Order: o}, nil
+	o, waiting, err := r.endHeld(ctx, operator.ReturnPayment, input.HeldPaymentID, input.Note)
+	return &model.ReturnHeldPaymentPayload{Order: o, Intervention: waiting}, err
 }
 
 func (r *mutationResolver) SettleHeldPayment(ctx context.Context, input model.SettleHeldPaymentInput) (*model.SettleHeldPaymentPayload, error) {
-	o, err := r.endHeld(ctx, r.Payments.SettleHeld, input.HeldPaymentID, input.Note)
-	if err != nil {
-		return nil, err
-	}
-	return &model.SettleHeldPaymentPayload{Order: o}, nil
+	o, waiting, err := r.endHeld(ctx, operator.SettlePayment, input.HeldPaymentID, input.Note)
+	return &model.SettleHeldPaymentPayload{Order: o, Intervention: waiting}, err
 }
 
 func (r *queryResolver) DeadLetter(ctx context.Context, id string) (*model.DeadLetter, error) {

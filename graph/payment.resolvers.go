@@ -13,6 +13,7 @@ import (
 	"seckill/internal/pay/payment"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/id"
+	"seckill/internal/staff/operator"
 )
 
 func (r *mutationResolver) CancelOrder(ctx context.Context, input model.CancelOrderInput) (*model.CancelOrderPayload, error) {
@@ -29,8 +30,12 @@ func (r *mutationResolver) DecideRefund(ctx context.Context, input model.DecideR
 	if err != nil {
 		return nil, err
 	}
-	decided, err := r.Payments.DecideRefund(ctx, in)
-	return &model.DecideRefundPayload{Order: r.toOrder(decided.Order)}, err
+	if !in.Approve {
+		decided, err := r.Payments.DecideRefund(ctx, in)
+		return &model.DecideRefundPayload{Order: r.toOrder(decided.Order)}, err
+	}
+	decided, err := r.Operator.Return(ctx, operator.ReturnInput{By: actor(ctx), Kind: operator.Refund, Refund: in, Note: in.Note})
+	return &model.DecideRefundPayload{Order: r.returnedOrder(ctx, decided), Intervention: waits(decided)}, err
 }
 
 func (r *mutationResolver) PayOrder(ctx context.Context, input model.PayOrderInput) (*model.PayOrderPayload, error) {
@@ -64,8 +69,10 @@ func (r *mutationResolver) SettleRefund(ctx context.Context, input model.SettleR
 	if err != nil {
 		return nil, unknown("refundId")
 	}
-	settled, err := r.Payments.SettleRefund(ctx, payment.Settlement{Refund: refund, Operator: auth.PrincipalFrom(ctx).UserID, Reason: input.Reason})
-	return &model.SettleRefundPayload{Order: r.toOrder(settled.Order), Refund: toRefund(ctx, settled.Refund)}, err
+	settled, err := r.Operator.Return(ctx, operator.ReturnInput{
+		By: actor(ctx), Kind: operator.SettleRefund, Refund: payment.Decision{Refund: refund}, Note: input.Reason,
+	})
+	return &model.SettleRefundPayload{Order: r.returnedOrder(ctx, settled), Refund: toRefund(ctx, settled.Refund), Intervention: waits(settled)}, err
 }
 
 func (r *queryResolver) Refunds(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.RefundFilter) (*model.RefundConnection, error) {

@@ -8,11 +8,17 @@ import (
 	"time"
 
 	"entgo.io/ent/dialect/sql"
+	"github.com/google/uuid"
 )
 
 // ID filters vertices based on their ID field.
 func ID(id typedid.Act) predicate.Intervention {
 	return predicate.Intervention(sql.FieldEQ(FieldID, id))
+}
+
+// IDNEQ applies the NEQ predicate on the ID field.
+func IDNEQ(id typedid.Act) predicate.Intervention {
+	return predicate.Intervention(sql.FieldNEQ(FieldID, id))
 }
 
 // IDLT applies the LT predicate on the ID field.
@@ -35,9 +41,19 @@ func OrderID(v typedid.Order) predicate.Intervention {
 	return predicate.Intervention(sql.FieldEQ(FieldOrderID, v))
 }
 
+// SubjectID applies equality check predicate on the "subject_id" field. It's identical to SubjectIDEQ.
+func SubjectID(v uuid.UUID) predicate.Intervention {
+	return predicate.Intervention(sql.FieldEQ(FieldSubjectID, v))
+}
+
 // Change applies equality check predicate on the "change" field. It's identical to ChangeEQ.
 func Change(v string) predicate.Intervention {
 	return predicate.Intervention(sql.FieldEQ(FieldChange, v))
+}
+
+// Currency applies equality check predicate on the "currency" field. It's identical to CurrencyEQ.
+func Currency(v string) predicate.Intervention {
+	return predicate.Intervention(sql.FieldEQ(FieldCurrency, v))
 }
 
 // EndsAt applies equality check predicate on the "ends_at" field. It's identical to EndsAtEQ.

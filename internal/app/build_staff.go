@@ -97,7 +97,7 @@ func newAdmin(b base, g gates, s stats, in adminParts) (admin, error) {
 			Gate: g.gate, Orders: in.orders.store, Gates: in.scheduler.preloader,
 			Stock: g.stock, Payments: in.payments.service, Waitlist: in.waiting.service, Facts: b.facts(), Outbox: b.outbox, Feed: s.feed, Inbox: in.messages.inbox, Security: in.accounts.security,
 			Persons: account.NewPersons(b.svc.db, b.clock), ExternalCaptcha: b.cfg.CaptchaVerifyURL != "", Tokens: in.accounts.serviceTokens, PaymentWindow: b.cfg.PaymentWindow, Names: names(b.cfg),
-			TwoPersonUnits: b.cfg.TwoPersonUnits, TwoPersonExtension: b.cfg.TwoPersonExtension, Clock: b.clock, Log: b.log,
+			TwoPersonUnits: b.cfg.TwoPersonUnits, TwoPersonExtension: b.cfg.TwoPersonExtension, TwoPersonMoney: b.cfg.TwoPersonMoney, Clock: b.clock, Log: b.log,
 		}),
 		reports: report.Source{DB: b.svc.db, Sales: g.sales, Stats: s.figures, Clock: b.clock},
 		bearer:  bearer{tokens: in.accounts.tokens, serviceTokens: in.accounts.serviceTokens, issuers: in.accounts.issuers},

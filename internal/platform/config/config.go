@@ -88,6 +88,7 @@ type Config struct {
 	WaitlistOffer      time.Duration `default:"60s" group:"gate" help:"How long a returned unit is reserved for the next buyer of the waitlist."`
 	TwoPersonUnits     int           `default:"100" group:"gate" help:"Units of one item that operators put on sale within 24 hours without a second person."`
 	TwoPersonExtension time.Duration `default:"30m" group:"gate" help:"By how much one operator may extend a live sale within 24 hours without a second person."`
+	TwoPersonMoney     int64         `default:"1000000" group:"gate" help:"Minor units of each currency that one operator returns to buyers within 24 hours without a second person."`
 	RateLimits         []RateLimit   `group:"gate" placeholder:"OPERATION=CALLS/WINDOW" help:"Rate limits of operations, instead of those in the API's description (@rateLimit): placeOrder=5/5s,login=10/50s. So many calls are allowed in any window of that length. A sale's own limits come first."`
 	Limits             Switch        `default:"on" group:"gate" help:"Rate limits: on, or off (never in production)."`
 

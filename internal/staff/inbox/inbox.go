@@ -46,6 +46,8 @@ const (
 	RefundFailed     Kind = "REFUND_FAILED"
 	SaleApproval     Kind = "SALE_APPROVAL"
 	SaleExtension    Kind = "SALE_EXTENSION"
+	SaleChange       Kind = "SALE_CHANGE"  // of an approved sale or its products
+	MoneyReturn      Kind = "MONEY_RETURN" // above the bound of one person
 	StockChange      Kind = "STOCK_CHANGE"
 	UnmatchedPayment Kind = "UNMATCHED_PAYMENT"
 	WebhookDisabled  Kind = "WEBHOOK_DISABLED"
@@ -152,11 +154,19 @@ func (b *Inbox) requests(ctx context.Context) ([]Entry, error) {
 			Kind: StockChange, Subject: w.ID.Public(), Since: w.CreatedAt, Note: w.Note, Units: w.Units, Sale: w.Sale,
 			barred: []id.User{w.RequestedBy},
 		}
-		if w.Kind == operator.ExtendSale {
+		switch w.Kind {
+		case operator.AdjustStock:
+		case operator.ExtendSale:
 			e.Kind = SaleExtension
+		case operator.ChangeSale, operator.ChangeGoods:
+			e.Kind = SaleChange
+		case operator.VoidOrder:
+			e.Kind = OrderVoid
+		case operator.Refund, operator.SettleRefund, operator.ReturnPayment, operator.SettlePayment:
+			e.Kind = MoneyReturn
 		}
-		if w.Kind == operator.VoidOrder {
-			e.Kind, e.Order, e.barred = OrderVoid, *w.Order, append(e.barred, w.Buyer)
+		if w.Order != nil {
+			e.Order, e.barred = *w.Order, append(e.barred, w.Buyer)
 		}
 		entries[i] = e
 	}

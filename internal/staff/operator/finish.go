@@ -15,6 +15,7 @@ import (
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
 	"seckill/internal/platform/auth"
+	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/periodic"
 )
@@ -96,6 +97,13 @@ func (s *Service) refuseOutdated(ctx context.Context) (int, error) {
 func (s *Service) finish(ctx context.Context, act *Intervention) (*Intervention, error) {
 	if act.Kind == VoidOrder && (act.State == Finishing || act.State == Refunding) {
 		return s.finishVoid(ctx, act)
+	}
+	if act.Kind.ofMoney() && act.State == Refunding {
+		done, err := s.returnMoney(ctx, act)
+		if _, refused := fault.AsRefusal(err); err != nil && !refused {
+			return nil, err
+		}
+		return done.Intervention, nil
 	}
 	switch act.State {
 	case Taking:

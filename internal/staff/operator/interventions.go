@@ -13,6 +13,7 @@ import (
 	"seckill/ent/intervention"
 	"seckill/internal/buy/sale"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/money"
 )
 
 // Kind is the type of an intervention.
@@ -25,6 +26,11 @@ const (
 	ExtendSale  Kind = "EXTEND_SALE"
 	ChangeSale  Kind = "CHANGE_SALE"  // see alone.go
 	ChangeGoods Kind = "CHANGE_GOODS" // of a product that an approved sale offers
+	// Acts that return money: see money.go.
+	Refund        Kind = "REFUND"         // approves the request of a buyer
+	SettleRefund  Kind = "SETTLE_REFUND"  // given back outside the provider
+	ReturnPayment Kind = "RETURN_PAYMENT" // money that matches no order
+	SettlePayment Kind = "SETTLE_PAYMENT" // such money, settled outside the shop
 )
 
 // State is the progress of an intervention.
@@ -68,13 +74,16 @@ type Intervention struct {
 	Kind        Kind
 	State       State
 	Sale        id.Sale
-	Item        id.Item    // of AdjustStock and VoidOrder
-	Goods       id.Goods   // of ChangeGoods
-	Change      string     // JSON of a storedChange, of ChangeSale and ChangeGoods
-	Order       *id.Order  // of VoidOrder
-	Units       int        // signed for AdjustStock; 0 for acts on no units
-	EndsAt      *time.Time // new end of the sale, for ExtendSale
-	Extension   int        // of ExtendSale: by how many seconds
+	Item        id.Item      // of AdjustStock and VoidOrder
+	Goods       id.Goods     // of ChangeGoods
+	Change      string       // JSON of a storedChange, of ChangeSale and ChangeGoods
+	Subject     uuid.UUID    // the refund or the held payment, of acts that return money
+	Amount      money.Amount // that goes back
+	KeepUnits   bool         // of Refund: the units do not return to stock
+	Order       *id.Order    // of VoidOrder
+	Units       int          // signed for AdjustStock; 0 for acts on no units
+	EndsAt      *time.Time   // new end of the sale, for ExtendSale
+	Extension   int          // of ExtendSale: by how many seconds
 	Note        string
 	RequestedBy id.User
 	DecidedBy   *id.User // the second operator
@@ -89,8 +98,13 @@ func fromRow(r *ent.Intervention) *Intervention {
 		Units: r.Quantity, EndsAt: r.EndsAt, Extension: r.ExtensionSeconds, Note: r.Note, RequestedBy: r.RequestedBy, DecidedBy: r.DecidedBy, Decision: r.Decision,
 		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), Change: r.Change,
 	}
-	if r.SubjectID != nil && in.Kind == ChangeGoods {
+	switch {
+	case r.SubjectID == nil:
+	case in.Kind == ChangeGoods:
 		in.Goods = id.Goods(*r.SubjectID)
+	default:
+		in.Subject, in.Amount, in.KeepUnits = *r.SubjectID, money.Amount{Minor: r.AmountMinor, Currency: r.Currency}, r.Change == keepUnits
+		in.Change = ""
 	}
 	return in
 }
@@ -101,7 +115,21 @@ func (act *Intervention) subject() *uuid.UUID {
 		u := act.Goods.UUID()
 		return &u
 	}
+	if act.Kind.ofMoney() {
+		return &act.Subject
+	}
 	return nil
+}
+
+// keepUnits is the stored change of a refund whose units do not return to stock.
+const keepUnits = `{"version":1,"keepUnits":true}`
+
+// change returns what is stored as the change of an intervention.
+func (act *Intervention) change() string {
+	if act.KeepUnits {
+		return keepUnits
+	}
+	return act.Change
 }
 
 // Entries of the live feed about requests for confirmation. They do not change the sale.
@@ -151,7 +179,7 @@ func (s *Service) insert(ctx context.Context, tx *ent.Tx, in *Intervention) erro
 	in.CreatedAt, in.UpdatedAt = now, now
 	return tx.Intervention.Create().SetID(in.ID).SetKind(intervention.Kind(in.Kind)).SetState(intervention.State(in.State)).
 		SetSaleID(in.Sale).SetItemID(in.Item).SetNillableOrderID(in.Order).SetQuantity(in.Units).SetNillableEndsAt(in.EndsAt).SetExtensionSeconds(in.Extension).SetNote(in.Note).
-		SetNillableSubjectID(in.subject()).SetChange(in.Change).
+		SetNillableSubjectID(in.subject()).SetChange(in.change()).SetAmountMinor(in.Amount.Minor).SetCurrency(in.Amount.Currency).
 		SetRequestedBy(in.RequestedBy).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
 }
 
@@ -255,6 +283,10 @@ func (s *Service) Decide(ctx context.Context, in DecideInput) (*Intervention, er
 		changed, err := s.changeConfirmed(ctx, in.By, request)
 		s.reportChange(ctx)
 		return changed, err
+	case Refund, SettleRefund, ReturnPayment, SettlePayment:
+		returned, err := s.returnConfirmed(ctx, request)
+		s.reportChange(ctx)
+		return returned, err
 	case AdjustStock:
 	}
 	return s.adjust(ctx, in.By, request)

@@ -81,7 +81,10 @@ type Config struct {
 	// TwoPersonExtension is by how much a sale can be extended within 24 h without
 	// confirmation by a second operator; 0 = DefaultTwoPersonExtension.
 	TwoPersonExtension time.Duration
-	Names              account.Names // of accounts, for searches
+	// TwoPersonMoney is how much one operator returns within 24 h without confirmation by a
+	// second operator, in minor units of each currency; 0 = DefaultTwoPersonMoney.
+	TwoPersonMoney int64
+	Names          account.Names // of accounts, for searches
 	// PaymentWindow is that of sales that are created without one; 0 = DefaultPaymentWindow.
 	PaymentWindow time.Duration
 	Clock         clock.Clock
@@ -118,6 +121,9 @@ func New(cfg Config) *Service {
 	}
 	if cfg.TwoPersonExtension == 0 {
 		cfg.TwoPersonExtension = DefaultTwoPersonExtension
+	}
+	if cfg.TwoPersonMoney == 0 {
+		cfg.TwoPersonMoney = DefaultTwoPersonMoney
 	}
 	if cfg.PaymentWindow == 0 {
 		cfg.PaymentWindow = DefaultPaymentWindow

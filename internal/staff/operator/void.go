@@ -67,7 +67,7 @@ func (s *Service) VoidOrder(ctx context.Context, in VoidInput) (Voided, error) {
 		ID: id.Act(s.cfg.NewID()), Kind: VoidOrder, State: Finishing, Sale: o.Sale, Item: o.Item, Order: &o.ID, Units: units,
 		Note: in.Note, RequestedBy: in.By.ID,
 	}
-	if o.Status == order.Paid {
+	if !s.returnsAlone(VoidOrder, o.Status == order.Paid, 0) {
 		act.State = Requested
 	}
 	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return s.insert(ctx, tx, act) })
@@ -105,7 +105,7 @@ func (s *Service) endable(ctx context.Context, o *order.Order, what sale.Act) er
 // openVoid returns the unfinished void of an order; nil if there is none.
 func (s *Service) openVoid(ctx context.Context, orderID id.Order) (*Intervention, error) {
 	row, err := s.cfg.DB.Ent.Intervention.Query().Where(
-		intervention.OrderID(orderID), intervention.StateIn(intervention.StateREQUESTED, intervention.StateREFUNDING, intervention.StateFINISHING),
+		intervention.OrderID(orderID), intervention.KindEQ(intervention.KindVOID_ORDER), intervention.StateIn(intervention.StateREQUESTED, intervention.StateREFUNDING, intervention.StateFINISHING),
 	).First(ctx)
 	if ent.IsNotFound(err) {
 		return nil, nil

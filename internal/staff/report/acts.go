@@ -28,9 +28,10 @@ var actTexts = map[sale.Act]text{
 	sale.ActPause: {"paused it", "暂停"}, sale.ActResume: {"resumed it", "恢复"}, sale.ActEnd: {"ended it", "结束"}, sale.ActCancel: {"cancelled it", "取消"},
 	sale.ActSettle: {"settled it", "结清"}, sale.ActRebuild: {"rebuilt its gates", "重建库存闸门"}, sale.ActAdjust: {"changed its stock", "调整库存"},
 	sale.ActVoid: {"voided an order", "作废订单"}, sale.ActExpire: {"expired an unpaid order", "结束未付订单"}, sale.ActHold: {"held orders for review", "暂缓订单付款待核实"}, sale.ActRelease: {"released an order from review", "核实后放行订单"}, sale.ActSwitch: {"changed its access controls", "修改准入控制"},
-	sale.ActExtend: {"extended it", "延长了活动"}, sale.ActDescribe: {"changed its title or rules", "修改了标题或规则"},
+	sale.ActExtend: {"extended it", "延长了活动"}, sale.ActDescribe: {"changed its title or rules", "修改了标题或规则"}, sale.ActGoods: {"changed a product of it", "修改了商品"},
 	"REQUEST_ADJUST_STOCK": {"asked for a change of stock", "申请调整库存"}, "REQUEST_VOID_ORDER": {"asked to void an order", "申请作废订单"},
-	"REQUEST_EXTEND_SALE": {"asked to extend it", "申请延长活动"}, // these three are of the live feed
+	"REQUEST_EXTEND_SALE": {"asked to extend it", "申请延长活动"}, // these are of the live feed
+	"REQUEST_CHANGE_SALE": {"asked to change it", "申请修改活动"}, "REQUEST_CHANGE_GOODS": {"asked to change a product of it", "申请修改商品"},
 }
 
 // Words for values and for changes of stock.

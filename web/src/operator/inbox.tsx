@@ -88,6 +88,8 @@ function placeOf({ kind, sale, order }: Entry): string | null {
       return '/operate/aside';
     case 'SALE_APPROVAL':
     case 'SALE_EXTENSION':
+    case 'SALE_CHANGE':
+    case 'MONEY_RETURN':
     case 'STOCK_CHANGE':
     case 'ORDER_VOID':
     case 'GATE_LOST':

@@ -382,6 +382,8 @@ export const zh: Record<OpKey, string> = {
   'op.inbox.REFUND': '退款申请',
   'op.inbox.REFUND_FAILED': '退款失败',
   'op.inbox.SALE_APPROVAL': '待审核活动',
+  'op.inbox.SALE_CHANGE': '获批后的修改',
+  'op.inbox.MONEY_RETURN': '待退款项',
   'op.inbox.SALE_EXTENSION': '延长抢购时间',
   'op.inbox.STOCK_CHANGE': '库存调整',
   'op.inbox.UNMATCHED_PAYMENT': '未匹配的款项',

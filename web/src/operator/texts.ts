@@ -383,6 +383,8 @@ const en = {
   'op.inbox.REFUND': 'Refund request',
   'op.inbox.REFUND_FAILED': 'Failed refund',
   'op.inbox.SALE_APPROVAL': 'Sale to approve',
+  'op.inbox.SALE_CHANGE': 'Change after the approval',
+  'op.inbox.MONEY_RETURN': 'Money to return',
   'op.inbox.SALE_EXTENSION': 'Extension of a sale',
   'op.inbox.STOCK_CHANGE': 'Stock change',
   'op.inbox.UNMATCHED_PAYMENT': 'Unmatched payment',
