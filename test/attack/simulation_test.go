@@ -124,7 +124,7 @@ func TestAFarmerGetsNoMoreThanItsPersons(t *testing.T) {
 type sold struct {
 	farmed, unpaid int            // units that the farmer paid, and holds unpaid
 	bought         int            // units that people paid
-	homes          int            // people whom the limit refused because others of their household have a unit, or may get one
+	homes          int            // people whom the limit refused because others of their household had a unit, or may get one
 	unserved       int            // people without an answer at the end, on a busy machine
 	wrong          int            // other people whom a limit refused
 	why            map[string]int // those by group and reason
@@ -494,7 +494,7 @@ func (m *market) count(all []*simulated) (sold, error) {
 	}
 	status := map[string]string{}
 	err = m.write(func(ctx context.Context, tx *ent.Tx) error {
-		rows, err := tx.QueryContext(ctx, `SELECT u.account, o.status FROM orders o JOIN users u ON u.id = o.user_id WHERE o.sale_id = $1 AND o.status IN ('PAID', 'PENDING_PAYMENT')`, saleID.UUID())
+		rows, err := tx.QueryContext(ctx, `SELECT u.account, o.status FROM orders o JOIN users u ON u.id = o.user_id WHERE o.sale_id = $1 ORDER BY o.status IN ('PAID', 'PENDING_PAYMENT')`, saleID.UUID())
 		if err != nil {
 			return err
 		}
@@ -516,10 +516,10 @@ func (m *market) count(all []*simulated) (sold, error) {
 		switch of := status[a.account]; {
 		case a.group == "" && of == "PAID":
 			out.farmed++
-		case a.group == "" && of != "":
+		case a.group == "" && of == "PENDING_PAYMENT":
 			out.unpaid++
 		case a.group == "":
-		case of != "":
+		case of == "PAID" || of == "PENDING_PAYMENT":
 			out.bought++
 		case !m.answered[a]:
 			out.unserved++
