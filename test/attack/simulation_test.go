@@ -521,6 +521,7 @@ func (m *market) count(all []*simulated) (sold, error) {
 		case a.group == "":
 		case of == "PAID" || of == "PENDING_PAYMENT":
 			out.bought++
+		case of != "": // had a unit, and did not pay in time
 		case !m.answered[a]:
 			out.unserved++
 		case m.reasons[a] == "PURCHASE_LIMIT_REACHED" && homes[a.place]:
