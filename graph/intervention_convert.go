@@ -9,6 +9,7 @@ import (
 	"seckill/internal/platform/cursor"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/money"
 	"seckill/internal/staff/operator"
 )
 

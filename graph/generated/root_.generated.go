@@ -32,6 +32,7 @@ type ResolverRoot interface {
 	Intervention() InterventionResolver
 	Mutation() MutationResolver
 	Order() OrderResolver
+	OrderReview() OrderReviewResolver
 	OrderTask() OrderTaskResolver
 	Query() QueryResolver
 	QueueTicket() QueueTicketResolver
@@ -938,6 +939,8 @@ enum ErrorCode {
   SOLD_OUT
   """Fewer units are left than were requested; see ` + "`" + `unitsLeft` + "`" + `."""
   TOO_FEW_LEFT
+  """The order is held for review and cannot be paid yet; see ` + "`" + `Order.review` + "`" + `."""
+  UNDER_REVIEW
 }
 
 """
@@ -1610,6 +1613,8 @@ enum InboxKind {
   DEAD_LETTER
   """A sale whose gate is lost and was not rebuilt within seconds: buyers see it as paused. Check the schedulers and Redis."""
   GATE_LOST
+  """Unpaid orders of a sale that are held for review: ` + "`" + `releaseOrder` + "`" + ` or ` + "`" + `voidOrder` + "`" + `."""
+  ORDER_REVIEW
   """Money that goes back above the bound of one person, which a second person confirms: ` + "`" + `decideIntervention` + "`" + `."""
   MONEY_RETURN
   """The void of a paid order, which a second person confirms: ` + "`" + `decideIntervention` + "`" + `."""
@@ -1648,7 +1653,7 @@ type InboxEntry {
   note: String
   """The order that it is about; null when there is none, or it is unknown."""
   order: Order
-  """Number of units that a stock change adds, or that a void or a refund is about; null when there are none."""
+  """Number of units that a stock change adds, or that a void or a refund is about, or of orders that are held; null when there are none."""
   quantity: Int
   """The sale that it is about; null when it is about no sale, or about that of ` + "`" + `order` + "`" + `."""
   sale: Sale
@@ -2065,6 +2070,8 @@ enum NoticeKind {
   ADMITTED
   """An order was placed and waits for its payment."""
   ORDER_PLACED
+  """An unpaid order is held for review."""
+  ORDER_REVIEW
   """An unpaid order expires soon."""
   PAYMENT_DEADLINE
   """Money went back."""
@@ -2433,6 +2440,8 @@ type SaleSwitches {
   permitRatio: Float!
   """Highest number of a proof of work; 0 = the default of the server. Clients that request many challenges get harder ones."""
   proofOfWorkMax: Int!
+  """Number of accounts from which on the unpaid orders of a cluster are held for review; 0 = none are. See ` + "`" + `Sale.clusters` + "`" + `."""
+  reviewAccounts: Int!
 }
 
 """
@@ -2522,6 +2531,8 @@ enum SaleAct {
   EXPIRE_ORDER
   """A loaded sale got a later end."""
   EXTEND_SALE
+  """Unpaid orders of a cluster were held for review."""
+  HOLD_ORDERS
   """Opened."""
   OPEN
   """Paused."""
@@ -2532,6 +2543,8 @@ enum SaleAct {
   REBUILD
   """Rejected in review."""
   REJECT
+  """An order was released from review."""
+  RELEASE_ORDER
   """Continued."""
   RESUME
   """Its times were set."""
@@ -3193,6 +3206,8 @@ input SetSaleSwitchesInput {
   permitRatio: Float
   """Highest number of a proof of work, 10000 to 10000000; 0 = the default of the server."""
   proofOfWorkMax: Int @constraint(min: 0, max: 10000000)
+  """Number of accounts, from 2, from which on the unpaid orders of a cluster are held for review; 0 = none are."""
+  reviewAccounts: Int @constraint(min: 0, max: 10000)
   """Sale to change."""
   saleId: ID!
 }
@@ -3533,6 +3548,10 @@ type OrderEdge {
 Filter of orders. Fields are joined by AND, values in a list by OR.
 """
 input OrderFilter {
+  """Only orders of the cluster with this label in the sale ` + "`" + `saleId` + "`" + `; for operators, others find nothing."""
+  cluster: String @constraint(minLength: 9, maxLength: 9)
+  """Only unpaid orders that are held for review."""
+  inReview: Boolean! = false
   """Only orders created at this time or later."""
   createdFrom: DateTime
   """Only orders created before this time."""
@@ -4717,6 +4736,186 @@ extend type Mutation {
     """Input of the mutation."""
     input: SetFulfilmentInput!
   ): SetFulfilmentPayload @auth(role: OPERATOR, scope: ORDERS_WRITE)
+}
+`, BuiltIn: false},
+	{Name: "../schema/review.graphqls", Input: `"""
+What accounts share that ordered in the same sale.
+"""
+enum ClusterKind {
+  """A delivery address; in sales whose ` + "`" + `limitBy` + "`" + ` counts it."""
+  ADDRESS
+  """A mailbox or phone number; in sales whose ` + "`" + `limitBy` + "`" + ` counts it."""
+  CONTACT
+  """A browser, by its device cookie."""
+  DEVICE
+  """A public network, the /24 of an IPv4 or the /48 of an IPv6 address, from which the orders were placed. A company or a campus may share one."""
+  NETWORK
+  """A means of payment; in sales whose ` + "`" + `limitBy` + "`" + ` counts it."""
+  PAYMENT
+}
+
+"""
+The orders of at least two accounts that share something. It is a signal: two people of a household share an address, too.
+"""
+type OrderCluster {
+  """Number of accounts, at least 2."""
+  accounts: Int!
+  """Milliseconds from the opening of the sale to the reservation of the first order; at most 2147483647."""
+  firstAfterOpeningMs: Int!
+  """Number of its orders that are held for review now."""
+  heldOrders: Int!
+  """What the accounts share."""
+  kind: ClusterKind!
+  """Name of the cluster within its sale, a part of a keyed hash: for ` + "`" + `OrderFilter.cluster` + "`" + ` and ` + "`" + `holdOrders` + "`" + `."""
+  label: String!
+  """Milliseconds from the opening of the sale to the reservation of the last order; at most 2147483647."""
+  lastAfterOpeningMs: Int!
+  """Number of orders in any status."""
+  orders: Int!
+  """Number of units of the orders."""
+  units: Int!
+  """Number of orders that wait for payment, those held for review included."""
+  unpaidOrders: Int!
+}
+
+"""
+A page of clusters.
+"""
+type OrderClusterConnection {
+  """Clusters with their cursors."""
+  edges: [OrderClusterEdge!]!
+  """Position of the page in the list."""
+  pageInfo: PageInfo!
+}
+
+"""
+A cluster in a page.
+"""
+type OrderClusterEdge {
+  """Cursor of the cluster."""
+  cursor: String!
+  """The cluster."""
+  node: OrderCluster!
+}
+
+extend type Sale {
+  """
+  Who bought: clusters of the sale's orders, the most accounts first. Empty once the sale is settled, because the hashes are deleted then. For
+  operators.
+  """
+  clusters(
+    """Number of entries, 1 to 100."""
+    first: Int! = 20 @constraint(min: 1, max: 100)
+    """Only entries after this cursor."""
+    after: String
+  ): OrderClusterConnection @auth(role: OPERATOR, scope: ORDERS_READ) @cost(weight: "10") @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges"])
+}
+
+"""
+The review of an order before its payment.
+"""
+type OrderReview {
+  """What the buyer answered; null until then. For the buyer and operators."""
+  answer: String
+  """Whether it is held now: ` + "`" + `payOrder` + "`" + ` is refused with ` + "`" + `UNDER_REVIEW` + "`" + `, and the payment deadline does not run."""
+  held: Boolean!
+  """What several accounts share that ordered in the sale."""
+  reasons: [ClusterKind!]!
+  """Time at which it was held."""
+  since: DateTime!
+  """What was seen, for the buyer, in the language of ` + "`" + `Accept-Language` + "`" + `. It never says whose the other orders are."""
+  text: String!
+  """Time at which it is released unless an operator decides before."""
+  until: DateTime!
+}
+
+extend type Order {
+  """Its review; null when it was never held. For the buyer and operators."""
+  review: OrderReview
+}
+
+"""
+Input of ` + "`" + `holdOrders` + "`" + `.
+"""
+input HoldOrdersInput {
+  """` + "`" + `OrderCluster.label` + "`" + ` of the cluster."""
+  cluster: String! @constraint(minLength: 9, maxLength: 9)
+  """Reason; the buyers see it."""
+  note: String! @constraint(minLength: 1, maxLength: 200)
+  """Sale of the cluster."""
+  saleId: ID!
+}
+
+"""
+Outcome of ` + "`" + `holdOrders` + "`" + `.
+"""
+type HoldOrdersPayload {
+  """Number of orders that the call held."""
+  held: Int!
+  """Number of unpaid orders that it did not hold: the caller's own, and those whose payment cannot be closed now."""
+  left: Int!
+  """Errors that refused the call; empty on success. ` + "`" + `CONFLICT` + "`" + ` when no unpaid order of the cluster can be held."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `releaseOrder` + "`" + `.
+"""
+input ReleaseOrderInput {
+  """Reason; the buyer sees it."""
+  note: String! @constraint(minLength: 1, maxLength: 200)
+  """Order to release."""
+  orderId: ID!
+}
+
+"""
+Outcome of ` + "`" + `releaseOrder` + "`" + `.
+"""
+type ReleaseOrderPayload {
+  """The order after the call; null when there is no such order."""
+  order: Order
+  """Errors that refused the call; empty on success. ` + "`" + `CONFLICT` + "`" + ` for an order that is not held, and for the caller's own."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `answerReview` + "`" + `.
+"""
+input AnswerReviewInput {
+  """Order of the caller that is held for review."""
+  orderId: ID!
+  """The answer, for operators."""
+  text: String! @constraint(minLength: 1, maxLength: 500)
+}
+
+"""
+Outcome of ` + "`" + `answerReview` + "`" + `.
+"""
+type AnswerReviewPayload {
+  """The order after the call; null when the caller has no such order."""
+  order: Order
+  """Errors that refused the call; empty on success. ` + "`" + `CONFLICT` + "`" + ` when the order is not held, or was answered before."""
+  userErrors: [UserError!]!
+}
+
+extend type Mutation {
+  """Answers a review, once. For the buyer of the order."""
+  answerReview(
+    """Input of the mutation."""
+    input: AnswerReviewInput!
+  ): AnswerReviewPayload @auth
+
+  """Holds the unpaid orders of a cluster for review: they cannot be paid until they are released. For operators."""
+  holdOrders(
+    """Input of the mutation."""
+    input: HoldOrdersInput!
+  ): HoldOrdersPayload @auth(role: OPERATOR)
+
+  """Ends the review of an order. Its buyer has the whole payment window from then on. ` + "`" + `voidOrder` + "`" + ` cancels an order instead. For operators."""
+  releaseOrder(
+    """Input of the mutation."""
+    input: ReleaseOrderInput!
+  ): ReleaseOrderPayload @auth(role: OPERATOR)
 }
 `, BuiltIn: false},
 	{Name: "../schema/sale.graphqls", Input: `"""
@@ -6033,6 +6232,16 @@ func (ec *executionContext) childFields_AdjustStockPayload(ctx context.Context, 
 	return nil, fmt.Errorf("no field named %q was found under type AdjustStockPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_AnswerReviewPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "order":
+		return ec.fieldContext_AnswerReviewPayload_order(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_AnswerReviewPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AnswerReviewPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_ApproveSalePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "sale":
@@ -6649,6 +6858,18 @@ func (ec *executionContext) childFields_HeldPaymentEdge(ctx context.Context, fie
 	return nil, fmt.Errorf("no field named %q was found under type HeldPaymentEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_HoldOrdersPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "held":
+		return ec.fieldContext_HoldOrdersPayload_held(ctx, field)
+	case "left":
+		return ec.fieldContext_HoldOrdersPayload_left(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_HoldOrdersPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type HoldOrdersPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_Inbox(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "counts":
@@ -7021,8 +7242,54 @@ func (ec *executionContext) childFields_Order(ctx context.Context, field graphql
 		return ec.fieldContext_Order_fulfilment(ctx, field)
 	case "recipient":
 		return ec.fieldContext_Order_recipient(ctx, field)
+	case "review":
+		return ec.fieldContext_Order_review(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Order", field.Name)
+}
+
+func (ec *executionContext) childFields_OrderCluster(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "accounts":
+		return ec.fieldContext_OrderCluster_accounts(ctx, field)
+	case "firstAfterOpeningMs":
+		return ec.fieldContext_OrderCluster_firstAfterOpeningMs(ctx, field)
+	case "heldOrders":
+		return ec.fieldContext_OrderCluster_heldOrders(ctx, field)
+	case "kind":
+		return ec.fieldContext_OrderCluster_kind(ctx, field)
+	case "label":
+		return ec.fieldContext_OrderCluster_label(ctx, field)
+	case "lastAfterOpeningMs":
+		return ec.fieldContext_OrderCluster_lastAfterOpeningMs(ctx, field)
+	case "orders":
+		return ec.fieldContext_OrderCluster_orders(ctx, field)
+	case "units":
+		return ec.fieldContext_OrderCluster_units(ctx, field)
+	case "unpaidOrders":
+		return ec.fieldContext_OrderCluster_unpaidOrders(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type OrderCluster", field.Name)
+}
+
+func (ec *executionContext) childFields_OrderClusterConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_OrderClusterConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_OrderClusterConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type OrderClusterConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_OrderClusterEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_OrderClusterEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_OrderClusterEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type OrderClusterEdge", field.Name)
 }
 
 func (ec *executionContext) childFields_OrderConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -7089,6 +7356,24 @@ func (ec *executionContext) childFields_OrderQueue(ctx context.Context, field gr
 		return ec.fieldContext_OrderQueue_estimate(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type OrderQueue", field.Name)
+}
+
+func (ec *executionContext) childFields_OrderReview(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "answer":
+		return ec.fieldContext_OrderReview_answer(ctx, field)
+	case "held":
+		return ec.fieldContext_OrderReview_held(ctx, field)
+	case "reasons":
+		return ec.fieldContext_OrderReview_reasons(ctx, field)
+	case "since":
+		return ec.fieldContext_OrderReview_since(ctx, field)
+	case "text":
+		return ec.fieldContext_OrderReview_text(ctx, field)
+	case "until":
+		return ec.fieldContext_OrderReview_until(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type OrderReview", field.Name)
 }
 
 func (ec *executionContext) childFields_OrderTask(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -7519,6 +7804,16 @@ func (ec *executionContext) childFields_RejectionCount(ctx context.Context, fiel
 	return nil, fmt.Errorf("no field named %q was found under type RejectionCount", field.Name)
 }
 
+func (ec *executionContext) childFields_ReleaseOrderPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "order":
+		return ec.fieldContext_ReleaseOrderPayload_order(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReleaseOrderPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReleaseOrderPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_RemindMePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "reminder":
@@ -7729,6 +8024,8 @@ func (ec *executionContext) childFields_Sale(ctx context.Context, field graphql.
 		return ec.fieldContext_Sale_limitBy(ctx, field)
 	case "requiresAddress":
 		return ec.fieldContext_Sale_requiresAddress(ctx, field)
+	case "clusters":
+		return ec.fieldContext_Sale_clusters(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Sale", field.Name)
 }
@@ -8003,6 +8300,8 @@ func (ec *executionContext) childFields_SaleSwitches(ctx context.Context, field 
 		return ec.fieldContext_SaleSwitches_permitRatio(ctx, field)
 	case "proofOfWorkMax":
 		return ec.fieldContext_SaleSwitches_proofOfWorkMax(ctx, field)
+	case "reviewAccounts":
+		return ec.fieldContext_SaleSwitches_reviewAccounts(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type SaleSwitches", field.Name)
 }

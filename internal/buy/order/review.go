@@ -193,3 +193,10 @@ func (s *Store) Reviews(ctx context.Context, limit int) ([]SaleReviews, error) {
 	}
 	return sales, nil
 }
+
+func deref(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}

@@ -1,1 +1,1 @@
-export{i as Refunds}from"./admin.js?v=89bb131e70c9";
+export{i as Refunds}from"./admin.js?v=36f5ef8492ad";

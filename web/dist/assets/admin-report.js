@@ -1,1 +1,1 @@
-export{n as ReportPage}from"./admin.js?v=89bb131e70c9";
+export{n as ReportPage}from"./admin.js?v=36f5ef8492ad";

@@ -1,1 +1,1 @@
-export{H as ot,U as textsOf}from"./admin.js?v=89bb131e70c9";
+export{H as ot,U as textsOf}from"./admin.js?v=36f5ef8492ad";

@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=89bb131e70c9";
+export{r as resumeWaitingRooms}from"./attempt.js?v=36f5ef8492ad";
