@@ -134,8 +134,10 @@ func TestTheRefundsOfAnOperatorsOwnOrdersAreLeftToOthers(t *testing.T) {
 	made := s.seed(seed.Input{Users: 1, Stock: 1})
 	buyer := made.Users[0]
 	orderID := s.askedBack(buyer.AccessToken, made)
-	if _, err := s.database().SQL.ExecContext(t.Context(), `UPDATE users SET role = 'OPERATOR', version = version + 1 WHERE account = $1`, buyer.Account); err != nil {
-		t.Fatal(err)
+	var who struct{ Viewer struct{ ID string } }
+	s.ask(buyer.AccessToken, `{ viewer { id } }`, nil).into(t, &who)
+	if p := s.mutate(s.staff("root@example.com", "ADMIN"), "setUserRole", "user { role }", map[string]any{"userId": who.Viewer.ID, "role": "OPERATOR"}); p.why() != "" {
+		t.Fatal(p.why())
 	}
 	own := s.login(buyer.Account, buyer.Password)
 	if found, total := s.refunds(own, `first: 10`); len(found) != 0 || total != 0 {

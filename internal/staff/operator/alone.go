@@ -27,6 +27,7 @@ var alone = map[string]func(before, now any) bool{
 	"sku":             always,
 	"proofOfWorkMax":  always,
 	"permitRatio":     always,
+	"reviewAccounts":  always,
 	"inflowPerSecond": always,
 	"limitBurst":      always,
 	"limitPerSecond":  always,

@@ -73,6 +73,10 @@ func (s *Service) Return(ctx context.Context, in ReturnInput) (Returned, error) 
 		return Returned{}, err
 	}
 	if !due { // the payment says what is wrong, or repeats its answer
+		if in.Kind == Refund {
+			done, err := s.cfg.Payments.DecideRefund(ctx, in.Refund)
+			return Returned{RefundResult: done}, err
+		}
 		return s.pay(ctx, act)
 	}
 	if before, err := s.openMoney(ctx, act); before != nil || err != nil {

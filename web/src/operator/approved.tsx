@@ -45,8 +45,8 @@ function Terms({ terms, names }: { terms: readonly Term[]; names: Names }) {
           </tr>
         </thead>
         <tbody>
-          {terms.map((term) => (
-            <tr key={`${term.goods?.id ?? ''} ${term.name}`} class="border-t border-line align-top">
+          {terms.map((term, at) => (
+            <tr key={at} class="border-t border-line align-top">
               <th scope="row" class="py-1 pr-3 font-normal">
                 {term.goods && (
                   <>
