@@ -48,7 +48,8 @@ func ReadLogo(file string) (*Logo, error) {
 		return nil, fmt.Errorf("read the logo: %w", err)
 	}
 	if len(body) > maxLogoBytes {
-		return nil, fmt.Errorf("the logo %s has %d bytes: %d are the most, because it is in every page", file, len(body), maxLogoBytes)
+		return nil, fmt.Errorf("the logo %s has %d bytes: %d are the most, because it is in every page", file, len(body),
+			maxLogoBytes)
 	}
 	kind, size := "image/png", pngSize
 	if filepath.Ext(file) == ".svg" {
@@ -109,7 +110,8 @@ func (b Brand) style() string {
 		return "--color-" + token + ":light-dark(" + light + "," + dark + ");"
 	}
 	light, dark := b.Accent.Light, b.Accent.Dark
-	return ":root{" + pair("fill", light.Fill, dark.Fill) + pair("press", light.Press, dark.Press) + pair("accent", light.Text, dark.Text) + "}"
+	return ":root{" + pair("fill", light.Fill, dark.Fill) + pair("press", light.Press, dark.Press) +
+		pair("accent", light.Text, dark.Text) + "}"
 }
 
 // StyleSource returns the source by which a Content-Security-Policy allows the style
@@ -144,7 +146,8 @@ func (b Brand) Of(built fs.FS) (fs.FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := edited{FS: built, files: map[string][]byte{manifestFile: manifest}, edits: []edit{{old: "</head>", now: head + "</head>"}}}
+	page := edited{FS: built, files: map[string][]byte{manifestFile: manifest},
+		edits: []edit{{old: "</head>", now: head + "</head>"}}}
 	if b.Name != "" {
 		page.edits = append(page.edits, edit{old: title, now: "<title>" + html.EscapeString(b.Name) + "</title>"})
 	}

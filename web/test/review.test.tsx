@@ -18,7 +18,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-const switches = { captchaRequired: true, captchaKinds: ['MATH'], permitRatio: 1.5, proofOfWorkMax: 0, inflowPerSecond: 0, limitBurst: 0, limitPerSecond: 1 };
+const switches = { captchaRequired: true, captchaKinds: ['MATH'], permitRatio: 1.5, proofOfWorkMax: 0, inflowPerSecond: 0, reviewAccounts: 0, limitBurst: 0, limitPerSecond: 1 };
 const hour = 3_600_000;
 
 /** A sale in review, which opens in a day. */
@@ -57,6 +57,7 @@ test('a review shows all that is approved', () => {
     'Proof-of-work difficulty': 'Default',
     'Permits per available unit': '1.5',
     'Admitted buyers per second': 'No limit',
+    'Accounts in common for a review': 'Never',
     'Rate limit: calls in a window': 'Default',
   });
   expect(facts()).not.toHaveProperty('Rate limit: calls per second on average');

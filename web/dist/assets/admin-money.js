@@ -1,1 +1,1 @@
-export{d as OrderMoneyPage}from"./admin.js?v=36f5ef8492ad";
+export{d as OrderMoneyPage}from"./admin.js?v=d478141b8321";

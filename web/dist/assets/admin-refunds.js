@@ -1,1 +1,1 @@
-export{i as Refunds}from"./admin.js?v=36f5ef8492ad";
+export{i as Refunds}from"./admin.js?v=d478141b8321";

@@ -1,1 +1,1 @@
-export{n as ReportPage}from"./admin.js?v=36f5ef8492ad";
+export{n as ReportPage}from"./admin.js?v=d478141b8321";

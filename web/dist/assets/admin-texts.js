@@ -1,1 +1,1 @@
-export{H as ot,U as textsOf}from"./admin.js?v=36f5ef8492ad";
+export{H as ot,U as textsOf}from"./admin.js?v=d478141b8321";

@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=36f5ef8492ad";
+export{r as resumeWaitingRooms}from"./attempt.js?v=d478141b8321";

@@ -1,1 +1,1 @@
-var e={id:`7b13e52d07a3c999d957113b1adc50588e979daee069c2506eb2d2af609f66bc`,name:`RequestRefund`},t={id:`998a7e28a24dc3e5aacab64d323802fb0e7a2e58607ccfd4a8ecbd91cf6f3d35`,name:`MyOrderUpdates`};export{e as n,t};
+var e={id:`c2015e3d5fbb18be921a8008e7e9c088a56aba6f7cacda8fc0d76e8457cae6bd`,name:`RequestRefund`},t={id:`9ff60b25dea1b8bc477e5747bc85761f84d89b400c8e5fb8eb3d2199abe25dfc`,name:`MyOrderUpdates`};export{e as n,t};

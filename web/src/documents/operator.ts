@@ -33,6 +33,7 @@ export const AdminSaleParts = graphql(
       permitRatio
       proofOfWorkMax
       inflowPerSecond
+      reviewAccounts
       limitBurst
       limitPerSecond
     }

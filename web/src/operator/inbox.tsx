@@ -93,8 +93,9 @@ function placeOf({ kind, sale, order }: Entry): string | null {
     case 'STOCK_CHANGE':
     case 'ORDER_VOID':
     case 'GATE_LOST':
-    case 'ORDER_REVIEW':
       return sale && `/operate/sales/${sale.id}`;
+    case 'ORDER_REVIEW':
+      return sale && `/operate/sales/${sale.id}/bought`;
     case 'PAYMENT_DISPUTED':
       return order && `/orders/${order.id}`;
     case 'PROVIDER_AWAY':

@@ -44,6 +44,7 @@ const labels: Record<string, OpKey> = {
   captchaKinds: 'op.detail.captchaKinds',
   proofOfWorkMax: 'op.detail.proofOfWork',
   inflowPerSecond: 'op.detail.inflow',
+  reviewAccounts: 'op.detail.reviewAccounts',
   limitBurst: 'op.detail.limitBurst',
   limitPerSecond: 'op.limitPerSecond',
   item: 'op.detail.item',

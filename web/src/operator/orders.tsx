@@ -7,9 +7,10 @@ import type { Connection } from '../api/paged';
 import { request } from '../api/client';
 import type { ResultOf } from '@seckill/client/operation';
 import type { Failure, OrderStatus } from '@seckill/client/types';
+import { ReleaseOrder } from '../documents/bought';
 import { ExpireOrder, VoidOrder } from '../documents/interventions';
 import { AdminOrders, AdminSales } from '../documents/operator';
-import { count, money, t, times } from '../i18n/text';
+import { count, isolate, moment, money, t, times } from '../i18n/text';
 import { StatusChip } from '../pages/status';
 import { Title, DateTime } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
@@ -36,6 +37,9 @@ interface Choice {
   from: string;
   until: string;
   oldest: boolean;
+  /** The label of a cluster of the sale; empty = all orders. */
+  cluster: string;
+  held: boolean;
 }
 
 /** Midnight in the browser's time zone, `later` days after a day, as an ISO string. */
@@ -45,11 +49,13 @@ function midnight(day: string, later = 0): string {
   return at.toISOString();
 }
 
-async function ask({ text, status, saleId, from, until, oldest }: Choice, after: string | null, signal: AbortSignal): Promise<Connection<Found> | null> {
+async function ask({ text, status, saleId, from, until, oldest, cluster, held }: Choice, after: string | null, signal: AbortSignal): Promise<Connection<Found> | null> {
   const filter = {
     ...(text.length >= SHORTEST_SEARCH && { search: text }),
     ...(status && { statuses: [status] }),
     ...(saleId && { saleId }),
+    ...(saleId && cluster && { cluster }),
+    ...(held && { inReview: true }),
     ...(from && { createdFrom: midnight(from) }),
     ...(until && { createdUntil: midnight(until, 1) }),
   };
@@ -67,7 +73,9 @@ export function Orders() {
   const [from, setFrom] = useQuery('from');
   const [until, setUntil] = useQuery('until');
   const [sort, setSort] = useQuery('sort');
-  const choice = { text, status, saleId, from: day(from), until: day(until), oldest: sort === 'oldest' } as const;
+  const [cluster, setCluster] = useQuery('cluster');
+  const [held, setHeld] = useQuery('held');
+  const choice = { text, status, saleId, from: day(from), until: day(until), oldest: sort === 'oldest', cluster, held: held !== '' } as const;
   return (
     <>
       <div class="mb-4 flex flex-wrap items-end justify-between gap-3">
@@ -89,6 +97,8 @@ export function Orders() {
           </Field>
         </div>
       </div>
+      {saleId && cluster && <Filter text={ot('op.bought.filter', { label: isolate(cluster) })} clear={() => setCluster('')} />}
+      {held && <Filter text={ot('op.bought.filterHeld')} clear={() => setHeld('')} />}
       <Paged name={`admin-orders ${JSON.stringify(choice)}`} live={!text} ask={(after, signal) => ask(choice, after, signal)}>
         {(orders, reload) => (
           <ul class="grid gap-2">
@@ -119,9 +129,22 @@ function Sale({ id, choose }: { id: string; choose: (id: string) => void }) {
   );
 }
 
+/** A filter that another page set. */
+function Filter({ text, clear }: { text: string; clear: () => void }) {
+  return (
+    <p class="note mb-3 flex flex-wrap items-center gap-x-4">
+      {text}
+      <button class="link" onClick={clear}>
+        {ot('op.bought.unfilter')}
+      </button>
+    </p>
+  );
+}
+
 function Row({ order, reload }: { order: Found; reload: () => void }) {
   const voiding = useSignal(false);
   const expiring = useSignal(false);
+  const releasing = useSignal(false);
   const asked = order.refunds?.find(({ status }) => status === 'REQUESTED');
   return (
     <li class="card grid gap-3 px-4 py-3">
@@ -159,6 +182,16 @@ function Row({ order, reload }: { order: Found; reload: () => void }) {
           </button>
         )}
       </div>
+      {order.review?.held && (
+        <div class="note grid gap-2">
+          <p class="font-medium">{ot('op.bought.until', { at: moment(order.review.until) })}</p>
+          <p class="break-words whitespace-pre-line">{order.review.answer === null ? ot('op.bought.noAnswer') : ot('op.bought.answer', { text: isolate(order.review.answer) })}</p>
+          <button class="btn btn-main justify-self-start" onClick={() => (releasing.value = true)}>
+            {ot('op.bought.release')}
+            <span class="sr-only"> {order.number}</span>
+          </button>
+        </div>
+      )}
       {asked && (
         <div class="note grid gap-3">
           <p>{ot('op.refund', { amount: money(asked.amount), reason: asked.reason })}</p>
@@ -167,6 +200,16 @@ function Row({ order, reload }: { order: Found; reload: () => void }) {
       )}
       {voiding.value && (
         <Voiding order={order} close={() => (voiding.value = false)} reload={reload} />
+      )}
+      {releasing.value && (
+        <Ending
+          title={ot('op.bought.release.of', { number: order.number })}
+          label={ot('op.bought.release')}
+          how={ot('op.bought.releaseHow')}
+          send={async ({ note = '' }) => (await request(ReleaseOrder, { input: { orderId: order.id, note } })).releaseOrder?.userErrors[0]}
+          close={() => (releasing.value = false)}
+          reload={reload}
+        />
       )}
       {expiring.value && (
         <Ending
@@ -225,7 +268,7 @@ interface EndingProps {
   reload: () => void;
 }
 
-/** Asks for the reason, and confirms that an order is to end. */
+/** Asks for the reason, and confirms that an order or its review is to end. */
 function Ending({ title, label, how, send, children, close, reload }: EndingProps) {
   const done = (): void => {
     close();

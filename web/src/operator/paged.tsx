@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { usePaged, type Connection } from '../api/paged';
 import { REFRESH_MS, useRefresh } from '../api/refresh';
 import { More, Stale, Unready } from '../ui/bits';
-import { ot } from './texts';
+import { ot, type OpKey } from './texts';
 
 interface Source<T> {
   /** Names the list; another key loads another list. */
@@ -10,6 +10,8 @@ interface Source<T> {
   ask: (after: string | null, signal: AbortSignal) => Promise<Connection<T> | null>;
   /** Whether the list is read again and again. Not for searches of people, which are logged. */
   live?: boolean;
+  /** The words of an empty list. */
+  none?: OpKey;
 }
 
 interface Props<T> extends Source<T> {
@@ -22,7 +24,7 @@ export function Rows<T>({ row, ...source }: Source<T> & { row: (node: T) => Comp
 }
 
 /** A list that is loaded page by page. */
-export function Paged<T>({ name, ask, live, children }: Props<T>) {
+export function Paged<T>({ name, ask, live, none = 'op.none', children }: Props<T>) {
   const { page, reload, next, busy } = usePaged(name, ask);
   useRefresh(reload, live ? REFRESH_MS : Infinity);
   if (page.value.state !== 'ready') return <Unready page={page.value} again={reload} missing={null} />;
@@ -30,7 +32,7 @@ export function Paged<T>({ name, ask, live, children }: Props<T>) {
   return (
     <>
       <Stale fault={fault} again={reload} />
-      {data.nodes.length ? children(data.nodes, reload) : <p class="note">{ot('op.none')}</p>}
+      {data.nodes.length ? children(data.nodes, reload) : <p class="note">{ot(none)}</p>}
       {data.more && <More next={next} busy={busy} />}
     </>
   );

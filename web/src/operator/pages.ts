@@ -12,6 +12,7 @@ export const pages = {
   '/operate/sales': lazy<Params>(async () => (await import('./sales')).Sales),
   '/operate/new': lazy<Params>(async () => (await import('./editor')).SaleEditor),
   '/operate/sales/:id/edit': lazy<Params>(async () => (await import('./editor')).SaleEditor),
+  '/operate/sales/:id/bought': lazy<Params>(async () => (await import('./bought')).Bought),
   '/operate/sales/:id/report': lazy<Params>(async () => (await import('./report')).ReportPage),
   '/operate/sales/:id': lazy<Params>(async () => (await import('./sale')).SalePage),
   '/operate/goods': lazy<Params>(async () => (await import('./goods')).Goods),

@@ -71,7 +71,7 @@ function factsOf(sale: AdminSale): Fact[] {
 
 /** The access controls; a zero means no limit, or what the installation has. */
 function controlsOf(switches: NonNullable<AdminSale['switches']>): Fact[] {
-  const words = (name: keyof typeof switches, zero: 'op.noLimit' | 'op.default' | null = null): Fact => {
+  const words = (name: keyof typeof switches, zero: 'op.noLimit' | 'op.default' | 'op.never' | null = null): Fact => {
     const value = switches[name];
     return [fieldName(name), value === 0 && zero ? ot(zero) : valueWords(name, value, {})];
   };
@@ -81,6 +81,7 @@ function controlsOf(switches: NonNullable<AdminSale['switches']>): Fact[] {
     words('proofOfWorkMax', 'op.default'),
     words('permitRatio', 'op.noLimit'),
     words('inflowPerSecond', 'op.noLimit'),
+    words('reviewAccounts', 'op.never'),
     words('limitBurst', 'op.default'),
     ...(switches.limitBurst ? [words('limitPerSecond')] : []), // without a burst, the installation has both
   ];

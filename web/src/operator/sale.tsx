@@ -70,9 +70,16 @@ function Shown({ sale, reload }: { sale: SaleDetails; reload: () => Promise<void
           <Title><bdi>{sale.title}</bdi></Title>
           {!sold && <StatusChip status={sale.status} />}
         </div>
-        <Link href={`/s/${sale.slug}`} class="link">
-          {ot('op.shop')}
-        </Link>
+        <span class="flex flex-wrap gap-4">
+          {sold && (
+            <Link href={`/operate/sales/${sale.id}/bought`} class="link">
+              {ot('op.bought')}
+            </Link>
+          )}
+          <Link href={`/s/${sale.slug}`} class="link">
+            {ot('op.shop')}
+          </Link>
+        </span>
       </div>
       {sale.notice && <p class="note">{ot('op.notice', { text: sale.notice })}</p>}
       {REVIEWED.includes(sale.status) && (

@@ -39,6 +39,7 @@ export function Switches({ sale, reload }: { sale: AdminSale; reload: () => void
               proofOfWorkMax: Number(of['proofOfWorkMax']),
               permitRatio: Number(of['permitRatio']),
               inflowPerSecond: Number(of['inflowPerSecond']),
+              reviewAccounts: Number(of['reviewAccounts']),
               limitBurst: Number(of['limitBurst']),
               limitPerSecond: Number(of['limitPerSecond']),
               note: of['note'] || null,
@@ -73,6 +74,7 @@ export function Switches({ sale, reload }: { sale: AdminSale; reload: () => void
           {number('limitBurst', ot('op.limitBurst'), '1')}
           {number('limitPerSecond', ot('op.limitPerSecond'), '0.1')}
           {number('proofOfWorkMax', ot('op.proofOfWorkMax'), '1')}
+          {number('reviewAccounts', ot('op.reviewAccounts'), '1')}
         </div>
         <Field label={ot('op.note')}>
           <input name="note" class="field font-normal" ref={bounded({ most: 200 })} />

@@ -1,10 +1,12 @@
 import type { OpKey } from './texts';
+import { boughtZh } from './texts-bought-zh';
 import { moneyZh } from './texts-money-zh';
 import { pictureZh } from './texts-picture-zh';
 import { reviewZh } from './texts-review-zh';
 
 /** Chinese texts of the admin pages. */
 export const zh: Record<OpKey, string> = {
+  ...boughtZh,
   ...moneyZh,
   ...pictureZh,
   ...reviewZh,

@@ -1,11 +1,13 @@
 import type { Lang } from '../i18n/lang';
 import { fill, textOr, type Texts, type Values } from '../i18n/text';
+import { boughtEn } from './texts-bought';
 import { moneyEn } from './texts-money';
 import { pictureEn } from './texts-picture';
 import { reviewEn } from './texts-review';
 
 /** English texts of the admin pages. */
 const en = {
+  ...boughtEn,
   ...moneyEn,
   ...pictureEn,
   ...reviewEn,

@@ -39,6 +39,12 @@ export const OrderParts = graphql(
       title
     }
     availableActions
+    review {
+      held
+      until
+      text
+      answer
+    }
     receipt {
       number
       seller

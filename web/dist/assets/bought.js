@@ -1,0 +1,1 @@
+var e={id:`a313ed3e1477264e2acb7efb3dd23e90393897ec5a017c42762e2415a578bdaf`,name:`SaleClusters`},t={id:`6c0c7fe0c116610d3deb6d9b8fd8c0dd5b75cdd007a2fadb1ca47e1e6b1aaa38`,name:`HoldOrders`},n={id:`dfd469aca589b84cd66ab90d0415e18718bfc6192190905a3bd435a8e2c77cec`,name:`ReleaseOrder`};export{n,e as r,t};

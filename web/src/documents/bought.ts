@@ -1,0 +1,33 @@
+import { graphql } from '@seckill/client/tada';
+import { mutation } from './mutation';
+
+export const SaleClusters = graphql(`
+  query SaleClusters($id: ID!, $after: String) {
+    sale(by: { id: $id }) {
+      id
+      title
+      clusters(first: 20, after: $after) {
+        edges {
+          node {
+            accounts
+            firstAfterOpeningMs
+            heldOrders
+            kind
+            label
+            lastAfterOpeningMs
+            orders
+            units
+            unpaidOrders
+          }
+        }
+        pageInfo {
+          hasNextPage
+          endCursor
+        }
+      }
+    }
+  }
+`);
+
+export const HoldOrders = mutation('HoldOrders', `held left`);
+export const ReleaseOrder = mutation('ReleaseOrder', `order { id }`);
