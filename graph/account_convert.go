@@ -41,7 +41,8 @@ func toUser(u *account.User) *model.User {
 	}
 	return &model.User{
 		ID: u.ID, Account: &u.Account, DisplayName: u.DisplayName,
-		Role: u.Role, CreatedAt: u.CreatedAt, Disabled: &u.Disabled, Totp: &u.TOTP, ContactVerified: &u.Verified, ExternalID: unlessZero(u.ExternalID),
+		Role: u.Role, CreatedAt: u.CreatedAt, Disabled: &u.Disabled, Totp: &u.TOTP, ContactVerified: &u.Verified,
+		ExternalID: unlessZero(u.ExternalID),
 	}
 }
 
@@ -95,7 +96,8 @@ func toUserConnection(page account.Page) *model.UserConnection {
 }
 
 // changeUser runs a change of the user with a public id and returns the user as changed.
-func changeUser(ctx context.Context, userID string, do func(by, user id.User) (*account.User, error)) (*model.User, error) {
+func changeUser(ctx context.Context, userID string, do func(by, user id.User) (*account.User, error)) (*model.User,
+	error) {
 	u, err := id.ParseUser(userID)
 	if err != nil {
 		return nil, unknown("userId")

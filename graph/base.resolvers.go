@@ -36,8 +36,9 @@ func (r *queryResolver) Nodes(ctx context.Context, ids []string) ([]model.Node, 
 func (r *queryResolver) ServerInfo(ctx context.Context) (*model.ServerInfo, error) {
 	return &model.ServerInfo{
 		Version: r.Server.Version, Commit: r.Server.Commit, Ready: !r.Server.Process.Draining(), ServerTime: r.Shop.Now(),
-		Mail: r.Accounts.SendsLinks(), PhoneCountry: unlessZero(r.Accounts.PhoneCountry()), ErrorReference: r.Server.ErrorReference,
-		PushKey: unlessZero(r.Notices.PushKey()),
+		Mail: r.Accounts.SendsLinks(), PhoneCountry: unlessZero(r.Accounts.PhoneCountry()),
+		ErrorReference: r.Server.ErrorReference,
+		PushKey:        unlessZero(r.Notices.PushKey()),
 	}, nil
 }
 

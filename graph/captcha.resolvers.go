@@ -13,8 +13,10 @@ import (
 	"seckill/internal/platform/fault"
 )
 
-func (r *mutationResolver) CreateCaptcha(ctx context.Context, input model.CreateCaptchaInput) (*model.CreateCaptchaPayload, error) {
-	in := captcha.CreateInput{Purpose: input.Purpose, Kind: deref(input.Kind), Automatic: input.Automatic, From: auth.ClientAddr(ctx)}
+func (r *mutationResolver) CreateCaptcha(ctx context.Context,
+	input model.CreateCaptchaInput) (*model.CreateCaptchaPayload, error) {
+	in := captcha.CreateInput{Purpose: input.Purpose, Kind: deref(input.Kind), Automatic: input.Automatic,
+		From: auth.ClientAddr(ctx)}
 	if p := auth.PrincipalFrom(ctx); p != nil {
 		if p.Service() {
 			return nil, fault.New(fault.Forbidden, "Service tokens may not do this.")

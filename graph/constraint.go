@@ -118,7 +118,8 @@ func (c *Constraints) rulesOf(list ast.DirectiveList) *rules {
 		return &n
 	}
 	r := &rules{
-		minLength: number("minLength"), maxLength: number("maxLength"), min: number("min"), max: number("max"), format: text("format"),
+		minLength: number("minLength"), maxLength: number("maxLength"), min: number("min"), max: number("max"),
+		format: text("format"),
 	}
 	if p := text("pattern"); p != "" {
 		var err error
@@ -227,7 +228,8 @@ func (b *bound) checkValue(value any) []fault.BadField {
 	case map[string]any:
 		return b.checkFields(v)
 	}
-	if list := reflect.ValueOf(value); list.Kind() == reflect.Slice { // gqlparser wraps a single value in a list of its own type
+	// gqlparser wraps a single value in a list of its own type
+	if list := reflect.ValueOf(value); list.Kind() == reflect.Slice {
 		return b.checkList(list.Len(), func(i int) any { return list.Index(i).Interface() })
 	}
 	if b.rules == nil {

@@ -41,7 +41,8 @@ func (r *Resolver) userError(ctx context.Context, refusal fault.Refusal) model.U
 			msg = expiredWait.with(ctx, int(math.Ceil(v.RetryAfter.Minutes())))
 		}
 		return model.RateLimitedError{
-			Code: code, Message: msg, Path: path, RetryAfterMs: max(1, int(v.RetryAfter.Milliseconds())), Cause: cmp.Or(v.Cause, fault.TooManyCalls),
+			Code: code, Message: msg, Path: path, RetryAfterMs: max(1, int(v.RetryAfter.Milliseconds())),
+			Cause: cmp.Or(v.Cause, fault.TooManyCalls),
 		}
 	case sale.NotOpen:
 		if v.Phase == sale.PhaseCancelled {
@@ -74,7 +75,8 @@ func (r *Resolver) userError(ctx context.Context, refusal fault.Refusal) model.U
 	case captcha.Required:
 		return model.CaptchaError{Code: code, Message: msg, Path: path, Challenge: toChallenge(ctx, v.Challenge)}
 	case paths.NoPermit:
-		return model.RateLimitedError{Code: code, Message: msg, Path: path, RetryAfterMs: int(v.RetryAfter.Milliseconds()), Cause: fault.NoPermit}
+		return model.RateLimitedError{Code: code, Message: msg, Path: path, RetryAfterMs: int(v.RetryAfter.Milliseconds()),
+			Cause: fault.NoPermit}
 	}
 	return basicError(ctx, refusal.Reason(), path)
 }
@@ -95,8 +97,9 @@ func basicError(ctx context.Context, why fault.Reason, path []string) model.Basi
 
 // overLimit names the limit and what it leaves to the buyer.
 func overLimit(ctx context.Context, v reservation.LimitReached) model.PurchaseLimitError {
-	out := model.PurchaseLimitError{Code: v.Reason(), Path: inputPath(v), Limit: v.Limit, Remaining: v.Remaining, WholeSale: v.WholeSale,
-		LimitBy: cmp.Or(v.By, person.Account)}
+	out := model.PurchaseLimitError{Code: v.Reason(), Path: inputPath(v), Limit: v.Limit, Remaining: v.Remaining,
+		WholeSale: v.WholeSale,
+		LimitBy:   cmp.Or(v.By, person.Account)}
 	switch {
 	case v.By == person.Contact:
 		out.Message = contactLimit.with(ctx, v.Limit)

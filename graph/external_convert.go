@@ -24,7 +24,8 @@ func linkedGoods(text *string) (id.Goods, error) {
 
 func upsertedGoods(in model.UpsertGoodsInput) operator.GoodsDraft {
 	return operator.GoodsDraft{
-		Name: in.Name, Description: in.Description, ImageURL: in.ImageURL, ImageAlt: deref(in.ImageAlt), ListPrice: amount(in.ListPrice),
+		Name: in.Name, Description: in.Description, ImageURL: in.ImageURL, ImageAlt: deref(in.ImageAlt),
+		ListPrice:  amount(in.ListPrice),
 		ExternalID: in.ExternalID, SKU: deref(in.Sku),
 	}
 }
@@ -32,8 +33,10 @@ func upsertedGoods(in model.UpsertGoodsInput) operator.GoodsDraft {
 func upsertedSale(in model.UpsertSaleInput) operator.SaleDraft {
 	d := saleDraft(model.CreateSaleInput{
 		Title: in.Title, Slug: in.Slug, Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
-		PaymentWindowSeconds: in.PaymentWindowSeconds, PurchaseLimit: in.PurchaseLimit, HideExactStock: in.HideExactStock, RequiresAddress: in.RequiresAddress,
-		RequireVerifiedContact: in.RequireVerifiedContact, MinimumAccountAge: in.MinimumAccountAge, Items: in.Items, LimitBy: in.LimitBy, Accent: in.Accent,
+		PaymentWindowSeconds: in.PaymentWindowSeconds, PurchaseLimit: in.PurchaseLimit, HideExactStock: in.HideExactStock,
+		RequiresAddress:        in.RequiresAddress,
+		RequireVerifiedContact: in.RequireVerifiedContact, MinimumAccountAge: in.MinimumAccountAge, Items: in.Items,
+		LimitBy: in.LimitBy, Accent: in.Accent,
 	})
 	d.Reference = in.ExternalReference
 	return d

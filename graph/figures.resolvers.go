@@ -44,7 +44,8 @@ func (r *saleReportResolver) JSON(ctx context.Context, obj *model.SaleReport) (s
 	return written(func(out *strings.Builder) error { return obj.Source.JSON(out) })
 }
 
-func (r *subscriptionResolver) SaleFeed(ctx context.Context, saleID string, after *string) (<-chan *model.SaleFeedEvent, error) {
+func (r *subscriptionResolver) SaleFeed(ctx context.Context, saleID string, after *string) (<-chan *model.SaleFeedEvent,
+	error) {
 	saleUUID, err := r.visibleSale(ctx, saleID)
 	if err != nil {
 		return nil, err
@@ -53,7 +54,8 @@ func (r *subscriptionResolver) SaleFeed(ctx context.Context, saleID string, afte
 	if err != nil {
 		return nil, err
 	}
-	return push.Events(ctx, notifier.FromChannel(ctx, lines), func(e salestats.FeedEvent, _ bool) *model.SaleFeedEvent { return r.toFeedEvent(ctx, e) }), nil
+	return push.Events(ctx, notifier.FromChannel(ctx, lines),
+		func(e salestats.FeedEvent, _ bool) *model.SaleFeedEvent { return r.toFeedEvent(ctx, e) }), nil
 }
 
 func (r *subscriptionResolver) SaleStats(ctx context.Context, saleID string) (<-chan *model.SaleStatsEvent, error) {
@@ -65,9 +67,10 @@ func (r *subscriptionResolver) SaleStats(ctx context.Context, saleID string) (<-
 	if err != nil {
 		return nil, err
 	}
-	return push.Events(ctx, notifier.FromChannel(ctx, states), func(s *salestats.Stats, snapshot bool) *model.SaleStatsEvent {
-		return &model.SaleStatsEvent{Kind: kindOf(snapshot), SaleStats: toStats(s), ServerTime: r.Shop.Now()}
-	}), nil
+	return push.Events(ctx, notifier.FromChannel(ctx, states),
+		func(s *salestats.Stats, snapshot bool) *model.SaleStatsEvent {
+			return &model.SaleStatsEvent{Kind: kindOf(snapshot), SaleStats: toStats(s), ServerTime: r.Shop.Now()}
+		}), nil
 }
 
 func (r *Resolver) SaleFeedEvent() generated.SaleFeedEventResolver { return &saleFeedEventResolver{r} }

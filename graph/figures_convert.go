@@ -21,11 +21,14 @@ func toStats(s *salestats.Stats) *model.SaleStats {
 		return nil
 	}
 	out := &model.SaleStats{
-		At: s.At, Gmv: toMoney(s.GMV), Captchas: int(s.Captchas), Paths: int(s.Paths), Requests: int(s.Requests), Accepted: int(s.Accepted), Replayed: int(s.Replayed), Faults: int(s.Faulted),
+		At: s.At, Gmv: toMoney(s.GMV), Captchas: int(s.Captchas), Paths: int(s.Paths), Requests: int(s.Requests),
+		Accepted: int(s.Accepted), Replayed: int(s.Replayed), Faults: int(s.Faulted),
 		RequestsPerSecond: s.RequestsPerSecond, OrdersPerSecond: s.OrdersPerSecond, P50Ms: toMs(s.P50), P99Ms: toMs(s.P99),
 		QueueDepth: s.QueueDepth, QueueAgeSeconds: s.QueueAge.Seconds(),
-		Orders: s.Orders, PaidOrders: s.Paid, LapsedOrders: s.Expired, CancelledOrders: s.Cancelled, RefundedOrders: s.Refunded, FailedTasks: s.Failed,
-		TotalUnits: s.Units.Total, RemainingUnits: s.Units.Remaining, PendingUnits: s.Units.Pending(), PaidUnits: s.Units.Sold,
+		Orders: s.Orders, PaidOrders: s.Paid, LapsedOrders: s.Expired, CancelledOrders: s.Cancelled,
+		RefundedOrders: s.Refunded, FailedTasks: s.Failed,
+		TotalUnits: s.Units.Total, RemainingUnits: s.Units.Remaining, PendingUnits: s.Units.Pending(),
+		PaidUnits:     s.Units.Sold,
 		InFlightUnits: s.Units.InFlight, Conserved: s.Units.Conserved,
 		Rejections: toRejections(s.Refused), Series: make([]*model.SaleStatsPoint, len(s.Series)),
 	}
@@ -35,7 +38,8 @@ func toStats(s *salestats.Stats) *model.SaleStats {
 	out.Items = make([]*model.ItemFigures, len(s.Items))
 	for i, f := range s.Items {
 		out.Items[i] = &model.ItemFigures{
-			ItemID: f.Item, TotalUnits: f.Total, UnpaidUnits: f.Held, PaidUnits: f.Sold, OfferedUnits: f.Offered, WaitingBuyers: f.Waiting,
+			ItemID: f.Item, TotalUnits: f.Total, UnpaidUnits: f.Held, PaidUnits: f.Sold, OfferedUnits: f.Offered,
+			WaitingBuyers: f.Waiting,
 		}
 	}
 	if !s.CountedSince.IsZero() {
@@ -100,7 +104,8 @@ func (r *Resolver) report(ctx context.Context, saleID string, compareTo *string)
 			return nil, err
 		}
 	}
-	out := &model.SaleReport{Conserved: made.Conserved, Final: made.Final, Findings: make([]string, len(made.Findings)), Source: made}
+	out := &model.SaleReport{Conserved: made.Conserved, Final: made.Final, Findings: make([]string, len(made.Findings)),
+		Source: made}
 	for i, f := range made.Findings {
 		out.Findings[i] = f.In(report.Reader{Language: languageOf(ctx)})
 	}
@@ -145,7 +150,8 @@ func (r *Resolver) lineMessage(ctx context.Context, l *salestats.Line) string {
 		if l.Actor != nil {
 			who = r.displayName(ctx, *l.Actor)
 		}
-		line := text{"%s: %s (%s)", "%s：%s（%s）"}.with(ctx, locale.Isolate(who), report.Did(languageOf(ctx), l.Act, l.Units), report.State(languageOf(ctx), l.To))
+		line := text{"%s: %s (%s)", "%s：%s（%s）"}.with(ctx, locale.Isolate(who), report.Did(languageOf(ctx), l.Act, l.Units),
+			report.State(languageOf(ctx), l.To))
 		if l.Note != "" {
 			line += " – " + locale.Isolate(l.Note)
 		}
@@ -153,7 +159,8 @@ func (r *Resolver) lineMessage(ctx context.Context, l *salestats.Line) string {
 	case salestats.LineOrders:
 		return fmt.Sprintf(text{"Orders written: %d", "写入订单：%d"}.in(ctx), l.Count)
 	case salestats.LineFailed:
-		return fmt.Sprintf(text{"Attempts that failed: %d. %s", "抢购失败：%d。%s"}.in(ctx), l.Count, message(ctx, fault.Reason(l.Reason)))
+		return fmt.Sprintf(text{"Attempts that failed: %d. %s", "抢购失败：%d。%s"}.in(ctx), l.Count,
+			message(ctx, fault.Reason(l.Reason)))
 	case salestats.LineMoved:
 		return text{"%s: %d", "%s：%d"}.with(ctx, movedTexts[l.Status].in(ctx), l.Count)
 	}

@@ -67,7 +67,8 @@ func (r *Resolver) heldNode(ctx context.Context, u id.Held) (model.Node, error) 
 
 // endHeld ends held money, or asks for a second person, and returns the order that was to be
 // paid, or nil.
-func (r *Resolver) endHeld(ctx context.Context, kind operator.Kind, heldID, note string) (*model.Order, *model.Intervention, error) {
+func (r *Resolver) endHeld(ctx context.Context, kind operator.Kind, heldID, note string) (*model.Order,
+	*model.Intervention, error) {
 	held, err := id.ParseHeld(heldID)
 	if err != nil {
 		return nil, nil, unknown("heldPaymentId")

@@ -20,7 +20,8 @@ func toInbox(v inbox.Viewer, list inbox.List) *model.Inbox {
 	}
 	for i, e := range list.Entries {
 		out.Entries[i] = &model.InboxEntry{
-			Kind: e.Kind, SubjectID: e.Subject, Since: e.Since, Note: unlessZero(e.Note), Quantity: unlessZero(e.Units), Decidable: e.Decidable(v), Source: e,
+			Kind: e.Kind, SubjectID: e.Subject, Since: e.Since, Note: unlessZero(e.Note), Quantity: unlessZero(e.Units),
+			Decidable: e.Decidable(v), Source: e,
 		}
 	}
 	return out

@@ -14,7 +14,8 @@ import (
 )
 
 // interventions lists operator actions that move units. A malformed id is that of no sale.
-func (r *Resolver) interventions(ctx context.Context, saleID *string, states []operator.State) ([]*model.Intervention, error) {
+func (r *Resolver) interventions(ctx context.Context, saleID *string, states []operator.State) ([]*model.Intervention,
+	error) {
 	in := operator.InterventionList{States: states}
 	if saleID != nil {
 		u, err := id.ParseSale(*saleID)
@@ -55,7 +56,8 @@ func interventionPage(first int, after *string, f *model.InterventionFilter) (op
 	return in, nil
 }
 
-func (r *Resolver) interventionConnection(ctx context.Context, in operator.InterventionList) (*model.InterventionConnection, error) {
+func (r *Resolver) interventionConnection(ctx context.Context,
+	in operator.InterventionList) (*model.InterventionConnection, error) {
 	page, total, err := listing[*operator.Intervention]{
 		first: in.Limit, begun: !in.After.IsZero(),
 		read: func(ctx context.Context, limit int) ([]*operator.Intervention, error) {
@@ -80,7 +82,8 @@ func toIntervention(in *operator.Intervention) *model.Intervention {
 	}
 	return &model.Intervention{
 		ID: in.ID, Kind: in.Kind, State: in.State, Units: in.Units, EndsAt: in.EndsAt,
-		Note: in.Note, Decision: unlessZero(in.Decision), CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt, Changes: pointers(in.Changes()), Amount: amountOf(in.Amount), Source: in,
+		Note: in.Note, Decision: unlessZero(in.Decision), CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt,
+		Changes: pointers(in.Changes()), Amount: amountOf(in.Amount), Source: in,
 	}
 }
 

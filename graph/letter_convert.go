@@ -61,7 +61,8 @@ func decision(ctx context.Context, letterID, note string) orderintake.Decision {
 }
 
 // letterConnection returns a page of dead letters.
-func (r *Resolver) letterConnection(ctx context.Context, first int, after *string) (*model.DeadLetterConnection, error) {
+func (r *Resolver) letterConnection(ctx context.Context, first int, after *string) (*model.DeadLetterConnection,
+	error) {
 	page, total, err := listing[*orderintake.Letter]{
 		first: first, begun: after != nil, count: r.Letters.Count,
 		read: func(ctx context.Context, limit int) ([]*orderintake.Letter, error) {
@@ -83,7 +84,8 @@ const maxActs = 200
 
 // actConnection returns a page of decisions about dead letters. A cursor is the id of a
 // decision.
-func (r *Resolver) actConnection(ctx context.Context, in orderintake.ActList, after *string) (*model.DeadLetterActConnection, error) {
+func (r *Resolver) actConnection(ctx context.Context, in orderintake.ActList,
+	after *string) (*model.DeadLetterActConnection, error) {
 	var err error
 	if in.After, err = cursor.Parse(after, uuid.Parse); err != nil {
 		return nil, err

@@ -55,10 +55,11 @@ func languageOf(ctx context.Context) locale.Language {
 
 // reasons are the messages of refusals.
 var reasons = map[fault.Reason]text{
-	fault.AccountTooNew:         {"Your account is too new for this sale.", "您的账号注册时间过短，无法参加本场活动。"},
-	fault.ContactUnverified:     {"Please verify your e-mail address or phone number first.", "请先验证邮箱或手机号。"},
-	fault.AddressRequired:       {"Please add your delivery address first.", "请先添加收货地址。"},
-	fault.AlreadyOrdered:        {"You already have an order for this item. Each buyer may have one at a time.", "您已有该商品的订单，每人同时只能有一个。"},
+	fault.AccountTooNew:     {"Your account is too new for this sale.", "您的账号注册时间过短，无法参加本场活动。"},
+	fault.ContactUnverified: {"Please verify your e-mail address or phone number first.", "请先验证邮箱或手机号。"},
+	fault.AddressRequired:   {"Please add your delivery address first.", "请先添加收货地址。"},
+	fault.AlreadyOrdered: {"You already have an order for this item. Each buyer may have one at a time.",
+		"您已有该商品的订单，每人同时只能有一个。"},
 	fault.CaptchaInvalid:        {"The captcha answer is wrong. Please try the new one.", "验证码不正确，请重新作答。"},
 	fault.CaptchaRequired:       {"Please solve the captcha first.", "请先完成验证码。"},
 	fault.Conflict:              {"This cannot be done in its present state.", "当前状态下无法执行该操作。"},
@@ -67,24 +68,27 @@ var reasons = map[fault.Reason]text{
 	fault.IdempotencyMismatch:   {"This idempotency key was used before with other input.", "该幂等键已用于不同的请求内容。"},
 	fault.InvalidCredentials:    {"Account or password is wrong.", "账号或密码错误。"},
 	fault.InvalidInput:          {"This value is not valid.", "输入内容不符合要求。"},
-	fault.LinkInvalid:           {"This link was used before or has expired. Please request a new one.", "链接已使用或已失效，请重新获取。"},
-	fault.MailUnavailable:       {"This shop sends no e-mails. Ask the shop for help.", "本店暂不支持发送邮件，请联系店家。"},
-	fault.Unknown:               {"There is nothing with that id.", "未找到该内容。"},
-	fault.OneTimeCodeInvalid:    {"This code is wrong or was used before.", "验证码错误或已被使用。"},
-	fault.OneTimeCodeRequired:   {"Please enter the code of your authenticator app.", "请输入身份验证器中的验证码。"},
-	fault.OrderExpired:          {"The payment window is over, and the order has expired.", "支付超时，订单已关闭。"},
-	fault.OwnSale:               {"You prepared, approved or changed this sale, so you cannot buy in it.", "您参与了本场抢购的筹备、审批或调整，不能参与购买。"},
-	fault.PathInvalid:           {"The path token is unknown, used or expired. Please solve a new captcha.", "抢购资格无效或已过期，请重新验证。"},
-	fault.PaymentDeclined:       {"The payment was declined.", "支付被拒绝。"},
-	fault.PurchaseLimitReached:  {"This exceeds the purchase limit.", "超出限购数量。"},
-	fault.TooManyTries:          {"Too many attempts. Please wait a moment.", "操作过于频繁，请稍后再试。"},
-	fault.SaleClosed:            {"The sale is over.", "抢购已结束。"},
-	fault.SaleNotStarted:        {"The sale has not started.", "抢购尚未开始。"},
-	fault.SalePaused:            {"The sale is paused. Please wait.", "抢购已暂停，请稍候。"},
-	fault.SessionInvalid:        {"Please sign in again.", "登录已失效，请重新登录。"},
-	fault.SoldOut:               {"Sold out at present.", "商品已抢光。"},
-	fault.UnderReview:           {"The shop checks this order before you can pay.", "商家正在核实该订单，核实后即可付款。"},
-	fault.TooFewLeft:            {"Fewer units are left than you want.", "剩余数量不足。"},
+	fault.LinkInvalid: {"This link was used before or has expired. Please request a new one.",
+		"链接已使用或已失效，请重新获取。"},
+	fault.MailUnavailable:     {"This shop sends no e-mails. Ask the shop for help.", "本店暂不支持发送邮件，请联系店家。"},
+	fault.Unknown:             {"There is nothing with that id.", "未找到该内容。"},
+	fault.OneTimeCodeInvalid:  {"This code is wrong or was used before.", "验证码错误或已被使用。"},
+	fault.OneTimeCodeRequired: {"Please enter the code of your authenticator app.", "请输入身份验证器中的验证码。"},
+	fault.OrderExpired:        {"The payment window is over, and the order has expired.", "支付超时，订单已关闭。"},
+	fault.OwnSale: {"You prepared, approved or changed this sale, so you cannot buy in it.",
+		"您参与了本场抢购的筹备、审批或调整，不能参与购买。"},
+	fault.PathInvalid: {"The path token is unknown, used or expired. Please solve a new captcha.",
+		"抢购资格无效或已过期，请重新验证。"},
+	fault.PaymentDeclined:      {"The payment was declined.", "支付被拒绝。"},
+	fault.PurchaseLimitReached: {"This exceeds the purchase limit.", "超出限购数量。"},
+	fault.TooManyTries:         {"Too many attempts. Please wait a moment.", "操作过于频繁，请稍后再试。"},
+	fault.SaleClosed:           {"The sale is over.", "抢购已结束。"},
+	fault.SaleNotStarted:       {"The sale has not started.", "抢购尚未开始。"},
+	fault.SalePaused:           {"The sale is paused. Please wait.", "抢购已暂停，请稍候。"},
+	fault.SessionInvalid:       {"Please sign in again.", "登录已失效，请重新登录。"},
+	fault.SoldOut:              {"Sold out at present.", "商品已抢光。"},
+	fault.UnderReview:          {"The shop checks this order before you can pay.", "商家正在核实该订单，核实后即可付款。"},
+	fault.TooFewLeft:           {"Fewer units are left than you want.", "剩余数量不足。"},
 }
 
 // faults are the messages of faults for readers of Chinese. In English a fault has a
@@ -164,10 +168,12 @@ var saleCancelled = text{"The sale was cancelled.", "抢购已取消。"}
 
 // Messages of purchase limits.
 var (
-	itemLimit     = text{"One buyer may have at most %d of this item.", "该商品每人限购 %d 件。"}
-	saleLimit     = text{"One buyer may have at most %d in this sale; you may buy %d more.", "本场抢购每人限购 %d 件，您还可购买 %d 件。"}
-	contactLimit  = text{"Accounts with one contact may have at most %d together; they have them.", "同一邮箱或手机号的账号合计限购 %d 件，已达到限购数量。"}
-	addressLimit  = text{"Orders to one delivery address may have at most %d together; they have them.", "同一收货地址合计限购 %d 件，已达到限购数量。"}
+	itemLimit    = text{"One buyer may have at most %d of this item.", "该商品每人限购 %d 件。"}
+	saleLimit    = text{"One buyer may have at most %d in this sale; you may buy %d more.", "本场抢购每人限购 %d 件，您还可购买 %d 件。"}
+	contactLimit = text{"Accounts with one contact may have at most %d together; they have them.",
+		"同一邮箱或手机号的账号合计限购 %d 件，已达到限购数量。"}
+	addressLimit = text{"Orders to one delivery address may have at most %d together; they have them.",
+		"同一收货地址合计限购 %d 件，已达到限购数量。"}
 	saleLimitUsed = text{"One buyer may have at most %d in this sale, and you have them.", "本场抢购每人限购 %d 件，您已达到限购数量。"}
 )
 
@@ -207,7 +213,8 @@ var steps = map[order.Code]text{
 	order.CodeHeld:            {"The shop checks the order before it can be paid.", "商家正在核实订单，核实后即可付款。"},
 	order.CodeReviewAnswered:  {"The buyer answered.", "买家已回复。"},
 	order.CodeReviewReleased:  {"The check is over; the order can be paid.", "核实完成，可以付款。"},
-	order.CodeDisputeLost:     {"The dispute was decided for the buyer; the bank took the money back.", "拒付争议已结束，银行已将款项退还持卡人。"},
+	order.CodeDisputeLost: {"The dispute was decided for the buyer; the bank took the money back.",
+		"拒付争议已结束，银行已将款项退还持卡人。"},
 }
 
 // unitSteps are the messages of an order's log about some units of several.
@@ -253,13 +260,16 @@ var optionAway = text{"Not available at the moment. Please try again shortly.", 
 
 // declineTexts say why a payment was declined, and what helps.
 var declineTexts = map[payment.Decline]text{
-	payment.CardDeclined:         {"The bank declined the payment. Please try another card, or ask your bank.", "银行拒绝了这笔支付，请换卡重试或咨询发卡行。"},
-	payment.InsufficientFunds:    {"There is not enough money in the account. Please pay another way.", "账户余额不足，请更换支付方式。"},
-	payment.CardExpired:          {"The card has expired. Please use another one.", "银行卡已过期，请换一张卡。"},
-	payment.WrongDetails:         {"The number, date or code of the card is wrong. Please check them.", "卡号、有效期或安全码有误，请核对后重试。"},
+	payment.CardDeclined: {"The bank declined the payment. Please try another card, or ask your bank.",
+		"银行拒绝了这笔支付，请换卡重试或咨询发卡行。"},
+	payment.InsufficientFunds: {"There is not enough money in the account. Please pay another way.", "账户余额不足，请更换支付方式。"},
+	payment.CardExpired:       {"The card has expired. Please use another one.", "银行卡已过期，请换一张卡。"},
+	payment.WrongDetails: {"The number, date or code of the card is wrong. Please check them.",
+		"卡号、有效期或安全码有误，请核对后重试。"},
 	payment.AuthenticationFailed: {"The bank could not confirm that it is you. Please try again.", "身份验证未通过，请重试。"},
-	payment.LimitExceeded:        {"The payment is above the limit of the card. Please pay another way.", "超出银行卡限额，请更换支付方式。"},
-	payment.NotSupported:         {"The card cannot be used for this purchase. Please use another one.", "此卡不支持该笔支付，请换一张卡。"},
-	payment.ProcessingError:      {"The bank could not be reached. Please try again.", "银行系统繁忙，请重试。"},
-	payment.OtherDecline:         {"The payment was declined. Please try again or pay another way.", "支付未成功，请重试或更换支付方式。"},
+	payment.LimitExceeded: {"The payment is above the limit of the card. Please pay another way.",
+		"超出银行卡限额，请更换支付方式。"},
+	payment.NotSupported:    {"The card cannot be used for this purchase. Please use another one.", "此卡不支持该笔支付，请换一张卡。"},
+	payment.ProcessingError: {"The bank could not be reached. Please try again.", "银行系统繁忙，请重试。"},
+	payment.OtherDecline:    {"The payment was declined. Please try again or pay another way.", "支付未成功，请重试或更换支付方式。"},
 }

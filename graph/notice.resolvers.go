@@ -13,7 +13,8 @@ import (
 	idpkg "seckill/internal/platform/id"
 )
 
-func (r *mutationResolver) SubscribePush(ctx context.Context, input model.SubscribePushInput) (*model.SubscribePushPayload, error) {
+func (r *mutationResolver) SubscribePush(ctx context.Context,
+	input model.SubscribePushInput) (*model.SubscribePushPayload, error) {
 	p := auth.PrincipalFrom(ctx)
 	if err := r.Notices.Subscribe(ctx, p.UserID, p.SessionID, subscription(input)); err != nil {
 		return nil, err
@@ -22,7 +23,8 @@ func (r *mutationResolver) SubscribePush(ctx context.Context, input model.Subscr
 	return &model.SubscribePushPayload{Settings: set}, err
 }
 
-func (r *mutationResolver) UnsubscribePush(ctx context.Context, input model.UnsubscribePushInput) (*model.UnsubscribePushPayload, error) {
+func (r *mutationResolver) UnsubscribePush(ctx context.Context,
+	input model.UnsubscribePushInput) (*model.UnsubscribePushPayload, error) {
 	user := auth.PrincipalFrom(ctx).UserID
 	device, err := idpkg.ParseDevice(input.DeviceID)
 	if err != nil {
@@ -35,7 +37,8 @@ func (r *mutationResolver) UnsubscribePush(ctx context.Context, input model.Unsu
 	return &model.UnsubscribePushPayload{Settings: set}, err
 }
 
-func (r *mutationResolver) UpdateNoticeSettings(ctx context.Context, input model.UpdateNoticeSettingsInput) (*model.UpdateNoticeSettingsPayload, error) {
+func (r *mutationResolver) UpdateNoticeSettings(ctx context.Context,
+	input model.UpdateNoticeSettingsInput) (*model.UpdateNoticeSettingsPayload, error) {
 	user := auth.PrincipalFrom(ctx).UserID
 	if err := r.Notices.Choose(ctx, user, choices(input.Choices)); err != nil {
 		return nil, err
@@ -49,14 +52,16 @@ func (r *mutationResolver) RemindMe(ctx context.Context, input model.RemindMeInp
 	if err != nil {
 		return nil, err
 	}
-	if err := r.Notices.Remind(ctx, auth.PrincipalFrom(ctx).UserID, notice.Opening{Sale: v.ID, At: v.StartsAt}); err != nil {
+	if err := r.Notices.Remind(ctx, auth.PrincipalFrom(ctx).UserID,
+		notice.Opening{Sale: v.ID, At: v.StartsAt}); err != nil {
 		return nil, err
 	}
 	reminder, err := r.reminder(ctx, v)
 	return &model.RemindMePayload{Reminder: reminder}, err
 }
 
-func (r *mutationResolver) ForgetReminder(ctx context.Context, input model.ForgetReminderInput) (*model.ForgetReminderPayload, error) {
+func (r *mutationResolver) ForgetReminder(ctx context.Context,
+	input model.ForgetReminderInput) (*model.ForgetReminderPayload, error) {
 	v, err := r.upcoming(ctx, input.SaleID)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,8 @@ func (r *Resolver) noticeSettings(ctx context.Context, user id.User) (*model.Not
 	if err != nil {
 		return nil, err
 	}
-	out := &model.NoticeSettings{Offered: r.Notices.Channels(), Reaching: set.Channels, Choices: make([]*model.NoticeChoice, len(set.Choices)), Devices: []*model.PushDevice{}}
+	out := &model.NoticeSettings{Offered: r.Notices.Channels(), Reaching: set.Channels,
+		Choices: make([]*model.NoticeChoice, len(set.Choices)), Devices: []*model.PushDevice{}}
 	for _, d := range set.Devices {
 		out.Devices = append(out.Devices, &model.PushDevice{
 			ID: d.ID, Label: d.Label, Endpoint: d.Endpoint, CreatedAt: d.CreatedAt, LastNoticeAt: d.SentAt,

@@ -40,7 +40,8 @@ func amount(in *model.MoneyInput) money.Amount {
 // goodsDraft parses the input of createGoods.
 func goodsDraft(in model.CreateGoodsInput) operator.GoodsDraft {
 	return operator.GoodsDraft{
-		Name: in.Name, Description: in.Description, ImageURL: in.ImageURL, ImageAlt: deref(in.ImageAlt), ListPrice: amount(in.ListPrice),
+		Name: in.Name, Description: in.Description, ImageURL: in.ImageURL, ImageAlt: deref(in.ImageAlt),
+		ListPrice: amount(in.ListPrice),
 	}
 }
 
@@ -66,7 +67,8 @@ func itemDrafts(in []*model.SaleItemInput) []operator.ItemDraft {
 	items := make([]operator.ItemDraft, len(in))
 	for i, item := range in {
 		goods, _ := id.ParseGoods(item.GoodsID)
-		items[i] = operator.ItemDraft{Goods: goods, Price: amount(item.Price), Stock: item.Stock, PurchaseLimit: deref(item.PurchaseLimit)}
+		items[i] = operator.ItemDraft{Goods: goods, Price: amount(item.Price), Stock: item.Stock,
+			PurchaseLimit: deref(item.PurchaseLimit)}
 	}
 	return items
 }
@@ -77,9 +79,10 @@ func saleDraft(in model.CreateSaleInput) operator.SaleDraft {
 		Title: in.Title, Slug: deref(in.Slug), Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
 		PaymentWindow: time.Duration(deref(in.PaymentWindowSeconds)) * time.Second, PurchaseLimit: deref(in.PurchaseLimit),
 		HideExactStock: in.HideExactStock, RequiresAddress: in.RequiresAddress, Items: itemDrafts(in.Items),
-		Requires: sale.Requirements{VerifiedContact: in.RequireVerifiedContact, AccountAge: time.Duration(in.MinimumAccountAge) * time.Hour},
-		LimitBy:  limitByOf(in.LimitBy),
-		Accent:   deref(in.Accent),
+		Requires: sale.Requirements{VerifiedContact: in.RequireVerifiedContact,
+			AccountAge: time.Duration(in.MinimumAccountAge) * time.Hour},
+		LimitBy: limitByOf(in.LimitBy),
+		Accent:  deref(in.Accent),
 	}
 }
 
@@ -96,7 +99,8 @@ func limitByOf(kinds []person.Kind) *sale.LimitBy {
 func salePatch(in model.UpdateSaleInput) operator.SalePatch {
 	p := operator.SalePatch{
 		Title: in.Title, Slug: in.Slug, Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
-		HideExactStock: in.HideExactStock, RequiresAddress: in.RequiresAddress, VerifiedContact: in.RequireVerifiedContact, LimitBy: limitByOf(in.LimitBy), Note: deref(in.Note),
+		HideExactStock: in.HideExactStock, RequiresAddress: in.RequiresAddress, VerifiedContact: in.RequireVerifiedContact,
+		LimitBy: limitByOf(in.LimitBy), Note: deref(in.Note),
 	}
 	if in.MinimumAccountAge != nil {
 		age := time.Duration(*in.MinimumAccountAge) * time.Hour
@@ -124,7 +128,8 @@ func salePatch(in model.UpdateSaleInput) operator.SalePatch {
 func switchesPatch(in model.SetSaleSwitchesInput) operator.SwitchesPatch {
 	p := operator.SwitchesPatch{
 		CaptchaRequired: in.CaptchaRequired, PermitRatio: in.PermitRatio, InflowPerSecond: in.InflowPerSecond,
-		LimitBurst: in.LimitBurst, LimitPerSecond: in.LimitPerSecond, ReviewAccounts: in.ReviewAccounts, PowMax: in.ProofOfWorkMax,
+		LimitBurst: in.LimitBurst, LimitPerSecond: in.LimitPerSecond, ReviewAccounts: in.ReviewAccounts,
+		PowMax: in.ProofOfWorkMax,
 	}
 	if in.CaptchaKinds != nil {
 		p.CaptchaKinds = []string{}
@@ -138,7 +143,8 @@ func switchesPatch(in model.SetSaleSwitchesInput) operator.SwitchesPatch {
 func toSwitches(s sale.Switches) *model.SaleSwitches {
 	out := &model.SaleSwitches{
 		CaptchaRequired: s.CaptchaRequired, CaptchaKinds: []captcha.Kind{}, PermitRatio: float64(s.PermitPerMille) / 1000,
-		InflowPerSecond: s.InflowPerSecond, LimitBurst: s.LimitBurst, LimitPerSecond: s.LimitPerSecond, ProofOfWorkMax: s.PowMax, ReviewAccounts: s.ReviewAccounts,
+		InflowPerSecond: s.InflowPerSecond, LimitBurst: s.LimitBurst, LimitPerSecond: s.LimitPerSecond,
+		ProofOfWorkMax: s.PowMax, ReviewAccounts: s.ReviewAccounts,
 	}
 	for _, kind := range s.CaptchaKinds {
 		out.CaptchaKinds = append(out.CaptchaKinds, captcha.Kind(kind))
@@ -150,7 +156,8 @@ func toLogEntries(lines []sale.LogLine) []*model.SaleLogEntry {
 	out := make([]*model.SaleLogEntry, len(lines))
 	for i, l := range lines {
 		out[i] = &model.SaleLogEntry{
-			At: l.At, Act: string(l.Act), Action: l.Act, Changes: pointers(l.Changes()), Status: l.To, Note: unlessZero(l.Note), Details: unlessZero(l.Details), Source: l,
+			At: l.At, Act: string(l.Act), Action: l.Act, Changes: pointers(l.Changes()), Status: l.To, Note: unlessZero(l.Note),
+			Details: unlessZero(l.Details), Source: l,
 		}
 	}
 	return out
@@ -162,7 +169,8 @@ func (r *Resolver) goodsTimeline(ctx context.Context, goods id.Goods) ([]*model.
 	out := make([]*model.GoodsLogEntry, len(lines))
 	for i, l := range lines {
 		out[i] = &model.GoodsLogEntry{
-			At: l.At, Act: string(l.Act), Action: l.Act, Changes: pointers(l.Changes()), Note: unlessZero(l.Note), Details: unlessZero(l.Details), Source: l,
+			At: l.At, Act: string(l.Act), Action: l.Act, Changes: pointers(l.Changes()), Note: unlessZero(l.Note),
+			Details: unlessZero(l.Details), Source: l,
 		}
 	}
 	return out, err
@@ -174,9 +182,11 @@ func (r *Resolver) approved(ctx context.Context, v *sale.Sale) (*model.SaleAppro
 	if a == nil || err != nil {
 		return nil, err
 	}
-	out := &model.SaleApproval{At: a.At, Hash: a.Hash, Terms: make([]*model.ApprovedTerm, len(a.Terms)), Source: a.Approval}
+	out := &model.SaleApproval{At: a.At, Hash: a.Hash, Terms: make([]*model.ApprovedTerm, len(a.Terms)),
+		Source: a.Approval}
 	for i, t := range a.Terms {
-		out.Terms[i] = &model.ApprovedTerm{Goods: toGoods(a.Goods[t.Goods]), Name: t.Name, Kind: t.Kind, Approved: t.Approved, Now: t.Now, Changed: t.Changed()}
+		out.Terms[i] = &model.ApprovedTerm{Goods: toGoods(a.Goods[t.Goods]), Name: t.Name, Kind: t.Kind, Approved: t.Approved,
+			Now: t.Now, Changed: t.Changed()}
 	}
 	return out, nil
 }

@@ -44,7 +44,8 @@ func (r *Resolver) ownTask(ctx context.Context, taskID string) (*order.Task, err
 		return nil, nil
 	}
 	user := auth.PrincipalFrom(ctx).UserID
-	t, err := ratelimit.Find(ctx, r.Absences, func(ctx context.Context) (*order.Task, error) { return r.Orders.Task(ctx, u, user) })
+	t, err := ratelimit.Find(ctx, r.Absences,
+		func(ctx context.Context) (*order.Task, error) { return r.Orders.Task(ctx, u, user) })
 	switch {
 	case err != nil:
 		return nil, err

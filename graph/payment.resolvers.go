@@ -16,7 +16,8 @@ import (
 	"seckill/internal/staff/operator"
 )
 
-func (r *mutationResolver) CancelOrder(ctx context.Context, input model.CancelOrderInput) (*model.CancelOrderPayload, error) {
+func (r *mutationResolver) CancelOrder(ctx context.Context, input model.CancelOrderInput) (*model.CancelOrderPayload,
+	error) {
 	orderID, err := id.ParseOrder(input.OrderID)
 	if err != nil {
 		return nil, unknown("orderId")
@@ -25,7 +26,8 @@ func (r *mutationResolver) CancelOrder(ctx context.Context, input model.CancelOr
 	return &model.CancelOrderPayload{Order: r.toOrder(o)}, err
 }
 
-func (r *mutationResolver) DecideRefund(ctx context.Context, input model.DecideRefundInput) (*model.DecideRefundPayload, error) {
+func (r *mutationResolver) DecideRefund(ctx context.Context, input model.DecideRefundInput) (*model.DecideRefundPayload,
+	error) {
 	in, err := refundDecision(ctx, input)
 	if err != nil {
 		return nil, err
@@ -34,7 +36,8 @@ func (r *mutationResolver) DecideRefund(ctx context.Context, input model.DecideR
 		decided, err := r.Payments.DecideRefund(ctx, in)
 		return &model.DecideRefundPayload{Order: r.toOrder(decided.Order)}, err
 	}
-	decided, err := r.Operator.Return(ctx, operator.ReturnInput{By: actor(ctx), Kind: operator.Refund, Refund: in, Note: in.Note})
+	decided, err := r.Operator.Return(ctx, operator.ReturnInput{By: actor(ctx), Kind: operator.Refund, Refund: in,
+		Note: in.Note})
 	return &model.DecideRefundPayload{Order: r.returnedOrder(ctx, decided), Intervention: waits(decided)}, err
 }
 
@@ -44,27 +47,31 @@ func (r *mutationResolver) PayOrder(ctx context.Context, input model.PayOrderInp
 		return nil, unknown("orderId")
 	}
 	paying, err := r.Payments.Pay(ctx, payment.PayInput{
-		Order: orderID, User: auth.PrincipalFrom(ctx).UserID, Provider: providerOf(input), IdempotencyKey: input.IdempotencyKey, Address: r.address(ctx),
+		Order: orderID, User: auth.PrincipalFrom(ctx).UserID, Provider: providerOf(input),
+		IdempotencyKey: input.IdempotencyKey, Address: r.address(ctx),
 	})
 	return &model.PayOrderPayload{
 		Order: r.toOrder(paying.Order), Payment: r.toPayment(ctx, paying.Payment), Replayed: paying.Replayed,
 	}, err
 }
 
-func (r *mutationResolver) RequestRefund(ctx context.Context, input model.RequestRefundInput) (*model.RequestRefundPayload, error) {
+func (r *mutationResolver) RequestRefund(ctx context.Context,
+	input model.RequestRefundInput) (*model.RequestRefundPayload, error) {
 	orderID, err := id.ParseOrder(input.OrderID)
 	if err != nil {
 		return nil, unknown("orderId")
 	}
 	asked, err := r.Payments.AskRefund(ctx, payment.RefundRequest{
-		Order: orderID, User: auth.PrincipalFrom(ctx).UserID, Quantity: input.Quantity, Reason: input.Reason, IdempotencyKey: input.IdempotencyKey,
+		Order: orderID, User: auth.PrincipalFrom(ctx).UserID, Quantity: input.Quantity, Reason: input.Reason,
+		IdempotencyKey: input.IdempotencyKey,
 	})
 	return &model.RequestRefundPayload{
 		Order: r.toOrder(asked.Order), Refund: toRefund(ctx, asked.Refund), Replayed: asked.Replayed,
 	}, err
 }
 
-func (r *mutationResolver) SettleRefund(ctx context.Context, input model.SettleRefundInput) (*model.SettleRefundPayload, error) {
+func (r *mutationResolver) SettleRefund(ctx context.Context, input model.SettleRefundInput) (*model.SettleRefundPayload,
+	error) {
 	refund, err := id.ParseRefund(input.RefundID)
 	if err != nil {
 		return nil, unknown("refundId")
@@ -72,10 +79,12 @@ func (r *mutationResolver) SettleRefund(ctx context.Context, input model.SettleR
 	settled, err := r.Operator.Return(ctx, operator.ReturnInput{
 		By: actor(ctx), Kind: operator.SettleRefund, Refund: payment.Decision{Refund: refund}, Note: input.Reason,
 	})
-	return &model.SettleRefundPayload{Order: r.returnedOrder(ctx, settled), Refund: toRefund(ctx, settled.Refund), Intervention: waits(settled)}, err
+	return &model.SettleRefundPayload{Order: r.returnedOrder(ctx, settled), Refund: toRefund(ctx, settled.Refund),
+		Intervention: waits(settled)}, err
 }
 
-func (r *queryResolver) Refunds(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.RefundFilter) (*model.RefundConnection, error) {
+func (r *queryResolver) Refunds(ctx context.Context, first *int, after *string, last *int, before *string,
+	filter *model.RefundFilter) (*model.RefundConnection, error) {
 	in, err := refundPage(storefront.PageInput{First: first, After: after, Last: last, Before: before})
 	if err != nil {
 		return nil, err

@@ -42,7 +42,8 @@ func methodOf(provider string) model.PaymentMethod {
 
 func toOption(ctx context.Context, o payment.Option) *model.PaymentOption {
 	label := text{o.Label.English, cmp.Or(o.Label.Chinese, o.Label.English)}
-	out := &model.PaymentOption{ID: o.ID, DisplayName: label.in(ctx), Kind: o.Kind, Icon: o.Icon, Device: cmp.Or(o.Device, payment.AnyDevice)}
+	out := &model.PaymentOption{ID: o.ID, DisplayName: label.in(ctx), Kind: o.Kind, Icon: o.Icon,
+		Device: cmp.Or(o.Device, payment.AnyDevice)}
 	if o.Away {
 		out.UnavailableReason = orAbsent(optionAway.in(ctx))
 	}
@@ -111,14 +112,16 @@ func (r *Resolver) toPayments(ctx context.Context, list []*payment.Payment) []*m
 
 // disputeStates maps states of disputes to those of the API.
 var disputeStates = map[payment.Dispute]model.PaymentDispute{
-	payment.DisputeOpen: model.PaymentDisputeOpen, payment.DisputeWon: model.PaymentDisputeWon, payment.DisputeLost: model.PaymentDisputeLost,
+	payment.DisputeOpen: model.PaymentDisputeOpen, payment.DisputeWon: model.PaymentDisputeWon,
+	payment.DisputeLost: model.PaymentDisputeLost,
 }
 
 func toLedger(list []payment.LedgerEntry) []*model.LedgerEntry {
 	out := make([]*model.LedgerEntry, len(list))
 	for i, e := range list {
 		out[i] = &model.LedgerEntry{
-			At: e.At, Kind: e.Kind, Amount: toMoney(e.Amount), PaymentID: e.Payment, Provider: e.Provider, Transaction: orAbsent(e.Transaction),
+			At: e.At, Kind: e.Kind, Amount: toMoney(e.Amount), PaymentID: e.Payment, Provider: e.Provider,
+			Transaction: orAbsent(e.Transaction),
 		}
 	}
 	return out

@@ -15,7 +15,8 @@ func PublicFields() map[string][]string {
 		"SaleEvent":    {"kind", "sale", "serverTime"},
 		"StockEvent":   {"items", "kind", "serverTime"},
 		"Sale": {
-			"accent", "drawOpensAt", "endsAt", "id", "items", "limitBy", "nextTransitionAt", "notice", "paymentWindowSeconds", "phase",
+			"accent", "drawOpensAt", "endsAt", "id", "items", "limitBy", "nextTransitionAt", "notice", "paymentWindowSeconds",
+			"phase",
 			"purchaseLimit", "requiresAddress", "revision", "rules", "serverTime", "slug", "startsAt", "title",
 		},
 		"Accent":       {"color", "dark", "light"},

@@ -20,7 +20,8 @@ import (
 	"seckill/internal/platform/notifier"
 )
 
-func (r *mutationResolver) IssueSeckillPath(ctx context.Context, input model.IssueSeckillPathInput) (*model.IssueSeckillPathPayload, error) {
+func (r *mutationResolver) IssueSeckillPath(ctx context.Context,
+	input model.IssueSeckillPathInput) (*model.IssueSeckillPathPayload, error) {
 	item, err := idpkg.ParseItem(input.ItemID)
 	if err != nil {
 		return nil, unknown("itemId")
@@ -35,14 +36,16 @@ func (r *mutationResolver) IssueSeckillPath(ctx context.Context, input model.Iss
 	return &model.IssueSeckillPathPayload{Path: toPath(issued.Path), Ticket: toTicket(issued.Ticket)}, nil
 }
 
-func (r *mutationResolver) PlaceOrder(ctx context.Context, input model.PlaceOrderInput) (*model.PlaceOrderPayload, error) {
+func (r *mutationResolver) PlaceOrder(ctx context.Context, input model.PlaceOrderInput) (*model.PlaceOrderPayload,
+	error) {
 	item, err := idpkg.ParseItem(input.ItemID)
 	if err != nil {
 		return nil, unknown("itemId")
 	}
 	placed, err := r.Checkout.Place(ctx, checkout.Attempt{
 		User: auth.PrincipalFrom(ctx).UserID, Item: item, Quantity: input.Quantity,
-		PathToken: input.PathToken, IdempotencyKey: input.IdempotencyKey, From: auth.ClientAddr(ctx), Device: account.DeviceID(auth.CookieFrom(ctx).Device()),
+		PathToken: input.PathToken, IdempotencyKey: input.IdempotencyKey, From: auth.ClientAddr(ctx),
+		Device: account.DeviceID(auth.CookieFrom(ctx).Device()),
 	})
 	// Beside a refusal the payload has the buyer's existing task; see payloads.go.
 	return &model.PlaceOrderPayload{OrderTask: toTask(ctx, placed.Task), Replayed: placed.Replayed}, err
@@ -80,7 +83,8 @@ func (r *queryResolver) OrderTask(ctx context.Context, id string) (*model.OrderT
 	return toTask(ctx, t), nil
 }
 
-func (r *subscriptionResolver) OrderTaskStatus(ctx context.Context, orderTaskID string) (<-chan *model.OrderTaskEvent, error) {
+func (r *subscriptionResolver) OrderTaskStatus(ctx context.Context, orderTaskID string) (<-chan *model.OrderTaskEvent,
+	error) {
 	t, err := r.ownTask(ctx, orderTaskID)
 	if err != nil {
 		return nil, err
@@ -93,9 +97,10 @@ func (r *subscriptionResolver) OrderTaskStatus(ctx context.Context, orderTaskID 
 		return nil, err
 	}
 	if asked(ctx, "orderTask", "queue") {
-		return push.Events(ctx, notifier.FromChannel(ctx, r.Positions.Follow(ctx, states.States())), func(p orderintake.PositionedTask, snapshot bool) *model.OrderTaskEvent {
-			return &model.OrderTaskEvent{Kind: kindOf(snapshot), OrderTask: toPositionedTask(ctx, p), ServerTime: r.Shop.Now()}
-		}), nil
+		return push.Events(ctx, notifier.FromChannel(ctx, r.Positions.Follow(ctx, states.States())),
+			func(p orderintake.PositionedTask, snapshot bool) *model.OrderTaskEvent {
+				return &model.OrderTaskEvent{Kind: kindOf(snapshot), OrderTask: toPositionedTask(ctx, p), ServerTime: r.Shop.Now()}
+			}), nil
 	}
 	return push.Events(ctx, states, func(t *order.Task, snapshot bool) *model.OrderTaskEvent {
 		return &model.OrderTaskEvent{Kind: kindOf(snapshot), OrderTask: toTask(ctx, t), ServerTime: r.Shop.Now()}

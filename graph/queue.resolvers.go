@@ -19,14 +19,16 @@ import (
 	"seckill/internal/platform/ratelimit"
 )
 
-func (r *mutationResolver) EnterQueue(ctx context.Context, input model.EnterQueueInput) (*model.EnterQueuePayload, error) {
+func (r *mutationResolver) EnterQueue(ctx context.Context, input model.EnterQueueInput) (*model.EnterQueuePayload,
+	error) {
 	item, err := idpkg.ParseItem(input.ItemID)
 	if err != nil {
 		return nil, unknown("itemId")
 	}
 	p := auth.PrincipalFrom(ctx)
 	ticket, err := r.Checkout.EnterQueue(ctx, checkout.IssueInput{
-		User: p.UserID, Session: p.SessionID, Item: item, From: auth.ClientAddr(ctx), Captcha: toAnswer(input.Captcha), Nonce: deref(input.DrawNonce),
+		User: p.UserID, Session: p.SessionID, Item: item, From: auth.ClientAddr(ctx), Captcha: toAnswer(input.Captcha),
+		Nonce: deref(input.DrawNonce),
 	})
 	if err != nil {
 		return nil, err
@@ -34,7 +36,8 @@ func (r *mutationResolver) EnterQueue(ctx context.Context, input model.EnterQueu
 	return &model.EnterQueuePayload{Ticket: toTicket(ticket)}, nil
 }
 
-func (r *mutationResolver) LeaveQueue(ctx context.Context, input model.LeaveQueueInput) (*model.LeaveQueuePayload, error) {
+func (r *mutationResolver) LeaveQueue(ctx context.Context, input model.LeaveQueueInput) (*model.LeaveQueuePayload,
+	error) {
 	var left *queue.Ticket
 	ticket, err := idpkg.ParseTicket(input.TicketID)
 	if err == nil {
@@ -56,13 +59,15 @@ func (r *queueTicketResolver) Item(ctx context.Context, obj *model.QueueTicket) 
 	return toItem(r.item(ctx, obj.Source.Item)), nil
 }
 
-func (r *subscriptionResolver) QueuePosition(ctx context.Context, ticketID string) (<-chan *model.QueuePositionEvent, error) {
+func (r *subscriptionResolver) QueuePosition(ctx context.Context, ticketID string) (<-chan *model.QueuePositionEvent,
+	error) {
 	ticket, err := idpkg.ParseTicket(ticketID)
 	if err != nil {
 		return nil, fault.New(fault.NotFound, "There is no such ticket.")
 	}
 	user := auth.PrincipalFrom(ctx).UserID
-	states, err := ratelimit.Find(ctx, r.Absences, func(ctx context.Context) (*<-chan notifier.State[*queue.Ticket], error) {
+	states, err := ratelimit.Find(ctx, r.Absences, func(ctx context.Context) (*<-chan notifier.State[*queue.Ticket],
+		error) {
 		states, err := r.Queue.Watch(ctx, ticket, user)
 		if err != nil {
 			return nil, err
@@ -72,9 +77,10 @@ func (r *subscriptionResolver) QueuePosition(ctx context.Context, ticketID strin
 	if err != nil {
 		return nil, err
 	}
-	return push.Events(ctx, notifier.FromChannel(ctx, *states), func(t *queue.Ticket, snapshot bool) *model.QueuePositionEvent {
-		return &model.QueuePositionEvent{Kind: kindOf(snapshot), Ticket: toTicket(t), ServerTime: r.Shop.Now()}
-	}), nil
+	return push.Events(ctx, notifier.FromChannel(ctx, *states),
+		func(t *queue.Ticket, snapshot bool) *model.QueuePositionEvent {
+			return &model.QueuePositionEvent{Kind: kindOf(snapshot), Ticket: toTicket(t), ServerTime: r.Shop.Now()}
+		}), nil
 }
 
 func (r *Resolver) QueueTicket() generated.QueueTicketResolver { return &queueTicketResolver{r} }

@@ -54,7 +54,8 @@ func correction(in model.CorrectRecipientInput) (order.Correction, error) {
 		return order.Correction{}, unknown("orderId")
 	}
 	return order.Correction{Order: orderID, Reason: deref(in.Reason), Recipient: recipient.Recipient{
-		Name: in.Name, Phone: in.Phone, Country: in.Country, Region: deref(in.Region), City: in.City, Street: in.Street, PostalCode: deref(in.PostalCode),
+		Name: in.Name, Phone: in.Phone, Country: in.Country, Region: deref(in.Region), City: in.City, Street: in.Street,
+		PostalCode: deref(in.PostalCode),
 	}}, nil
 }
 
@@ -79,5 +80,6 @@ func toFulfilment(f *order.Fulfilment) *model.Fulfilment {
 	if f == nil {
 		return nil
 	}
-	return &model.Fulfilment{State: f.State, Carrier: unlessZero(f.Carrier), TrackingURL: unlessZero(f.TrackingURL), UpdatedAt: f.UpdatedAt}
+	return &model.Fulfilment{State: f.State, Carrier: unlessZero(f.Carrier), TrackingURL: unlessZero(f.TrackingURL),
+		UpdatedAt: f.UpdatedAt}
 }

@@ -59,7 +59,10 @@ func (r *Resolver) refundConnection(ctx context.Context, in payment.RefundList) 
 		out.Edges[i] = &model.RefundEdge{Cursor: cursors[i], Node: toRefund(ctx, f)}
 	}
 	out.PageInfo = toPageInfo(cursors, page.HasNext, page.HasPrevious)
-	out.TotalCount, err = totalOf(ctx, func(ctx context.Context) (int, error) { return r.Payments.CountRefunds(ctx, in.RefundFilter) })
+	out.TotalCount, err = totalOf(ctx, func(ctx context.Context) (int,
+		error) {
+		return r.Payments.CountRefunds(ctx, in.RefundFilter)
+	})
 	return out, err
 }
 
@@ -70,7 +73,8 @@ func refundDecision(ctx context.Context, in model.DecideRefundInput) (payment.De
 		return payment.Decision{}, unknown("refundId")
 	}
 	out := payment.Decision{
-		Refund: refund, Operator: auth.PrincipalFrom(ctx).UserID, Approve: in.Approve, Note: deref(in.Note), KeepUnits: !in.Restock,
+		Refund: refund, Operator: auth.PrincipalFrom(ctx).UserID, Approve: in.Approve, Note: deref(in.Note),
+		KeepUnits: !in.Restock,
 	}
 	if in.Amount != nil {
 		confirmed := amount(in.Amount)

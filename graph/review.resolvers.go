@@ -14,7 +14,8 @@ import (
 	"seckill/internal/staff/operator"
 )
 
-func (r *mutationResolver) AnswerReview(ctx context.Context, input model.AnswerReviewInput) (*model.AnswerReviewPayload, error) {
+func (r *mutationResolver) AnswerReview(ctx context.Context, input model.AnswerReviewInput) (*model.AnswerReviewPayload,
+	error) {
 	orderID, err := id.ParseOrder(input.OrderID)
 	if err != nil {
 		return nil, unknown("orderId")
@@ -23,16 +24,19 @@ func (r *mutationResolver) AnswerReview(ctx context.Context, input model.AnswerR
 	return &model.AnswerReviewPayload{Order: r.toOrder(o)}, err
 }
 
-func (r *mutationResolver) HoldOrders(ctx context.Context, input model.HoldOrdersInput) (*model.HoldOrdersPayload, error) {
+func (r *mutationResolver) HoldOrders(ctx context.Context, input model.HoldOrdersInput) (*model.HoldOrdersPayload,
+	error) {
 	saleID, err := id.ParseSale(input.SaleID)
 	if err != nil {
 		return nil, unknown("saleId")
 	}
-	done, err := r.Operator.HoldOrders(ctx, operator.HoldOrdersInput{By: actor(ctx), Sale: saleID, Cluster: input.Cluster, Note: input.Note})
+	done, err := r.Operator.HoldOrders(ctx, operator.HoldOrdersInput{By: actor(ctx), Sale: saleID, Cluster: input.Cluster,
+		Note: input.Note})
 	return &model.HoldOrdersPayload{Held: done.Held, Left: done.Left}, err
 }
 
-func (r *mutationResolver) ReleaseOrder(ctx context.Context, input model.ReleaseOrderInput) (*model.ReleaseOrderPayload, error) {
+func (r *mutationResolver) ReleaseOrder(ctx context.Context, input model.ReleaseOrderInput) (*model.ReleaseOrderPayload,
+	error) {
 	orderID, err := id.ParseOrder(input.OrderID)
 	if err != nil {
 		return nil, unknown("orderId")
@@ -53,7 +57,8 @@ func (r *orderReviewResolver) Answer(ctx context.Context, obj *model.OrderReview
 	return unlessZero(text), err
 }
 
-func (r *saleResolver) Clusters(ctx context.Context, obj *model.Sale, first int, after *string) (*model.OrderClusterConnection, error) {
+func (r *saleResolver) Clusters(ctx context.Context, obj *model.Sale, first int,
+	after *string) (*model.OrderClusterConnection, error) {
 	return r.clusters(ctx, obj.Source, first, after)
 }
 

@@ -50,7 +50,8 @@ func toReview(ctx context.Context, o *order.Order) *model.OrderReview {
 }
 
 // clusters returns a page of the clusters of a sale.
-func (r *Resolver) clusters(ctx context.Context, v *sale.Sale, first int, after *string) (*model.OrderClusterConnection, error) {
+func (r *Resolver) clusters(ctx context.Context, v *sale.Sale, first int, after *string) (*model.OrderClusterConnection,
+	error) {
 	from, err := cursor.Parse(after, order.ParseClusterPosition)
 	if err != nil {
 		return nil, err
@@ -68,7 +69,8 @@ func (r *Resolver) clusters(ctx context.Context, v *sale.Sale, first int, after 
 	}
 	edges, info := toPage(page, func(c order.Cluster, cursor string) *model.OrderClusterEdge {
 		return &model.OrderClusterEdge{Cursor: cursor, Node: &model.OrderCluster{
-			Kind: c.Kind, Label: c.Label, Accounts: c.Accounts, Orders: c.Orders, Units: c.Units, UnpaidOrders: c.Unpaid, HeldOrders: c.Held,
+			Kind: c.Kind, Label: c.Label, Accounts: c.Accounts, Orders: c.Orders, Units: c.Units, UnpaidOrders: c.Unpaid,
+			HeldOrders:          c.Held,
 			FirstAfterOpeningMs: sinceOpening(v, c.First), LastAfterOpeningMs: sinceOpening(v, c.Last),
 		}}
 	})

@@ -32,7 +32,8 @@ func (r *Resolver) toSale(v *sale.Sale) *model.Sale {
 		StartsAt: v.StartsAt, EndsAt: v.EndsAt, ServerTime: now, NextTransitionAt: v.NextTransition(now),
 		Phase: r.Shop.Phase(v, now), Status: v.StatusAt(now),
 		PaymentWindowSeconds: int(v.PaymentWindow / time.Second), PurchaseLimit: unlessZero(v.PurchaseLimit),
-		Revision: int(v.Revision), Notice: unlessZero(v.Notice), PreheatAt: &v.PreheatAt, HideExactStock: &v.HideExactStock, Switches: toSwitches(v.Switches), Source: v,
+		Revision: int(v.Revision), Notice: unlessZero(v.Notice), PreheatAt: &v.PreheatAt, HideExactStock: &v.HideExactStock,
+		Switches: toSwitches(v.Switches), Source: v,
 		ExternalReference: unlessZero(v.ExternalReference), RequiresAddress: v.RequiresAddress, LimitBy: v.LimitBy.Kinds(),
 		RequireVerifiedContact: v.Requires.VerifiedContact, MinimumAccountAge: int(v.Requires.AccountAge / time.Hour),
 		Accent: toAccent(v.Accent), DrawOpensAt: drawOpensAt(v, now),
@@ -112,10 +113,12 @@ func toItems(items []*sale.Item) []*model.SaleItem {
 func (r *Resolver) toViewer(ctx context.Context, of *sale.Sale, v storefront.Viewer) *model.SaleViewer {
 	out := &model.SaleViewer{
 		Source: of, Action: v.Action, RemainingLimit: v.RemainingLimit,
-		Order: r.toOrder(v.Order), OrderTask: toTask(ctx, v.Task), WaitlistEntry: toWaitlistEntry(v.Entry), QueueTicket: toTicket(v.Ticket),
+		Order: r.toOrder(v.Order), OrderTask: toTask(ctx, v.Task), WaitlistEntry: toWaitlistEntry(v.Entry),
+		QueueTicket: toTicket(v.Ticket),
 	}
 	for _, item := range v.Items {
-		out.Items = append(out.Items, &model.SaleItemViewer{Item: toItem(item.Item), RemainingLimit: item.RemainingLimit, WaitlistEntry: toWaitlistEntry(item.Entry), Source: item})
+		out.Items = append(out.Items, &model.SaleItemViewer{Item: toItem(item.Item), RemainingLimit: item.RemainingLimit,
+			WaitlistEntry: toWaitlistEntry(item.Entry), Source: item})
 	}
 	if v.Action == storefront.ActionNone {
 		reason := disabledReasons[v.Phase].in(ctx)

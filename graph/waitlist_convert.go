@@ -15,7 +15,8 @@ import (
 
 // ownWaitlistEntry returns a waitlist entry of the caller, or nil.
 func (r *Resolver) ownWaitlistEntry(ctx context.Context, entry id.Waitlist) (*waitlist.Entry, error) {
-	e, err := ratelimit.Find(ctx, r.Absences, func(ctx context.Context) (*waitlist.Entry, error) { return r.Waitlist.Entry(ctx, entry) })
+	e, err := ratelimit.Find(ctx, r.Absences,
+		func(ctx context.Context) (*waitlist.Entry, error) { return r.Waitlist.Entry(ctx, entry) })
 	if err != nil || e == nil || e.User != auth.PrincipalFrom(ctx).UserID {
 		return nil, err
 	}

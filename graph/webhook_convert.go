@@ -79,7 +79,8 @@ func toDelivery(d *webhook.Delivery) *model.WebhookDelivery {
 
 // deliveryPage parses the arguments of the webhookDeliveries query; false = there is no
 // such endpoint.
-func deliveryPage(endpoint string, first int, after *string, state *webhook.DeliveryState) (webhook.DeliveriesInput, bool, error) {
+func deliveryPage(endpoint string, first int, after *string, state *webhook.DeliveryState) (webhook.DeliveriesInput,
+	bool, error) {
 	in := webhook.DeliveriesInput{Limit: first, State: state}
 	var err error
 	if in.Endpoint, err = id.ParseEndpoint(endpoint); err != nil {

@@ -43,7 +43,8 @@ type capacityCmd struct {
 func (capacityCmd) Help() string {
 	return "Calculates the resources for an opening from measured costs, and simulates it. It reads no service.\n" +
 		"docs/capacity.md has the costs, in microseconds, and says how to measure your own.\n\n" +
-		examples("seckill capacity --buyers 1e6 --stock 5e4 --window 60s", "seckill capacity --buyers 5000 --stock 200 --window 1s --api-cores 2 --json")
+		examples("seckill capacity --buyers 1e6 --stock 5e4 --window 60s",
+			"seckill capacity --buyers 5000 --stock 200 --window 1s --api-cores 2 --json")
 }
 
 // capacity is the demand of an opening, and how it goes.
@@ -61,7 +62,8 @@ type capacity struct {
 
 // Run prints the capacity.
 func (c capacityCmd) Run(call *call) error {
-	if c.Buyers < 1 || c.Buyers > 1e9 || c.Stock < 1 || c.Stock > 1e9 || c.Window < time.Millisecond || c.Window > 24*time.Hour || c.APICores < 0 {
+	if c.Buyers < 1 || c.Buyers > 1e9 || c.Stock < 1 || c.Stock > 1e9 || c.Window < time.Millisecond ||
+		c.Window > 24*time.Hour || c.APICores < 0 {
 		return errors.New("capacity takes 1 to 1e9 buyers and units, and a window of 1ms to 24h")
 	}
 	result := c.calculate()
@@ -75,7 +77,8 @@ func (c capacityCmd) Run(call *call) error {
 	fmt.Fprintf(w, "memory for sockets\t%.1f GB\n", result.SocketBytes/1e9)
 	fmt.Fprintf(w, "saturates first\t%s\n", result.First)
 	if result.Inflow > 0 {
-		fmt.Fprintf(w, "inflow limit\t%d buyers a second (setSaleSwitches): more than the Redis core of one sale takes\n", result.Inflow)
+		fmt.Fprintf(w, "inflow limit\t%d buyers a second (setSaleSwitches): more than the Redis core of one sale takes\n",
+			result.Inflow)
 	}
 	fmt.Fprintf(w, "longest wait of a buyer\t%s\n", result.LongestWait)
 	fmt.Fprintf(w, "all answered after\t%s\n", result.Served)

@@ -116,7 +116,8 @@ func (d doctorCmd) Run(c *call) error {
 	if d.AfterRestore {
 		return d.afterRestore(c)
 	}
-	findings := doctor.Check(c.ctx, doctor.Deps{Config: c.cfg, Settings: c.settings, Environ: c.env.environ, Former: c.former, Timeout: c.cfg.RequestTimeout, Clock: clock.System{}})
+	findings := doctor.Check(c.ctx, doctor.Deps{Config: c.cfg, Settings: c.settings, Environ: c.env.environ,
+		Former: c.former, Timeout: c.cfg.RequestTimeout, Clock: clock.System{}})
 	write := doctor.WriteTable
 	if d.JSON {
 		write = doctor.WriteJSON
@@ -161,7 +162,8 @@ func printLoss(out io.Writer, report *recordloss.Report) error {
 	}
 	for _, o := range report.Concerns {
 		fmt.Fprintf(w, "%s\t%s\t%s\tsale %s\tuser %s\tseen %s\tPostgres %s\n",
-			o.What, cmp.Or(o.Order, o.Task, o.Payment), o.Task, cmp.Or(o.Sale, "-"), cmp.Or(o.User, "-"), cmp.Or(o.Copy, "-"), cmp.Or(o.Record, "-"))
+			o.What, cmp.Or(o.Order, o.Task, o.Payment), o.Task, cmp.Or(o.Sale, "-"), cmp.Or(o.User, "-"), cmp.Or(o.Copy, "-"),
+			cmp.Or(o.Record, "-"))
 	}
 	fmt.Fprintf(w, "concerned\t%d; compare the money too: seckill payments reconcile\n", len(report.Concerns))
 	return w.Flush()

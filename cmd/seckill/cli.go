@@ -91,7 +91,8 @@ func run(ctx context.Context, args []string, env environment) int {
 	case len(source.Problems()) > 0 && needsSettings(parsed.Command()):
 		return fail(env.stderr, source.Problems())
 	}
-	c := &call{ctx: ctx, cfg: &commands.Settings, settings: source.Settings(parsed), former: source.Former(parsed), env: env, kong: parsed}
+	c := &call{ctx: ctx, cfg: &commands.Settings, settings: source.Settings(parsed), former: source.Former(parsed),
+		env: env, kong: parsed}
 	if needsSettings(parsed.Command()) && parsed.Command() != "doctor" { // which has them in its findings
 		for _, line := range c.former {
 			c.logger().WarnContext(ctx, "setting of the previous release", slog.String("change", line))

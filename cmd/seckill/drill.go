@@ -55,8 +55,10 @@ func (drillCmd) Help() string {
 // Run runs a drill.
 func (d drillCmd) Run(c *call) error {
 	in := drill.Config{
-		URL: strings.TrimSuffix(d.URL, "/"), Input: drill.Input{Sale: d.Sale, Users: d.Buyers, Stock: d.Stock, Lasts: time.Hour},
-		Over: d.Over, Time: d.Time, Cut: slices.Contains(d.Faults, faultCut), FaultEvery: d.FaultEvery, FaultFor: d.FaultFor, Progress: c.env.stderr,
+		URL: strings.TrimSuffix(d.URL, "/"), Input: drill.Input{Sale: d.Sale, Users: d.Buyers, Stock: d.Stock,
+			Lasts: time.Hour},
+		Over: d.Over, Time: d.Time, Cut: slices.Contains(d.Faults, faultCut), FaultEvery: d.FaultEvery, FaultFor: d.FaultFor,
+		Progress: c.env.stderr,
 	}
 	if file, isFile := c.env.stderr.(*os.File); isFile {
 		in.Terminal = telemetry.IsTerminal(file)

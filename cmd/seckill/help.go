@@ -14,7 +14,8 @@ var shown = map[string][]string{
 	"serve":  {"general", "services", "server", "shop", "accounts", "mail", "gate", "payments"},
 	"config": {"general", "services", "server", "shop", "accounts", "mail", "gate", "payments"},
 	"demo": {
-		"config", "http-addr", "admin-addr", "payment-window", "waitlist-offer", "pow-max", "limits", "log-level", "log-format",
+		"config", "http-addr", "admin-addr", "payment-window", "waitlist-offer", "pow-max", "limits", "log-level",
+		"log-format",
 	},
 	"migrate": {
 		"config", "database-url", "log-level", "log-format",

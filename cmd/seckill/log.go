@@ -27,9 +27,10 @@ type logExportCmd struct {
 // Help returns the examples.
 func (logExportCmd) Help() string {
 	return "Writes every act on the sale and every move of its stock as JSON lines, with the seals that the scheduler wrote: hashes over everything before them. " +
-		"Keep the head that it prints: `seckill log verify --head` then finds any later change of what the file holds.\n\n" + examples(
-		"seckill log export --sale sal_01jd8z3q4vftn8r2m5w6x7y8z9 --out sale.jsonl",
-	)
+		"Keep the head that it prints: `seckill log verify --head` then finds any later change of what the file holds.\n\n" +
+		examples(
+			"seckill log export --sale sal_01jd8z3q4vftn8r2m5w6x7y8z9 --out sale.jsonl",
+		)
 }
 
 // Run writes the log of a sale.
@@ -110,7 +111,8 @@ func printVerification(out io.Writer, v *audit.Verification) error {
 	fmt.Fprintf(w, "sealed\t%s\n", v.Sealed)
 	fmt.Fprintf(w, "head\t%s\n", v.Head)
 	if len(v.Late) > 0 {
-		fmt.Fprintf(w, "late\t%d entries came more than a minute after they were made: %s\n", len(v.Late), strings.Join(v.Late[:min(len(v.Late), maxLate)], ", "))
+		fmt.Fprintf(w, "late\t%d entries came more than a minute after they were made: %s\n", len(v.Late),
+			strings.Join(v.Late[:min(len(v.Late), maxLate)], ", "))
 	}
 	for _, finding := range v.Findings {
 		fmt.Fprintf(w, "finding\t%s\n", finding)

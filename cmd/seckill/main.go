@@ -32,7 +32,8 @@ type environment struct {
 
 func main() {
 	ctx, stop := signalContext()
-	code := run(ctx, os.Args[1:], environment{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ()})
+	code := run(ctx, os.Args[1:], environment{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		environ: os.Environ()})
 	stop()
 	os.Exit(code)
 }

@@ -96,7 +96,8 @@ func (c *call) withDatabase(do func(*postgres.DB) error) error {
 		return err
 	}
 	db, err := postgres.Open(c.ctx, postgres.Options{
-		URL: c.cfg.DatabaseURL.Reveal(), MaxConns: c.cfg.DatabasePool, TransactionPooling: c.cfg.DatabasePooling == config.PoolingTransaction,
+		URL: c.cfg.DatabaseURL.Reveal(), MaxConns: c.cfg.DatabasePool,
+		TransactionPooling: c.cfg.DatabasePooling == config.PoolingTransaction,
 	})
 	if err != nil {
 		return doctor.PostgresAway(c.cfg, err)

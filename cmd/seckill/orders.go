@@ -40,7 +40,8 @@ func (e orderExpireCmd) Run(c *call) error {
 	if err != nil {
 		return fmt.Errorf("%s is no id of an order: they begin with ord_", e.Order)
 	}
-	o, err := app.ExpireOrder(c.ctx, c.cfg, app.ExpireOrderInput{Order: orderID, Account: e.Operator, Note: e.Note}, silent())
+	o, err := app.ExpireOrder(c.ctx, c.cfg, app.ExpireOrderInput{Order: orderID, Account: e.Operator, Note: e.Note},
+		silent())
 	if err != nil {
 		return e.inWords(o, err)
 	}

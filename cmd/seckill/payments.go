@@ -74,7 +74,8 @@ func (p paymentsReconcileCmd) Run(c *call) error {
 		return err
 	}
 	out := reconciledJSON{
-		Provider: p.Provider, Day: p.Day.Format(time.DateOnly), Payments: found.Payments, Paid: map[string]string{}, Findings: []findingJSON{},
+		Provider: p.Provider, Day: p.Day.Format(time.DateOnly), Payments: found.Payments, Paid: map[string]string{},
+		Findings: []findingJSON{},
 	}
 	for currency, minor := range found.Paid {
 		out.Paid[currency] = money.Amount{Minor: minor, Currency: currency}.Decimal()
@@ -118,7 +119,8 @@ func printReconciled(out io.Writer, r reconciledJSON) error {
 		fmt.Fprintf(w, "bill\t%d lines, %d of them of other software\n", b.Lines, b.Others)
 	}
 	for _, f := range r.Findings {
-		fmt.Fprintf(w, "finding\t%s: payment %s of order %s is %s, at the provider %s\n", f.Kind, f.PaymentID, f.OrderID, f.Ours, f.Theirs)
+		fmt.Fprintf(w, "finding\t%s: payment %s of order %s is %s, at the provider %s\n", f.Kind, f.PaymentID, f.OrderID,
+			f.Ours, f.Theirs)
 	}
 	fmt.Fprintf(w, "verdict\t%d findings\n", len(r.Findings))
 	return w.Flush()

@@ -84,10 +84,11 @@ type exportCmd struct {
 
 // Help returns the examples.
 func (exportCmd) Help() string {
-	return "Writes every order of a sale, oldest first, page by page: the sale may be as large as it likes.\n\n" + examples(
-		"seckill export --sale sal_01jd8z3q4vftn8r2m5w6x7y8z9 --out orders.csv",
-		"seckill export --sale sal_01jd8z3q4vftn8r2m5w6x7y8z9 | gzip > orders.csv.gz",
-	)
+	return "Writes every order of a sale, oldest first, page by page: the sale may be as large as it likes.\n\n" +
+		examples(
+			"seckill export --sale sal_01jd8z3q4vftn8r2m5w6x7y8z9 --out orders.csv",
+			"seckill export --sale sal_01jd8z3q4vftn8r2m5w6x7y8z9 | gzip > orders.csv.gz",
+		)
 }
 
 // Run writes the orders of a sale.

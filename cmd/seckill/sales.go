@@ -47,7 +47,8 @@ func (s salesCmd) Run(c *call) error {
 	w := tabwriter.NewWriter(c.env.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "SALE\tSTATUS\tSTARTS\tENDS\tTITLE\n")
 	for _, v := range listed {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", v.ID, v.Status, v.StartsAt.Format(time.RFC3339), v.EndsAt.Format(time.RFC3339), v.Title)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", v.ID, v.Status, v.StartsAt.Format(time.RFC3339), v.EndsAt.Format(time.RFC3339),
+			v.Title)
 	}
 	return w.Flush()
 }

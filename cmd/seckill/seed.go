@@ -25,12 +25,13 @@ type seedCmd struct {
 
 // Help returns the examples.
 func (seedCmd) Help() string {
-	return "Makes an approved sale, loads it into Redis, and makes its buyers. Nothing that is there is changed.\n\n" + examples(
-		"seckill seed --profile development",
-		"seckill seed --users 2000 --stock 200 --opens-in 30s --yes-make-test-buyers --json > sale.json",
-		"seckill seed --profile development --users 5000 --paths --path-ttl 10m --json",
-		"seckill seed --profile development --demo",
-	)
+	return "Makes an approved sale, loads it into Redis, and makes its buyers. Nothing that is there is changed.\n\n" +
+		examples(
+			"seckill seed --profile development",
+			"seckill seed --users 2000 --stock 200 --opens-in 30s --yes-make-test-buyers --json > sale.json",
+			"seckill seed --profile development --users 5000 --paths --path-ttl 10m --json",
+			"seckill seed --profile development --demo",
+		)
 }
 
 // Run creates a sale and buyers.
@@ -62,9 +63,11 @@ func (s seedCmd) Run(c *call) error {
 	if s.JSON {
 		return json.NewEncoder(c.env.stdout).Encode(result)
 	}
-	_, err = fmt.Fprintf(c.env.stdout, "sale   %s\nitem   %s\nstock  %d\nusers  %d\n", result.SaleID, result.ItemID, s.Stock, len(result.Users))
+	_, err = fmt.Fprintf(c.env.stdout, "sale   %s\nitem   %s\nstock  %d\nusers  %d\n", result.SaleID, result.ItemID,
+		s.Stock, len(result.Users))
 	if err == nil && len(result.Users) > 0 {
-		_, err = fmt.Fprintf(c.env.stdout, "first  %s, password %s (--json lists all)\n", result.Users[0].Account, result.Users[0].Password)
+		_, err = fmt.Fprintf(c.env.stdout, "first  %s, password %s (--json lists all)\n", result.Users[0].Account,
+			result.Users[0].Password)
 	}
 	return err
 }
@@ -93,7 +96,8 @@ func (s seedCmd) demo(c *call) error {
 	}
 	var out demoSeeded
 	for _, each := range []seed.DemoSale{made.Open, made.Soon} {
-		out.Sales = append(out.Sales, seededSale{SaleID: each.Sale.Public(), Title: each.Title, Slug: each.Slug, OpensAt: each.Opens.UTC()})
+		out.Sales = append(out.Sales, seededSale{SaleID: each.Sale.Public(), Title: each.Title, Slug: each.Slug,
+			OpensAt: each.Opens.UTC()})
 	}
 	for _, u := range made.Users {
 		out.Accounts = append(out.Accounts, u.Account)
@@ -102,7 +106,8 @@ func (s seedCmd) demo(c *call) error {
 		return json.NewEncoder(c.env.stdout).Encode(out)
 	}
 	for _, each := range out.Sales {
-		fmt.Fprintf(c.env.stdout, "sale      %s  %s, opens at %s\n", each.SaleID, each.Title, each.OpensAt.Local().Format(time.DateTime))
+		fmt.Fprintf(c.env.stdout, "sale      %s  %s, opens at %s\n", each.SaleID, each.Title, each.OpensAt.Local().
+			Format(time.DateTime))
 	}
 	for _, account := range out.Accounts {
 		fmt.Fprintf(c.env.stdout, "account   %s\n", account)

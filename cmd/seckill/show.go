@@ -74,6 +74,7 @@ func (v versionCmd) Run(c *call) error {
 	if b.Modified {
 		changed = ", changed since"
 	}
-	_, err := fmt.Fprintf(c.env.stdout, "seckill %s (commit %s%s, %s, %s)\n", b.Version, b.Commit, changed, b.Go, b.Platform)
+	_, err := fmt.Fprintf(c.env.stdout, "seckill %s (commit %s%s, %s, %s)\n", b.Version, b.Commit, changed, b.Go,
+		b.Platform)
 	return err
 }

@@ -98,7 +98,8 @@ func (tokenListCmd) Run(c *call) error {
 			if t.ExpiresAt.Before(time.Now()) {
 				ends = "ended "
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.ID.Public(), t.Name, scopeNames(t.Scopes), ends+t.ExpiresAt.Format(time.RFC3339), used)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.ID.Public(), t.Name, scopeNames(t.Scopes), ends+
+				t.ExpiresAt.Format(time.RFC3339), used)
 		}
 		return w.Flush()
 	})

@@ -60,7 +60,8 @@ func (u userImportCmd) Run(c *call) error {
 	if u.DryRun {
 		verb = "to create"
 	}
-	fmt.Fprintf(c.env.stdout, "%d rows: %d %s, %d duplicates, %d invalid\n", done.Rows, done.Created, verb, done.Duplicates, done.Invalid)
+	fmt.Fprintf(c.env.stdout, "%d rows: %d %s, %d duplicates, %d invalid\n", done.Rows, done.Created, verb,
+		done.Duplicates, done.Invalid)
 	if err == nil && done.Invalid > 0 {
 		err = fmt.Errorf("%d rows are invalid", done.Invalid)
 	}

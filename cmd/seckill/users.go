@@ -125,7 +125,10 @@ type userTOTPCmd struct{ named }
 
 // Run removes the one-time codes of the user.
 func (t userTOTPCmd) Run(c *call) error {
-	return t.change(c, func(users app.Users, u *account.User) error { return users.Admin.ResetTOTP(c.ctx, id.User{}, u.ID) })
+	return t.change(c, func(users app.Users, u *account.User) error {
+		return users.Admin.ResetTOTP(c.ctx, id.User{},
+			u.ID)
+	})
 }
 
 type userPasswordCmd struct{ named }
@@ -176,10 +179,12 @@ func (l userLogCmd) Run(c *call) error {
 			if e.Addr.IsValid() {
 				address = e.Addr.String()
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%q\n", e.At.Format(time.RFC3339), e.Kind, name(e.Actor), name(e.Subject), address, e.Detail)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%q\n", e.At.Format(time.RFC3339), e.Kind, name(e.Actor), name(e.Subject),
+				address, e.Detail)
 		}
 		if len(events) == account.MaxLogged {
-			fmt.Fprintf(c.env.stderr, "only the newest %d entries: choose a shorter --since for all of a time\n", account.MaxLogged)
+			fmt.Fprintf(c.env.stderr, "only the newest %d entries: choose a shorter --since for all of a time\n",
+				account.MaxLogged)
 		}
 		return w.Flush()
 	})

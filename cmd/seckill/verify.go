@@ -72,7 +72,8 @@ type verifyReceiptCmd struct {
 // Help returns the examples.
 func (verifyReceiptCmd) Help() string {
 	return "Prints what a receipt says if a key of the set signed it. It reads no service but the address of the keys.\n\n" +
-		examples("seckill verify receipt eyJhbGciOiJFZERTQSIs… --keys https://shop.example.com/.well-known/jwks.json", "seckill verify receipt - --keys jwks.json <receipt.txt")
+		examples("seckill verify receipt eyJhbGciOiJFZERTQSIs… --keys https://shop.example.com/.well-known/jwks.json",
+			"seckill verify receipt - --keys jwks.json <receipt.txt")
 }
 
 // Run prints the claims.

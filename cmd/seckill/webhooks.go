@@ -128,7 +128,8 @@ func (a webhookAddCmd) Run(c *call) error {
 		return fmt.Errorf("--events %w", err)
 	}
 	return changeWebhooks(c, func(hooks *webhook.Service) error {
-		made, secret, err := hooks.Create(c.ctx, id.User{}, webhook.EndpointInput{URL: &a.URL, Description: &a.Description, Kinds: kinds})
+		made, secret, err := hooks.Create(c.ctx, id.User{}, webhook.EndpointInput{URL: &a.URL, Description: &a.Description,
+			Kinds: kinds})
 		if err == nil {
 			fmt.Fprintf(c.env.stdout, "%s\n%s\n", made.ID.Public(), secret)
 		}

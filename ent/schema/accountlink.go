@@ -17,13 +17,15 @@ type AccountLink struct{ ent.Schema }
 func (AccountLink) Fields() []ent.Field {
 	return []ent.Field{
 		key(uuid.UUID{}),
-		field.UUID("user_id", id.User{}).Optional().Nillable().Immutable().Comment("null = a password was asked for at an address without an account"),
+		field.UUID("user_id", id.User{}).Optional().Nillable().Immutable().
+			Comment("null = a password was asked for at an address without an account"),
 		field.Enum("purpose").Values("VERIFY", "CHANGE", "RESET").Immutable(),
 		field.String("address").MaxLen(254).Immutable().Comment("to which it was mailed"),
 		field.Bytes("token_hash").MaxLen(32).Immutable().Sensitive().Comment("SHA-256 of the secret in the link"),
 		instant("created_at"),
 		field.Time("expires_at").Immutable().SchemaType(timestamptz),
-		field.Time("used_at").Optional().Nillable().SchemaType(timestamptz).Comment("when it was used, or made void by a change of password or address"),
+		field.Time("used_at").Optional().Nillable().SchemaType(timestamptz).
+			Comment("when it was used, or made void by a change of password or address"),
 	}
 }
 

@@ -18,7 +18,8 @@ func (Address) Fields() []ent.Field {
 	fields := []ent.Field{
 		key(id.Address{}),
 		field.UUID("user_id", id.User{}).Immutable(),
-		field.Int("slot").NonNegative().Immutable().Comment("from 0; unique per user, so that concurrent additions cannot exceed the limit"),
+		field.Int("slot").NonNegative().Immutable().
+			Comment("from 0; unique per user, so that concurrent additions cannot exceed the limit"),
 		field.Bool("is_default").Default(false),
 		instant("created_at"),
 	}
@@ -29,7 +30,8 @@ func (Address) Fields() []ent.Field {
 func (Address) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("user_id", "slot").Unique(),
-		index.Fields("user_id").Unique().StorageKey("address_one_default_per_user").Annotations(entsql.IndexWhere("is_default")),
+		index.Fields("user_id").Unique().StorageKey("address_one_default_per_user").
+			Annotations(entsql.IndexWhere("is_default")),
 	}
 }
 

@@ -23,11 +23,13 @@ func (DeadLetter) Fields() []ent.Field {
 		field.String("reason").MaxLen(4 * 400).Default("").Immutable(),
 		field.Int("deliveries").NonNegative().Default(0).Immutable(),
 		field.Int("attempts").NonNegative().Default(0).Immutable().Comment("of the last consumer"),
-		field.Bytes("fields").Immutable().Comment("the raw entry: JSON of the names and values in their order, each in base64"),
+		field.Bytes("fields").Immutable().Comment(
+			"the raw entry: JSON of the names and values in their order, each in base64"),
 		field.Enum("state").Values("OPEN", "REPLAYED", "RETRIED", "DROPPED").Default("OPEN").
 			Comment("RETRIED = replayed once without a decision"),
 		instant("created_at"),
-		field.Time("ended_at").Optional().Nillable().SchemaType(timestamptz).Comment("when it left OPEN; the row is deleted later"),
+		field.Time("ended_at").Optional().Nillable().SchemaType(timestamptz).
+			Comment("when it left OPEN; the row is deleted later"),
 	}
 }
 
@@ -35,7 +37,8 @@ func (DeadLetter) Fields() []ent.Field {
 // back to an older state.
 func (DeadLetter) Indexes() []ent.Index {
 	return []ent.Index{
-		index.Fields("stream", "entry").Unique().StorageKey("dead_letter_once").Annotations(entsql.IndexWhere("state = 'OPEN'")),
+		index.Fields("stream", "entry").Unique().StorageKey("dead_letter_once").
+			Annotations(entsql.IndexWhere("state = 'OPEN'")),
 		index.Fields("id").StorageKey("dead_letter_open").Annotations(entsql.IndexWhere("state = 'OPEN'")),
 		index.Fields("message_id").StorageKey("dead_letter_retried").Annotations(entsql.IndexWhere("state = 'RETRIED'")),
 		index.Fields("ended_at"),

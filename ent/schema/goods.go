@@ -18,7 +18,8 @@ func (Goods) Fields() []ent.Field {
 		field.String("name").MaxLen(4 * 120),
 		field.Text("description").Default(""),
 		field.String("image_url").Optional().Nillable(),
-		field.String("image_alt").MaxLen(4 * 200).Optional().Nillable().Comment("alternative text of the picture; null = the name"),
+		field.String("image_alt").MaxLen(4 * 200).Optional().Nillable().
+			Comment("alternative text of the picture; null = the name"),
 		field.Int64("list_price_minor").NonNegative(),
 		currency(),
 		field.String("external_id").MaxLen(64).Optional().Nillable().Comment("id in another system; null = none"),

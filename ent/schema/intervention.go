@@ -32,9 +32,11 @@ func (Intervention) Fields() []ent.Field {
 		field.UUID("holder_id", id.User{}).Optional().Nillable().Immutable().Comment("the order's buyer"),
 		field.Int("quantity").Immutable().Comment("units; signed for ADJUST_STOCK; 0 for acts on no units"),
 		field.Int("extension_seconds").Default(0).Immutable().Comment("of EXTEND_SALE: by how much, rounded up"),
-		field.Time("ends_at").Optional().Nillable().Immutable().SchemaType(timestamptz).Comment("new end of the sale, for EXTEND_SALE"),
+		field.Time("ends_at").Optional().Nillable().Immutable().SchemaType(timestamptz).
+			Comment("new end of the sale, for EXTEND_SALE"),
 		field.String("note").MaxLen(4 * 200).Immutable().Comment("why"),
-		field.Enum("state").Values("REQUESTED", "DECLINED", "TAKING", "RETURNING", "REFUNDING", "FINISHING", "DONE", "REFUSED"),
+		field.Enum("state").Values("REQUESTED", "DECLINED", "TAKING", "RETURNING", "REFUNDING", "FINISHING", "DONE",
+			"REFUSED"),
 		field.UUID("requested_by", id.User{}).Immutable(),
 		field.UUID("decided_by", id.User{}).Optional().Nillable().Comment("the second person"),
 		field.String("decision").MaxLen(4 * 200).Default("").Comment("remark of the second person"),

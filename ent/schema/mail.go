@@ -22,10 +22,12 @@ func (Mail) Fields() []ent.Field {
 		field.String("recipient").MaxLen(254).Immutable(),
 		field.String("kind").MaxLen(32).Immutable().Comment("of the template"),
 		field.String("language").MaxLen(8).Immutable(),
-		field.Bytes("content").Optional().Sensitive().Comment("values of the template as JSON, sealed with a key derived from the signing key; empty once it has ended"),
+		field.Bytes("content").Optional().Sensitive().
+			Comment("values of the template as JSON, sealed with a key derived from the signing key; empty once it has ended"),
 		field.Enum("state").Values("PENDING", "SENT", "GIVEN_UP").Default("PENDING"),
 		field.Int("attempts").Default(0).Comment("also guards the result of an attempt"),
-		field.Time("due_at").SchemaType(timestamptz).Comment("of the next attempt; during one, when another process may repeat it"),
+		field.Time("due_at").SchemaType(timestamptz).
+			Comment("of the next attempt; during one, when another process may repeat it"),
 		field.Time("retry_until").Immutable().SchemaType(timestamptz),
 		field.String("error").MaxLen(200).Default("").Comment("why the last attempt failed"),
 		instant("created_at"),

@@ -11,7 +11,8 @@ import (
 )
 
 // noticeKinds are what notices are about.
-var noticeKinds = []string{"ORDER_PLACED", "PAYMENT_DEADLINE", "WAITLIST_OFFER", "REFUND", "SALE_REMINDER", "ADMITTED", "ORDER_REVIEW"}
+var noticeKinds = []string{"ORDER_PLACED", "PAYMENT_DEADLINE", "WAITLIST_OFFER", "REFUND", "SALE_REMINDER", "ADMITTED",
+	"ORDER_REVIEW"}
 
 // NoticeChoice says by which channels a user wants one kind of notice. Without a row the
 // default applies.
@@ -44,7 +45,8 @@ func (NoticeFact) Fields() []ent.Field {
 	return []ent.Field{
 		key(uuid.UUID{}),
 		field.Enum("kind").Values(noticeKinds...).Immutable(),
-		field.Bytes("subjects").Immutable().Comment("JSON: what happened to whom; the orders of one transaction are one fact"),
+		field.Bytes("subjects").Immutable().Comment(
+			"JSON: what happened to whom; the orders of one transaction are one fact"),
 		field.Time("due_at").SchemaType(timestamptz).Comment("when the notices are written; later after an error"),
 		field.Time("until").Immutable().SchemaType(timestamptz).Comment("from when on the notices are of no use"),
 		instant("created_at"),
@@ -63,12 +65,15 @@ func (NoticeDelivery) Fields() []ent.Field {
 		key(id.Delivery{}),
 		field.UUID("user_id", id.User{}).Immutable(),
 		field.Enum("kind").Values(noticeKinds...).Immutable(),
-		field.UUID("subject_id", uuid.UUID{}).Immutable().Comment("the order, waitlist entry, sale or ticket of the waiting room"),
-		field.UUID("subscription_id", id.Device{}).Optional().Nillable().Immutable().Comment("of the browser; null = the operator's own service"),
+		field.UUID("subject_id", uuid.UUID{}).Immutable().
+			Comment("the order, waitlist entry, sale or ticket of the waiting room"),
+		field.UUID("subscription_id", id.Device{}).Optional().Nillable().Immutable().
+			Comment("of the browser; null = the operator's own service"),
 		field.Bytes("payload").Optional().Sensitive().Comment("JSON, as it is sent; empty once it has ended"),
 		field.Enum("state").Values("PENDING", "SENT", "GIVEN_UP").Default("PENDING"),
 		field.Int("attempts").Default(0).Comment("also guards the result of an attempt"),
-		field.Time("due_at").SchemaType(timestamptz).Comment("of the next attempt; during one, when another process may repeat it"),
+		field.Time("due_at").SchemaType(timestamptz).
+			Comment("of the next attempt; during one, when another process may repeat it"),
 		field.Time("retry_until").Immutable().SchemaType(timestamptz),
 		field.String("error").MaxLen(200).Default("").Comment("why the last attempt failed"),
 		instant("created_at"),
@@ -95,13 +100,17 @@ func (PushSubscription) Fields() []ent.Field {
 		key(id.Device{}),
 		field.UUID("user_id", id.User{}).Immutable(),
 		field.UUID("session_id", id.Session{}).Immutable().Comment("that made it"),
-		field.String("endpoint").MaxLen(1024).Immutable().Sensitive().Comment("address at the browser's push service; who knows it can send to it"),
-		field.Bytes("p256dh").MaxLen(65).Immutable().Sensitive().Comment("public key of the browser: an uncompressed point of P-256"),
+		field.String("endpoint").MaxLen(1024).Immutable().Sensitive().
+			Comment("address at the browser's push service; who knows it can send to it"),
+		field.Bytes("p256dh").MaxLen(65).Immutable().Sensitive().
+			Comment("public key of the browser: an uncompressed point of P-256"),
 		field.Bytes("auth").MaxLen(16).Immutable().Sensitive().Comment("secret of the browser for the encryption"),
-		field.String("server_key").MaxLen(100).Immutable().Comment("public key of the shop that the browser accepts, base64url"),
+		field.String("server_key").MaxLen(100).Immutable().
+			Comment("public key of the shop that the browser accepts, base64url"),
 		field.String("label").MaxLen(4 * 100).Default("").Immutable().Comment("by which the user recognises the browser"),
 		instant("created_at"),
-		field.Time("sent_at").Optional().Nillable().SchemaType(timestamptz).Comment("when the push service last accepted a notice"),
+		field.Time("sent_at").Optional().Nillable().SchemaType(timestamptz).
+			Comment("when the push service last accepted a notice"),
 	}
 }
 
@@ -119,7 +128,8 @@ func (SaleReminder) Fields() []ent.Field {
 		key(uuid.UUID{}),
 		field.UUID("user_id", id.User{}).Immutable(),
 		field.UUID("sale_id", id.Sale{}).Immutable(),
-		field.Time("sent_for").Optional().Nillable().SchemaType(timestamptz).Comment("the opening of which the notice was written; null = none was"),
+		field.Time("sent_for").Optional().Nillable().SchemaType(timestamptz).
+			Comment("the opening of which the notice was written; null = none was"),
 		instant("created_at"),
 	}
 }

@@ -23,7 +23,8 @@ func (Order) Fields() []ent.Field {
 		field.UUID("item_id", id.Item{}).Immutable(),
 		field.UUID("user_id", id.User{}).Immutable(),
 		field.Enum("kind").Values("ORDINARY", "SECKILL").Default("SECKILL").Immutable(),
-		field.Enum("status").Values("PENDING_PAYMENT", "PAID", "CANCELLED", "EXPIRED", "REFUNDING", "REFUNDED").Default("PENDING_PAYMENT"),
+		field.Enum("status").Values("PENDING_PAYMENT", "PAID", "CANCELLED", "EXPIRED", "REFUNDING", "REFUNDED").
+			Default("PENDING_PAYMENT"),
 		field.Int("quantity").Positive().Immutable(),
 		field.Int("refunded_quantity").NonNegative().Default(0).
 			Comment("units whose refunds have moved the order; in rows of the first releases 0 for REFUNDED orders"),
@@ -41,17 +42,21 @@ func (Order) Fields() []ent.Field {
 		field.UUID("return_key", id.Refund{}).Optional().Nillable().
 			Comment("ledger key of the units that a refund returned last, when it is not the order's id: those of a partial refund"),
 		field.Bool("return_due").Default(false).Comment("whether what Redis holds for it is still to be given back"),
-		field.Time("return_at").Optional().Nillable().SchemaType(timestamptz).Comment("before which it is not given back; null = at once"),
+		field.Time("return_at").Optional().Nillable().SchemaType(timestamptz).
+			Comment("before which it is not given back; null = at once"),
 		field.String("person_keys").MaxLen(64).Optional().Nillable().
 			Comment("keyed hashes of the contact and address that the limits of the sale count; cleared when the sale is settled"),
 		field.String("payment_key").MaxLen(32).Optional().Nillable().Comment("that of the means of payment"),
-		field.String("network_key").MaxLen(32).Optional().Nillable().Comment("keyed hash of the network that the attempt came from; cleared with person_keys"),
+		field.String("network_key").MaxLen(32).Optional().Nillable().
+			Comment("keyed hash of the network that the attempt came from; cleared with person_keys"),
 		field.String("device_key").MaxLen(32).Optional().Nillable().Comment("that of the browser's device token"),
 		field.Enum("review").Values("HELD", "RELEASED").Optional().Nillable().
 			Comment("HELD = it cannot be paid until an operator released it; RELEASED = it is not held again by itself; null = never held"),
 		field.Time("review_at").Optional().Nillable().SchemaType(timestamptz).Comment("when it was held"),
-		field.String("review_kinds").MaxLen(64).Default("").Comment("what several accounts share: kinds of clusters; comma separated"),
-		field.String("review_answer").MaxLen(4 * 500).Optional().Nillable().Comment("of the buyer; cleared with person_keys and with the account"),
+		field.String("review_kinds").MaxLen(64).Default("").
+			Comment("what several accounts share: kinds of clusters; comma separated"),
+		field.String("review_answer").MaxLen(4 * 500).Optional().Nillable().
+			Comment("of the buyer; cleared with person_keys and with the account"),
 	}
 }
 
@@ -66,7 +71,8 @@ func (Order) Indexes() []ent.Index {
 		index.Fields("sale_id", "created_at"),
 		index.Fields("payment_deadline").StorageKey("order_unpaid_by_deadline").
 			Annotations(entsql.IndexWhere("status = 'PENDING_PAYMENT'")),
-		index.Fields("sale_id", "payment_key").StorageKey("order_by_payment_key").Annotations(entsql.IndexWhere("payment_key IS NOT NULL")),
+		index.Fields("sale_id", "payment_key").StorageKey("order_by_payment_key").
+			Annotations(entsql.IndexWhere("payment_key IS NOT NULL")),
 		index.Fields("sale_id", "person_keys").StorageKey("order_cancelled_by_person").
 			Annotations(entsql.IndexWhere("status = 'CANCELLED' AND person_keys IS NOT NULL")),
 		index.Fields("review_at").StorageKey("order_in_review").

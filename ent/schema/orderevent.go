@@ -32,7 +32,8 @@ func (OrderEvent) Fields() []ent.Field {
 			"HELD_FOR_REVIEW", "REVIEW_ANSWERED", "REVIEW_RELEASED",
 		).Immutable().Comment("what happened"),
 		field.String("note").MaxLen(4 * 200).Default("").Immutable().Comment("remark for the person"),
-		field.Int("quantity").Default(0).NonNegative().Immutable().Comment("units of the order that are refunded, or are to be; 0 = none"),
+		field.Int("quantity").Default(0).NonNegative().Immutable().
+			Comment("units of the order that are refunded, or are to be; 0 = none"),
 		instant("created_at"),
 	}
 }

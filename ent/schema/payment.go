@@ -31,11 +31,15 @@ func (Payment) Fields() []ent.Field {
 		field.String("transaction").MaxLen(128).Default("").Comment("the provider's transaction number, once paid"),
 		field.String("qr_code").MaxLen(1024).Default(""),
 		field.String("redirect_url").MaxLen(4096).Default(""),
-		field.String("client_secret").MaxLen(255).Default("").Sensitive().Comment("with which the buyer's browser pays on the page; for the buyer only"),
+		field.String("client_secret").MaxLen(255).Default("").Sensitive().
+			Comment("with which the buyer's browser pays on the page; for the buyer only"),
 		field.Bool("declined").Default(false).Comment("CLOSED because the provider refused it"),
-		field.String("failure_code").MaxLen(32).Default("").Comment("why the provider declined the last attempt, of the shop's list"),
-		field.Int64("fee_minor").Optional().Nillable().Comment("what the provider keeps of the money; absent until it says so"),
-		field.String("fee_currency").MaxLen(3).Default("").Comment("that of the account at the provider; empty without a fee"),
+		field.String("failure_code").MaxLen(32).Default("").
+			Comment("why the provider declined the last attempt, of the shop's list"),
+		field.Int64("fee_minor").Optional().Nillable().
+			Comment("what the provider keeps of the money; absent until it says so"),
+		field.String("fee_currency").MaxLen(3).Default("").
+			Comment("that of the account at the provider; empty without a fee"),
 		field.Enum("dispute").Values("NONE", "OPEN", "WON", "LOST").Default("NONE").Comment("of the buyer, at their bank"),
 		field.Int64("version").Default(1).Comment("compare-and-set guard"),
 		instant("expires_at"),
@@ -72,15 +76,19 @@ func (PaymentEvent) Fields() []ent.Field {
 		field.String("provider").MaxLen(32).Immutable(),
 		field.String("event_id").MaxLen(128).Immutable().Comment("the provider's, or one derived from the answer"),
 		field.UUID("payment_id", id.Payment{}).Immutable().Comment("our payment, as the provider names it; may be unknown"),
-		field.Enum("kind").Values("SUCCEEDED", "DECLINED", "CLOSED", "ATTEMPT_DECLINED", "REFUND_FAILED", "REFUNDED", "DISPUTED", "DISPUTE_WON", "DISPUTE_LOST").Immutable().
+		field.Enum("kind").Values("SUCCEEDED", "DECLINED", "CLOSED", "ATTEMPT_DECLINED", "REFUND_FAILED", "REFUNDED",
+			"DISPUTED", "DISPUTE_WON", "DISPUTE_LOST").Immutable().
 			Comment("REFUNDED: the amount is all that went back of the payment so far"),
 		field.Int64("amount_minor").Immutable(),
 		currency(),
 		field.String("provider_ref").MaxLen(128).Default("").Immutable(),
 		field.String("transaction").MaxLen(128).Default("").Immutable(),
-		field.String("payer").MaxLen(64).Optional().Nillable().Comment("keyed hash of the means of payment, while a limit of the sale may count it"),
-		field.UUID("refund_key", id.Refund{}).Optional().Nillable().Immutable().Comment("REFUND_FAILED: the idempotency key of the refund"),
-		field.String("reason").MaxLen(200).Default("").Immutable().Comment("REFUND_FAILED: in the provider's words; declined: a code of the shop's list"),
+		field.String("payer").MaxLen(64).Optional().Nillable().
+			Comment("keyed hash of the means of payment, while a limit of the sale may count it"),
+		field.UUID("refund_key", id.Refund{}).Optional().Nillable().Immutable().
+			Comment("REFUND_FAILED: the idempotency key of the refund"),
+		field.String("reason").MaxLen(200).Default("").Immutable().
+			Comment("REFUND_FAILED: in the provider's words; declined: a code of the shop's list"),
 		field.Enum("state").Values("RECEIVED", "HANDLED", "HELD").Default("RECEIVED").
 			Comment("HELD: a person must look at it"),
 		field.String("outcome").MaxLen(4 * 256).Default("").Comment("what was done, or why it is held"),
@@ -120,13 +128,15 @@ func (Refund) Fields() []ent.Field {
 			Comment("OUTSIDE: a part that went back on the provider's pages, of no units. LATE, DOUBLE: money that came for an order that could not take it goes back by itself"),
 		field.Enum("status").Values("REQUESTED", "REJECTED", "SENDING", "SUCCEEDED", "FAILED", "SETTLED").
 			Comment("SENDING: decided; the provider is to be asked until it says done. FAILED: the provider gave up, maybe after it had said done. SETTLED: given back outside the provider"),
-		field.Int("attempts").Default(1).Comment("the provider's idempotency key is of one attempt; an operator may order another after FAILED"),
+		field.Int("attempts").Default(1).Comment(
+			"the provider's idempotency key is of one attempt; an operator may order another after FAILED"),
 		field.String("failure").MaxLen(200).Default("").Comment("of the last attempt, in the provider's words"),
 		field.Int64("amount_minor").NonNegative().Immutable(),
 		currency(),
 		field.Int("quantity").NonNegative().Default(0).Immutable().
 			Comment("units of the order that go back with the money; 0 = none, for LATE and DOUBLE, and all in rows of the first releases"),
-		field.Bool("applied").Default(false).Comment("whether the order was moved by it: it may fail later, and be sent again"),
+		field.Bool("applied").Default(false).Comment(
+			"whether the order was moved by it: it may fail later, and be sent again"),
 		field.String("reason").MaxLen(4 * 200).Immutable(),
 		field.Bool("restock").Default(true).Comment("whether the units go back on sale"),
 		field.UUID("decided_by", id.User{}).Optional().Nillable(),
@@ -178,7 +188,8 @@ func (SandboxCharge) Fields() []ent.Field {
 		field.Time("paid_at").Optional().Nillable().SchemaType(timestamptz),
 		field.JSON("refunds", map[string]int64{}).Optional().Comment("amounts by the merchant's idempotency keys"),
 		field.Bytes("call").Optional().Comment("body of the call-back that reports the result"),
-		field.Int("call_times").NonNegative().Default(0).Comment("how often it is still to be delivered; above 1 to try the merchant"),
+		field.Int("call_times").NonNegative().Default(0).
+			Comment("how often it is still to be delivered; above 1 to try the merchant"),
 		field.Int("call_tries").Default(0).Comment("also guards the result of a try"),
 		field.Time("call_due").Optional().Nillable().SchemaType(timestamptz),
 	}

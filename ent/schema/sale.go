@@ -27,14 +27,18 @@ func (Sale) Fields() []ent.Field {
 		instant("ends_at"),
 		instant("preheat_at"),
 		field.Int("payment_window_seconds").Positive(),
-		field.Int("purchase_limit").Positive().Comment("largest purchase limit of the items; the limit of items without their own, which release 0.1 writes"),
+		field.Int("purchase_limit").Positive().
+			Comment("largest purchase limit of the items; the limit of items without their own, which release 0.1 writes"),
 		field.Int("total_limit").Optional().Nillable().Positive().Comment("units per buyer over all items; null = no limit"),
 		field.Bool("hide_exact_stock").Default(false),
 		field.Bool("requires_address").Default(false).Comment("whether an order has the buyer's address"),
 		field.Bool("requires_verified_contact").Default(false).Comment("whether buyers need a verified address or number"),
-		field.Int("minimum_account_age_hours").NonNegative().Default(0).Comment("least age of a buyer's account at the opening; 0 = any"),
-		field.String("limit_by").Default("").Comment("what purchase limits count beside the account: CONTACT, ADDRESS, PAYMENT; comma separated"),
-		field.String("accent").MaxLen(7).Default("").Comment("accent colour of its page, #rrggbb; empty = that of the installation"),
+		field.Int("minimum_account_age_hours").NonNegative().Default(0).
+			Comment("least age of a buyer's account at the opening; 0 = any"),
+		field.String("limit_by").Default("").Comment(
+			"what purchase limits count beside the account: CONTACT, ADDRESS, PAYMENT; comma separated"),
+		field.String("accent").MaxLen(7).Default("").
+			Comment("accent colour of its page, #rrggbb; empty = that of the installation"),
 		field.Int64("epoch").Default(0).Comment("grows each time the gate in Redis is rebuilt; 0 = never loaded"),
 		field.Int64("revision").Default(1),
 		field.UUID("created_by", id.User{}).Optional().Nillable(),
@@ -51,7 +55,8 @@ func (Sale) Fields() []ent.Field {
 		field.Int("permit_per_mille").NonNegative().Default(1500).
 			Comment("unused paths at a time per thousand units left; 0 = any number"),
 		field.Int("inflow_per_second").NonNegative().Default(0).Comment("buyers let past the waiting room; 0 = no bound"),
-		field.Int("review_accounts").NonNegative().Default(0).Comment("accounts of a cluster whose unpaid orders are held for review; 0 = none are"),
+		field.Int("review_accounts").NonNegative().Default(0).
+			Comment("accounts of a cluster whose unpaid orders are held for review; 0 = none are"),
 		field.Int("limit_burst").NonNegative().Default(0).Comment("tries of one person at once; 0 = the product's default"),
 		field.Float("limit_per_second").Min(0).Default(0).Comment("tries given back; with limit_burst"),
 	}

@@ -25,14 +25,17 @@ func (SaleItem) Fields() []ent.Field {
 		field.Int("position").NonNegative(),
 		field.Int64("price_minor").NonNegative(),
 		currency(),
-		field.Int("purchase_limit").Optional().Nillable().Positive().Comment("units of the item per buyer; null = purchase_limit of the sale"),
+		field.Int("purchase_limit").Optional().Nillable().Positive().
+			Comment("units of the item per buyer; null = purchase_limit of the sale"),
 		field.Int("total").Comment("units put on sale"),
 		field.Int("available").Comment("units of no order"),
 		field.Int("held").Default(0).Comment("units in unpaid orders"),
 		field.Int("sold").Default(0).Comment("units in paid orders"),
 		field.Int64("revision").Default(1),
-		field.Int64("gate_revision").Default(0).Comment("highest stock revision of the gate that was noted; a gate below it lost data"),
-		field.Int64("gate_epoch").Default(0).Comment("epoch of the newest build of the gate; an order of a lower epoch is written only with a reservation in the new gate"),
+		field.Int64("gate_revision").Default(0).
+			Comment("highest stock revision of the gate that was noted; a gate below it lost data"),
+		field.Int64("gate_epoch").Default(0).Comment(
+			"epoch of the newest build of the gate; an order of a lower epoch is written only with a reservation in the new gate"),
 		field.Bytes("draw_seed").Optional().MaxLen(32).Immutable().Sensitive().DefaultFunc(newSeed).
 			Comment("secret of the draw before the opening; null = an item from before there were seeds"),
 		field.Time("sold_out_at").Optional().Nillable().SchemaType(timestamptz).Comment("when the gate was first seen empty"),

@@ -18,7 +18,8 @@ func (SecurityEvent) Fields() []ent.Field {
 	return []ent.Field{
 		key(uuid.UUID{}),
 		field.String("kind").MaxLen(64).Immutable(),
-		field.UUID("actor_id", id.User{}).Optional().Nillable().Immutable().Comment("the user who acted; null = the command line, or not known"),
+		field.UUID("actor_id", id.User{}).Optional().Nillable().Immutable().
+			Comment("the user who acted; null = the command line, or not known"),
 		field.UUID("subject_id", id.User{}).Optional().Nillable().Immutable().Comment("the user whose account it is about"),
 		field.String("address").MaxLen(64).Default("").Immutable().Comment("of the client"),
 		field.String("detail").MaxLen(4 * 200).Default("").Immutable(),

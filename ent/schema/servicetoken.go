@@ -19,7 +19,8 @@ func (ServiceToken) Fields() []ent.Field {
 		field.String("name").MaxLen(4 * 80).Immutable(),
 		field.String("scopes").MaxLen(512).Immutable().Comment("comma separated"),
 		field.Bytes("hash").MaxLen(32).Immutable().Sensitive().Comment("SHA-256 of the token, which is random"),
-		field.UUID("created_by", id.User{}).Optional().Nillable().Immutable().Comment("the administrator; null = the command line"),
+		field.UUID("created_by", id.User{}).Optional().Nillable().Immutable().
+			Comment("the administrator; null = the command line"),
 		instant("created_at"),
 		instant("expires_at"),
 		field.Time("last_used_at").Optional().Nillable().SchemaType(timestamptz).Comment("written once a minute at most"),

@@ -19,7 +19,8 @@ type StockMovement struct{ ent.Schema }
 func (StockMovement) Fields() []ent.Field {
 	return []ent.Field{
 		key(uuid.UUID{}),
-		field.UUID("order_id", uuid.UUID{}).Immutable().Comment("order; for HOLD the first of those written together; the act of an operator for ADJUST; the item for OPEN"),
+		field.UUID("order_id", uuid.UUID{}).Immutable().
+			Comment("order; for HOLD the first of those written together; the act of an operator for ADJUST; the item for OPEN"),
 		field.UUID("item_id", id.Item{}).Immutable(),
 		field.Enum("kind").Values("OPEN", "HOLD", "SELL", "RELEASE", "RETAKE", "RESTOCK", "WITHDRAW", "ADJUST").Immutable(),
 		field.Int("quantity").Immutable().Comment("units; signed for ADJUST, positive otherwise"),
@@ -32,6 +33,7 @@ func (StockMovement) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("order_id", "kind").Unique(),
 		index.Fields("item_id"),
-		index.Fields("item_id", "id").StorageKey("stock_movement_adjustments").Annotations(entsql.IndexWhere("kind = 'ADJUST'")),
+		index.Fields("item_id", "id").StorageKey("stock_movement_adjustments").
+			Annotations(entsql.IndexWhere("kind = 'ADJUST'")),
 	}
 }

@@ -25,12 +25,15 @@ func (User) Fields() []ent.Field {
 		field.Time("disabled_at").Optional().Nillable().SchemaType(timestamptz).Comment("since when the user cannot sign in"),
 		field.String("disabled_reason").MaxLen(4 * 200).Default(""),
 		field.Bytes("totp_secret").Optional().Sensitive().Comment("sealed by a key derived from the signing key"),
-		field.Time("totp_since").Optional().Nillable().SchemaType(timestamptz).Comment("since when sign-in needs a one-time code; null while enrolment is not confirmed"),
+		field.Time("totp_since").Optional().Nillable().SchemaType(timestamptz).
+			Comment("since when sign-in needs a one-time code; null while enrolment is not confirmed"),
 		field.Int64("totp_step").Default(0).Comment("time step of the newest used code: no code is used twice"),
-		field.Time("verified_at").Optional().Nillable().SchemaType(timestamptz).Comment("since when it is known that the user reads the account's address"),
+		field.Time("verified_at").Optional().Nillable().SchemaType(timestamptz).
+			Comment("since when it is known that the user reads the account's address"),
 		field.String("language").MaxLen(8).Default("").Comment("of e-mails: en or zh; empty = not known"),
 		field.String("external_id").MaxLen(255).Optional().Nillable().Comment("its id in another system; null = none"),
-		field.String("recovery_codes").Default("").Sensitive().Comment("SHA-256 of the unused recovery codes, separated by spaces"),
+		field.String("recovery_codes").Default("").Sensitive().
+			Comment("SHA-256 of the unused recovery codes, separated by spaces"),
 	}
 }
 
@@ -38,7 +41,9 @@ func (User) Fields() []ent.Field {
 func (User) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("account").Unique(),
-		index.Fields("external_id").Unique().Annotations(entsql.IndexWhere("external_id IS NOT NULL")), // most users have none
-		index.Fields("disabled_at").Annotations(entsql.IndexWhere("disabled_at IS NOT NULL")),          // what every process asks every few seconds
+		// most users have none
+		index.Fields("external_id").Unique().Annotations(entsql.IndexWhere("external_id IS NOT NULL")),
+		// what every process asks every few seconds
+		index.Fields("disabled_at").Annotations(entsql.IndexWhere("disabled_at IS NOT NULL")),
 	}
 }

@@ -23,9 +23,11 @@ func (WaitlistEntry) Fields() []ent.Field {
 		field.Int("quantity").Positive().Immutable(),
 		field.Enum("status").Values("WAITING", "OFFERED", "REDEEMED", "EXPIRED", "LEFT").Default("WAITING"),
 		field.Int64("version").Default(1).Comment("compare-and-set guard"),
-		field.Time("offer_expires_at").Optional().Nillable().SchemaType(timestamptz).Comment("until when a unit is held, once OFFERED"),
+		field.Time("offer_expires_at").Optional().Nillable().SchemaType(timestamptz).
+			Comment("until when a unit is held, once OFFERED"),
 		field.UUID("order_id", id.Task{}).Optional().Nillable().Comment("the order task, once REDEEMED"),
-		field.Bool("return_due").Default(false).Comment("whether what is held in Redis for an expired or left offer is still to be given back"),
+		field.Bool("return_due").Default(false).
+			Comment("whether what is held in Redis for an expired or left offer is still to be given back"),
 		field.String("contact_key").MaxLen(32).Optional().Nillable().Comment("as person_keys of an order"),
 		field.String("address_key").MaxLen(32).Optional().Nillable(),
 		instant("created_at"),

@@ -25,7 +25,8 @@ func (WebhookEndpoint) Fields() []ent.Field {
 		field.Bytes("secret").MaxLen(256).Comment("signs; sealed with a key derived from the signing key"),
 		field.Bytes("previous_secret").MaxLen(256).Optional().Comment("signs too until previous_until; sealed"),
 		field.Time("previous_until").Optional().Nillable().SchemaType(timestamptz),
-		field.Time("failing_since").Optional().Nillable().SchemaType(timestamptz).Comment("first failure after the last success"),
+		field.Time("failing_since").Optional().Nillable().SchemaType(timestamptz).
+			Comment("first failure after the last success"),
 		instant("created_at"),
 		instant("updated_at"),
 	}
@@ -41,7 +42,8 @@ func (WebhookEvent) Fields() []ent.Field {
 		field.Int64("id").Immutable().Comment("grows: of two events of a subject, the later one has the higher id"),
 		field.UUID("message_id", id.Event{}).Immutable().Comment("the receiver's key against duplicates"),
 		field.String("kind").MaxLen(64).Immutable(),
-		field.String("subject").MaxLen(64).Immutable().Comment("public id of the order, sale or item; its events are delivered in order"),
+		field.String("subject").MaxLen(64).Immutable().
+			Comment("public id of the order, sale or item; its events are delivered in order"),
 		field.Bytes("payload").Immutable().Comment("the body as it is sent, JSON"),
 		field.Int64("batch").Default(0).Comment("in which it was given to endpoints; grows; 0 = not yet"),
 		instant("created_at"),
@@ -70,7 +72,8 @@ func (WebhookDelivery) Fields() []ent.Field {
 		field.String("subject").MaxLen(64).Immutable().Comment("of the event"),
 		field.Enum("state").Values("PENDING", "DELIVERED", "GIVEN_UP").Default("PENDING"),
 		field.Int("attempts").Default(0).Comment("also guards the result of an attempt"),
-		field.Time("due_at").SchemaType(timestamptz).Comment("of the next attempt; during one, when another process may repeat it"),
+		field.Time("due_at").SchemaType(timestamptz).
+			Comment("of the next attempt; during one, when another process may repeat it"),
 		field.Time("retry_until").SchemaType(timestamptz),
 		field.Int("status_code").Default(0).Comment("of the last response; 0 = none"),
 		field.String("error").MaxLen(200).Default("").Comment("why the last attempt failed"),
@@ -84,7 +87,8 @@ func (WebhookDelivery) Fields() []ent.Field {
 func (WebhookDelivery) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("endpoint_id", "event_id").Unique(),
-		index.Fields("endpoint_id", "due_at").StorageKey("webhookdelivery_due").Annotations(entsql.IndexWhere("state = 'PENDING'")),
+		index.Fields("endpoint_id", "due_at").StorageKey("webhookdelivery_due").
+			Annotations(entsql.IndexWhere("state = 'PENDING'")),
 		index.Fields("endpoint_id", "subject", "event_id").StorageKey("webhookdelivery_order").
 			Annotations(entsql.IndexWhere("state = 'PENDING'")),
 		index.Fields("created_at").StorageKey("webhookdelivery_waiting").Annotations(entsql.IndexWhere("state = 'PENDING'")),

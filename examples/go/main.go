@@ -198,7 +198,8 @@ func (c *client) follow(ctx context.Context, task string) error {
 	}
 	defer func() { _ = socket.CloseNow() }() // an earlier error is already returned
 	send := func(message object) error { return wsjson.Write(ctx, socket, message) }
-	if err := send(object{"type": "connection_init", "payload": object{"authorization": "Bearer " + c.token}}); err != nil {
+	if err := send(object{"type": "connection_init",
+		"payload": object{"authorization": "Bearer " + c.token}}); err != nil {
 		return err
 	}
 	for {
@@ -212,7 +213,8 @@ func (c *client) follow(ctx context.Context, task string) error {
 		switch message.Type {
 		case "connection_ack":
 			query := `subscription($id: ID!) { orderTaskStatus(orderTaskId: $id) { kind orderTask { status order { number } failure { code } } } }`
-			err = send(object{"id": "1", "type": "subscribe", "payload": object{"query": query, "variables": object{"id": task}}})
+			err = send(object{"id": "1", "type": "subscribe",
+				"payload": object{"query": query, "variables": object{"id": task}}})
 		case "ping":
 			err = send(object{"type": "pong"})
 		case "next":

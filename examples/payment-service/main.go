@@ -152,7 +152,8 @@ func (s *service) page(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	as := r.FormValue("as")
-	if phase := map[string]string{"succeeded": "PAID", "declined": "DECLINED"}[as]; c.Phase == "OPEN" && phase != "" && time.Now().Before(c.ExpiresAt) {
+	if phase := map[string]string{"succeeded": "PAID", "declined": "DECLINED"}[as]; c.Phase == "OPEN" && phase != "" &&
+		time.Now().Before(c.ExpiresAt) {
 		c.Phase, c.Transaction = phase, "tx_"+rand.Text()
 		go s.report("payment."+as, *c)
 	}

@@ -32,7 +32,8 @@ type inputs map[string]*input
 // builtIn are the scalars of the specification. The API's own scalars are strings.
 //
 // Strings have one additional rule: no U+0000, which Postgres cannot store.
-var builtIn = map[string]func(v any) bool{"Int": isInt, "Float": isFloat, "String": isString, "Boolean": isBoolean, "ID": isID}
+var builtIn = map[string]func(v any) bool{"Int": isInt, "Float": isFloat, "String": isString, "Boolean": isBoolean,
+	"ID": isID}
 
 func newInputs(schema *ast.Schema, own map[string]func(text string) bool) inputs {
 	all := inputs{}

@@ -51,7 +51,8 @@ type size struct {
 
 func newPlan(schema *ast.Schema, doc *ast.QueryDocument, op *ast.OperationDefinition) *plan {
 	b := &termBuilder{schema: schema, doc: doc}
-	p := &plan{terms: b.terms(op.SelectionSet, nil), notNull: notNull(doc, op), schema: introspects(op.SelectionSet), optional: hasOptional(doc, op)}
+	p := &plan{terms: b.terms(op.SelectionSet, nil), notNull: notNull(doc, op), schema: introspects(op.SelectionSet),
+		optional: hasOptional(doc, op)}
 	p.constant = allConstant(p.terms)
 	if p.constant {
 		p.total = sum(p.terms, nil)

@@ -102,7 +102,8 @@ func (d *Documents) planOf(schema *ast.Schema, text string, doc *ast.QueryDocume
 }
 
 // context returns a context of a complete operation of the same document, or a new one.
-func (d *Documents) context(schema *ast.Schema, text string, doc *ast.QueryDocument, op *ast.OperationDefinition) *graphql.OperationContext {
+func (d *Documents) context(schema *ast.Schema, text string, doc *ast.QueryDocument,
+	op *ast.OperationDefinition) *graphql.OperationContext {
 	if free, ok := d.planOf(schema, text, doc, op).contexts.Get().(*graphql.OperationContext); ok {
 		return free
 	}

@@ -52,7 +52,8 @@ func (l Limits) withDefaults() Limits {
 	for _, d := range []struct {
 		field *int
 		value int
-	}{{&l.Tokens, 1000}, {&l.Nodes, 300}, {&l.Depth, 8}, {&l.Fragments, 20}, {&l.Operations, 20}, {&l.Aliases, 10}, {&l.NameLength, 64}} {
+	}{{&l.Tokens, 1000}, {&l.Nodes, 300}, {&l.Depth, 8}, {&l.Fragments, 20}, {&l.Operations, 20}, {&l.Aliases, 10},
+		{&l.NameLength, 64}} {
 		if *d.field == 0 {
 			*d.field = d.value
 		}
@@ -105,7 +106,8 @@ type Guard struct {
 // guard. An invalid trusted document is an error.
 func New(opts Options) (*Guard, error) {
 	opts.Limits = opts.Limits.withDefaults()
-	g := &Guard{opts: opts, docs: newDocuments(opts.TrustedOnly), names: newVocabulary(opts.Schema), inputs: newInputs(opts.Schema, opts.Scalars)}
+	g := &Guard{opts: opts, docs: newDocuments(opts.TrustedOnly), names: newVocabulary(opts.Schema),
+		inputs: newInputs(opts.Schema, opts.Scalars)}
 	for hash, text := range opts.Trusted {
 		if Hash(text) != hash {
 			return nil, fmt.Errorf("trusted document %s: that is not its hash", hash)

@@ -64,7 +64,8 @@ func (v vocabulary) check(doc *ast.QueryDocument) *gqlerror.Error {
 		u.selections(f.SelectionSet)
 	}
 	if u.count > maxUnknownNames {
-		return refuse(codeValidationFailed, fmt.Sprintf("More than %d names of the document are not in the schema.", maxUnknownNames))
+		return refuse(codeValidationFailed, fmt.Sprintf("More than %d names of the document are not in the schema.",
+			maxUnknownNames))
 	}
 	return nil
 }

@@ -64,5 +64,6 @@ func unauthenticated(ctx context.Context) anonymousClient {
 }
 
 func errTooManyAnonymous() error {
-	return &fault.Error{Code: fault.RateLimited, Message: "Too many connections from one network.", RetryAfter: 10 * time.Second}
+	return &fault.Error{Code: fault.RateLimited, Message: "Too many connections from one network.",
+		RetryAfter: 10 * time.Second}
 }

@@ -123,7 +123,8 @@ func (p Public) Covers(set ast.SelectionSet) bool {
 	for _, selection := range set {
 		switch s := selection.(type) {
 		case *ast.Field:
-			if s.Name != "__typename" && !slices.Contains(p.Fields[s.ObjectDefinition.Name], s.Name) || !p.Covers(s.SelectionSet) {
+			if s.Name != "__typename" && !slices.Contains(p.Fields[s.ObjectDefinition.Name], s.Name) ||
+				!p.Covers(s.SelectionSet) {
 				return false
 			}
 		case *ast.InlineFragment:

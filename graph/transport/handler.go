@@ -48,7 +48,8 @@ func NewHandler(opts Options) *Handler {
 	for _, e := range opts.Extensions {
 		exec.Use(e)
 	}
-	return &Handler{opts: opts, exec: exec, fields: aroundFields(opts.Extensions), frames: frames{age: opts.Public.Age}, bodies: newBodies(opts.MaxBody), served: telemetry.NewOperationMetrics(opts.Registerer)}
+	return &Handler{opts: opts, exec: exec, fields: aroundFields(opts.Extensions), frames: frames{age: opts.Public.Age},
+		bodies: newBodies(opts.MaxBody), served: telemetry.NewOperationMetrics(opts.Registerer)}
 }
 
 // aroundFields returns the field middleware of the extensions, the first outermost. A
@@ -261,7 +262,8 @@ func (h *Handler) authenticate(ctx context.Context, header string) (Caller, erro
 
 // prepare parses and validates an operation and checks its limits. refusal is nil when
 // the operation may run.
-func (h *Handler) prepare(ctx context.Context, params *graphql.RawParams) (op *graphql.OperationContext, refusal *graphql.Response) {
+func (h *Handler) prepare(ctx context.Context, params *graphql.RawParams) (op *graphql.OperationContext,
+	refusal *graphql.Response) {
 	defer func() {
 		if v := recover(); v != nil {
 			op, refusal = nil, h.faultResponse(ctx, h.opts.Recover(ctx, v))
@@ -384,7 +386,8 @@ func (h *Handler) recovered(w http.ResponseWriter, r *http.Request) {
 
 func recoverTo(log *slog.Logger) graphql.RecoverFunc {
 	return func(ctx context.Context, v any) error {
-		log.ErrorContext(ctx, "panic", slog.String("panic", fmt.Sprintf("%T", v)), slog.String("stack", string(debug.Stack())))
+		log.ErrorContext(ctx, "panic", slog.String("panic", fmt.Sprintf("%T", v)),
+			slog.String("stack", string(debug.Stack())))
 		return fault.New(fault.Internal, "Something went wrong.")
 	}
 }

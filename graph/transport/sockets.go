@@ -124,8 +124,10 @@ type Sockets struct {
 
 // NewSockets returns an empty registry.
 func NewSockets(opts SocketOptions) *Sockets {
-	r := &Sockets{opts: opts.withDefaults(), members: map[member]owner{}, users: map[id.User][]member{}, counts: anonymousCounts{}, anonymous: list.New()}
-	telemetry.For(opts.Registerer, "server").GaugeOf("sockets", "Open WebSockets and SSE streams.", func() float64 { return float64(r.Count()) })
+	r := &Sockets{opts: opts.withDefaults(), members: map[member]owner{}, users: map[id.User][]member{},
+		counts: anonymousCounts{}, anonymous: list.New()}
+	telemetry.For(opts.Registerer, "server").GaugeOf("sockets", "Open WebSockets and SSE streams.",
+		func() float64 { return float64(r.Count()) })
 	return r
 }
 

@@ -19,7 +19,8 @@ const writeWait = 5 * time.Second
 // mode of distinct connections: "next" for each result, "complete" at the end. A stream
 // that the server ends (expiry, sign-out, drain) closes without "complete", so that the
 // client reconnects.
-func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, read func(*http.Request) (*graphql.RawParams, error)) {
+func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request,
+	read func(*http.Request) (*graphql.RawParams, error)) {
 	params, err := read(r)
 	if err != nil {
 		h.unreadable(w, r, err)

@@ -91,7 +91,8 @@ func originAllowed(r *http.Request, opts SocketOptions) bool {
 		return true
 	}
 	u, err := url.Parse(origin)
-	if err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host) && (u.Scheme == "https" || !auth.ClientFrom(r.Context()).Secure) {
+	if err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host) &&
+		(u.Scheme == "https" || !auth.ClientFrom(r.Context()).Secure) {
 		return true
 	}
 	return slices.Contains(opts.Origins, strings.ToLower(origin))

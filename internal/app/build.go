@@ -70,22 +70,27 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	if err != nil {
 		return nil, err
 	}
-	if mailing.sender, err = newSender(b, noticeParts{keys: keys, mailing: mailing, listener: listener}, noticed.Texts()); err != nil {
+	if mailing.sender, err = newSender(b, noticeParts{keys: keys, mailing: mailing, listener: listener},
+		noticed.Texts()); err != nil {
 		return nil, err
 	}
 	waiting := newWaitlist(b, gates, orders)
-	payments, err := newPayments(b, gates, messages, orders, paymentSetup{keys: keys, listener: listener, security: accounts.security, receipts: receipts(b, mailing, noticed)})
+	payments, err := newPayments(b, gates, messages, orders,
+		paymentSetup{keys: keys, listener: listener, security: accounts.security, receipts: receipts(b, mailing, noticed)})
 	if err != nil {
 		return nil, err
 	}
-	scheduler := newScheduler(b, gates, stats, schedulerParts{messages: messages, orders: orders, payments: payments, users: accounts.directory})
+	scheduler := newScheduler(b, gates, stats, schedulerParts{messages: messages, orders: orders, payments: payments,
+		users: accounts.directory})
 	worker, err := newWorker(b, gates, messages, orders)
 	if err != nil {
 		return nil, err
 	}
-	shop := newShop(b, gates, messages, stats, shopParts{orders: orders, admission: admission, waiting: waiting, directory: accounts.directory, persons: b.persons})
+	shop := newShop(b, gates, messages, stats, shopParts{orders: orders, admission: admission, waiting: waiting,
+		directory: accounts.directory, persons: b.persons})
 	hooks := newWebhooks(b, gates.clock, messages, keys, accounts.security)
-	admin, err := newAdmin(b, gates, stats, adminParts{waiting: waiting, messages: messages, orders: orders, payments: payments, scheduler: scheduler, accounts: accounts})
+	admin, err := newAdmin(b, gates, stats, adminParts{waiting: waiting, messages: messages, orders: orders,
+		payments: payments, scheduler: scheduler, accounts: accounts})
 	if err != nil {
 		return nil, err
 	}
@@ -99,10 +104,12 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	}
 	waits := newInbox(b, gates, messages, inboxParts{admin: admin, payments: payments, webhooks: hooks})
 	tabs := server.NewTabs(playgroundTabs("SALE_ID", "ITEM_ID"))
-	seeds := seeding{db: svc.db, clock: gates.clock, gates: scheduler.preloader, tokens: accounts.tokens, paths: admission.paths}
+	seeds := seeding{db: svc.db, clock: gates.clock, gates: scheduler.preloader, tokens: accounts.tokens,
+		paths: admission.paths}
 	a := &App{
-		cfg: cfg, log: log, roles: roles, svc: svc, tabs: tabs, writer: orders.writer, operator: admin.operator, payments: payments.service,
-		seeding: seeds,
+		cfg: cfg, log: log, roles: roles, svc: svc, tabs: tabs, writer: orders.writer, operator: admin.operator,
+		payments: payments.service,
+		seeding:  seeds,
 	}
 	a.schedule(gates, messages, stats, runningParts{
 		admission: admission, accounts: accounts, waiting: waiting, payments: payments, scheduler: scheduler, worker: worker,
@@ -110,7 +117,8 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 		measure: measureStreams(b, messages),
 	})
 	return a, a.listen(ctx, b, gates, serverParts{
-		tabs: tabs, listener: listener, stats: stats, orders: orders, admission: admission, accounts: accounts, waiting: waiting,
+		tabs: tabs, listener: listener, stats: stats, orders: orders, admission: admission, accounts: accounts,
+		waiting:  waiting,
 		payments: payments, shop: shop, admin: admin, webhooks: hooks, notices: noticed, inbox: waits, providers: providers,
 		receipts: receipts, drill: demoDrill(b, seeds),
 	})
@@ -199,9 +207,11 @@ func newStats(b base, g gates, m messages) stats {
 	refused := refusal.NewLog(refusal.Config{DB: b.svc.db, Clock: g.clock, Registerer: b.registry, Log: b.log})
 	return stats{
 		refused: refused,
-		feed:    salestats.NewFeed(salestats.FeedConfig{Client: b.svc.redis.Cmd, Keys: b.keys, Timeout: b.scaled(salestats.FeedTimeout), Log: b.log}),
+		feed: salestats.NewFeed(salestats.FeedConfig{Client: b.svc.redis.Cmd, Keys: b.keys,
+			Timeout: b.scaled(salestats.FeedTimeout), Log: b.log}),
 		counts: salestats.NewRecorder(salestats.Config{
-			Client: b.svc.redis.Script, Keys: b.keys, Remaining: salestats.Gates{Catalog: g.catalog, Stock: g.stock}, Clock: b.clock,
+			Client: b.svc.redis.Script, Keys: b.keys, Remaining: salestats.Gates{Catalog: g.catalog, Stock: g.stock},
+			Clock:      b.clock,
 			Refusals:   salestats.NewRefusals(refused, g.stock),
 			Timeout:    b.scaled(salestats.FlushTimeout),
 			Registerer: b.registry, Log: b.log,

@@ -72,12 +72,14 @@ func newAccounts(b base, g gates, in accountParts) (accounts, error) {
 	security := account.NewSecurityLog(b.svc.db, b.clock, b.log)
 	security.Timeout = b.scaled(account.EventTimeout)
 	admin := account.NewAdmin(account.AdminConfig{
-		Store: store, Directory: directory, Revocations: revocations, Security: security, Log: b.log, Mail: m.outbox, Texts: m.texts,
+		Store: store, Directory: directory, Revocations: revocations, Security: security, Log: b.log, Mail: m.outbox,
+		Texts: m.texts,
 	})
 	service, err := account.New(account.Config{
 		DB: b.svc.db, Redis: b.svc.redis.Script, Prefix: b.keys.Prefix, Keys: keys, Tokens: tokens,
 		Revocations: revocations, Directory: directory, Captchas: adm.captchas, Limits: adm.limits,
-		Names: names(b.cfg), Clock: b.clock, Log: b.log, Idle: b.cfg.RefreshTokenTTL, Admin: admin, Mail: m.outbox, Texts: m.texts,
+		Names: names(b.cfg), Clock: b.clock, Log: b.log, Idle: b.cfg.RefreshTokenTTL, Admin: admin, Mail: m.outbox,
+		Texts:     m.texts,
 		Purchases: preload.Deletions{Catalog: g.catalog, Gate: g.gate, Persons: b.persons},
 	})
 	if err != nil {
@@ -88,8 +90,9 @@ func newAccounts(b base, g gates, in accountParts) (accounts, error) {
 		Timeout: b.scaled(servicetoken.WriteTimeout), Clock: b.clock, Log: b.log,
 	})
 	a := accounts{
-		store: store, service: service, tokens: tokens, revocations: revocations, security: security, serviceTokens: serviceTokens,
-		directory: directory, issuers: nil,
+		store: store, service: service, tokens: tokens, revocations: revocations, security: security,
+		serviceTokens: serviceTokens,
+		directory:     directory, issuers: nil,
 	}
 	a.issuers, err = newIssuers(b, a)
 	return a, err

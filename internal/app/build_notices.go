@@ -76,7 +76,8 @@ func newNotices(b base, c clock.Clock, in noticeParts) (*notice.Service, error) 
 		if err != nil {
 			return nil, err
 		}
-		cfg.Web = &notice.Web{PrivateKey: private.Reveal(), PublicKey: public, Subject: b.cfg.PushSubject, Services: notice.PushServices()}
+		cfg.Web = &notice.Web{PrivateKey: private.Reveal(), PublicKey: public, Subject: b.cfg.PushSubject,
+			Services: notice.PushServices()}
 		if b.cfg.PushServices != nil {
 			cfg.Web.Services = b.cfg.PushServices
 		}
@@ -86,7 +87,8 @@ func newNotices(b base, c clock.Clock, in noticeParts) (*notice.Service, error) 
 
 func newWebhooks(b base, c clock.Clock, m messages, keys auth.Keys, security *account.SecurityLog) *webhook.Service {
 	return webhook.New(webhook.Config{
-		DB: b.svc.db, Keys: keys, Networks: b.cfg.WebhookNetworks, Outbox: b.outbox, Clock: c, Inbox: m.inbox, Security: security,
+		DB: b.svc.db, Keys: keys, Networks: b.cfg.WebhookNetworks, Outbox: b.outbox, Clock: c, Inbox: m.inbox,
+		Security:   security,
 		Registerer: b.registry, Log: b.log,
 	})
 }

@@ -129,7 +129,8 @@ type messages struct {
 func newMessages(b base) (messages, error) {
 	hub := notifier.NewHub(notifier.Options{Registerer: b.registry, Log: b.log})
 	broadcast, err := stream.NewBroadcast(stream.BroadcastConfig{
-		Publish: b.svc.redis.NewClient(), Read: b.svc.redis.NewBlocking(), Key: b.keys.Status(), Log: b.log, Metrics: b.streamMetrics,
+		Publish: b.svc.redis.NewClient(), Read: b.svc.redis.NewBlocking(), Key: b.keys.Status(), Log: b.log,
+		Metrics: b.streamMetrics,
 	})
 	if err != nil {
 		return messages{}, err
@@ -176,7 +177,8 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 	})
 	status := storefront.NewPublisher(m.bus, s.feed)
 	publisher := order.NewPublisher(order.PublisherConfig{
-		Cache: cache, Tasks: status.Tasks, Orders: status.Orders, Metrics: b.orderMetrics, Timeout: b.scaled(order.PublishTimeout), Log: b.log,
+		Cache: cache, Tasks: status.Tasks, Orders: status.Orders, Metrics: b.orderMetrics,
+		Timeout: b.scaled(order.PublishTimeout), Log: b.log,
 	})
 	writer := order.NewWriter(order.WriterConfig{
 		DB: b.svc.db, Publisher: publisher, Facts: b.facts(), Clock: g.clock, Tracer: b.tracer,
@@ -187,8 +189,9 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 	})
 	return orders{
 		status: status, publisher: publisher, cache: cache, store: store, writer: writer, letters: letters,
-		backlog:   orderintake.NewBacklog(b.svc.redis, b.keys, letters),
-		positions: orderintake.NewQueuePositions(orderintake.QueuePositionsConfig{Clock: b.clock, Queue: orderQueue(b, m.inspector)}),
+		backlog: orderintake.NewBacklog(b.svc.redis, b.keys, letters),
+		positions: orderintake.NewQueuePositions(orderintake.QueuePositionsConfig{Clock: b.clock,
+			Queue: orderQueue(b, m.inspector)}),
 	}
 }
 
@@ -212,7 +215,8 @@ func newWorker(b base, g gates, m messages, o orders) (worker, error) {
 		Streams: stream.Appender{Client: b.svc.redis.Script},
 	})
 	handler := orderintake.NewHandler(o.writer, g.gate, inFlight)
-	router, err := newRouter(b, m, stream.Handler{Name: "orders", Topics: topics, Handle: handler.Handle, Split: order.Split},
+	router, err := newRouter(b, m, stream.Handler{Name: "orders", Topics: topics, Handle: handler.Handle,
+		Split: order.Split},
 		consumer{group: ordersGroup, timeout: b.scaled(orderintake.HandleTimeout)})
 	if err != nil {
 		return worker{}, err
@@ -226,7 +230,8 @@ func newWorker(b base, g gates, m messages, o orders) (worker, error) {
 		order.TaskReturns(b.svc.db, gate.ReturnAll, b.log),
 		o.letters.Loop(),
 		inFlight.Loop(),
-		{Name: "trim streams", Every: trimEvery, Idle: idleTrim, Step: stream.NewTrimmer(b.svc.redis.Cmd, topics, b.streamMetrics).Step, Log: b.log},
+		{Name: "trim streams", Every: trimEvery, Idle: idleTrim, Step: stream.NewTrimmer(b.svc.redis.Cmd, topics,
+			b.streamMetrics).Step, Log: b.log},
 	}}, nil
 }
 
@@ -279,7 +284,8 @@ func orderTopics(b base) []string {
 // measureStreams returns the loop that measures the order streams. Schedulers run it
 // too: without any worker, they show that orders are delayed.
 func measureStreams(b base, m messages) periodic.Loop {
-	return periodic.Loop{Name: "measure streams", Every: measureEvery, Log: b.log, Step: func(ctx context.Context) (map[string]int, error) {
-		return nil, m.inspector.Measure(ctx, b.streamMetrics, ordersGroup, orderTopics(b))
-	}}
+	return periodic.Loop{Name: "measure streams", Every: measureEvery, Log: b.log,
+		Step: func(ctx context.Context) (map[string]int, error) {
+			return nil, m.inspector.Measure(ctx, b.streamMetrics, ordersGroup, orderTopics(b))
+		}}
 }

@@ -43,8 +43,10 @@ func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (paymen
 	})
 	topic := payment.Topic(b.keys.Prefix)
 	cfg := payment.Config{
-		DB: b.svc.db, Orders: o.store, Publisher: o.publisher, Facts: b.facts(), Outbox: b.outbox, Receipts: in.receipts, Gate: gate, Clock: g.clock, Shared: g.clock, Registerer: b.registry, Log: b.log,
-		Events: payment.EventStream{Publisher: m.publisher, Topic: topic}, Security: in.security, Inbox: m.inbox, Timeout: b.scaled(payment.ProviderTimeout),
+		DB: b.svc.db, Orders: o.store, Publisher: o.publisher, Facts: b.facts(), Outbox: b.outbox, Receipts: in.receipts,
+		Gate: gate, Clock: g.clock, Shared: g.clock, Registerer: b.registry, Log: b.log,
+		Events: payment.EventStream{Publisher: m.publisher, Topic: topic}, Security: in.security, Inbox: m.inbox,
+		Timeout:      b.scaled(payment.ProviderTimeout),
 		ReturnWithin: payment.ReturnWithin, Persons: b.persons,
 	}
 	p := payments{}
@@ -63,7 +65,8 @@ func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (paymen
 	p.loops = append(p.loops, order.OrderReturns(b.svc.db, gate.ReturnAll, g.clock, b.log))
 	p.loops = append(p.loops, p.service.Loops()...)
 	trimmer := stream.NewTrimmer(b.svc.redis.Cmd, []string{topic}, b.streamMetrics)
-	p.loops = append(p.loops, periodic.Loop{Name: "trim payments", Every: trimEvery, Idle: idleTrim, Step: trimmer.Step, Log: b.log})
+	p.loops = append(p.loops, periodic.Loop{Name: "trim payments", Every: trimEvery, Idle: idleTrim, Step: trimmer.Step,
+		Log: b.log})
 	p.router, err = newRouter(b, m, stream.Handler{Name: "payments", Topics: []string{topic}, Handle: p.service.Handle},
 		consumer{group: paymentsGroup})
 	return p, err

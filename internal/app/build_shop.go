@@ -56,7 +56,8 @@ func newShop(b base, g gates, m messages, s stats, in shopParts) shop {
 		}),
 		checkout: checkout.New(checkout.Config{
 			Catalog: g.catalog, Stock: g.stock, Gate: g.gate, Orders: in.orders.store,
-			Paths: in.admission.paths, Queue: in.admission.queue, Waitlist: in.waiting.service, Tries: tries, Risk: in.admission.risk, Book: book,
+			Paths: in.admission.paths, Queue: in.admission.queue, Waitlist: in.waiting.service, Tries: tries,
+			Risk: in.admission.risk, Book: book,
 			Observer: observer{s.counts}, Users: in.directory, Persons: in.persons,
 		}),
 	}
@@ -67,7 +68,8 @@ type observer struct{ counts *salestats.Recorder }
 
 // Placed implements checkout.Observer.
 func (o observer) Placed(of id.Sale, in checkout.Attempt, out checkout.Result, took time.Duration, err error) {
-	o.counts.Placed(salestats.Placement{Sale: of, User: in.User, Item: in.Item, Took: took, Replayed: out.Replayed, Err: err})
+	o.counts.Placed(salestats.Placement{Sale: of, User: in.User, Item: in.Item, Took: took, Replayed: out.Replayed,
+		Err: err})
 }
 
 // PathIssued implements checkout.Observer.
@@ -99,7 +101,8 @@ func newAdmission(b base, g gates, s stats, keys auth.Keys) (admission, error) {
 	return admission{
 		limits: limits, captchas: captchas, risk: newRisk(b),
 		paths: path.New(path.Config{
-			Client: b.svc.redis.Script, Keys: b.keys, Captchas: captchas, Tokens: tokens, Life: b.cfg.PathTTL, Ratio: b.cfg.PermitRatio,
+			Client: b.svc.redis.Script, Keys: b.keys, Captchas: captchas, Tokens: tokens, Life: b.cfg.PathTTL,
+			Ratio: b.cfg.PermitRatio,
 		}),
 		queue: queue.New(queue.Config{
 			Client: b.svc.redis.Script, Keys: b.keys, Captchas: captchas, Tokens: tokens, Life: b.cfg.PathTTL,
@@ -124,8 +127,9 @@ func outsideCaptcha(b base) *captcha.Outside {
 		return nil
 	}
 	return &captcha.Outside{
-		VerifyURL: cfg.CaptchaVerifyURL, SiteKey: cfg.CaptchaSiteKey, Secret: cfg.CaptchaSecret.Reveal(), ScriptURL: cfg.CaptchaScriptURL,
-		Timeout: b.scaled(captcha.OutsideTimeout),
+		VerifyURL: cfg.CaptchaVerifyURL, SiteKey: cfg.CaptchaSiteKey, Secret: cfg.CaptchaSecret.Reveal(),
+		ScriptURL: cfg.CaptchaScriptURL,
+		Timeout:   b.scaled(captcha.OutsideTimeout),
 	}
 }
 
@@ -133,7 +137,8 @@ func newRisk(b base) *risk.Hook {
 	if b.cfg.RiskURL == "" {
 		return nil
 	}
-	hook := risk.New(risk.Config{URL: b.cfg.RiskURL, Timeout: b.cfg.RiskTimeout, FailClosed: b.cfg.RiskFailure == config.RiskFailureClosed, Registerer: b.registry})
+	hook := risk.New(risk.Config{URL: b.cfg.RiskURL, Timeout: b.cfg.RiskTimeout,
+		FailClosed: b.cfg.RiskFailure == config.RiskFailureClosed, Registerer: b.registry})
 	b.svc.onClose(func() error {
 		hook.Close()
 		return nil
@@ -159,11 +164,13 @@ type waiting struct {
 func newWaitlist(b base, g gates, o orders) waiting {
 	service := waitlist.New(waitlist.Config{
 		DB: b.svc.db, Gate: g.gate, Publish: o.status.WaitlistEntries, Notices: b.notices, Registerer: b.registry,
-		OfferFor: b.cfg.WaitlistOffer, Timeout: b.scaled(waitlist.DefaultTimeout), Clock: g.clock, Shared: g.clock, Log: b.log,
+		OfferFor: b.cfg.WaitlistOffer, Timeout: b.scaled(waitlist.DefaultTimeout), Clock: g.clock, Shared: g.clock,
+		Log: b.log,
 	})
 	return waiting{
-		service:         service,
-		restockOutlooks: waitlist.NewRestockOutlooks(service, waitlist.CatalogItems{Catalog: g.catalog, Stock: g.stock}, b.log),
+		service: service,
+		restockOutlooks: waitlist.NewRestockOutlooks(service, waitlist.CatalogItems{Catalog: g.catalog, Stock: g.stock},
+			b.log),
 	}
 }
 

@@ -42,8 +42,10 @@ type schedulerParts struct {
 func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 	m, o, p := in.messages, in.orders, in.payments
 	preloader := preload.New(preload.Config{
-		DB: b.svc.db, Gate: g.gate, Backlog: o.backlog, Versions: g.versions, Outbox: b.outbox, Figures: s.figures, Feed: s.feed,
-		Catalog: g.catalog, InFlightWait: orderintake.InFlightWait, Slot: b.cfg.LoadSlot, Slots: b.cfg.LoadSlots, NoteTimeout: b.scaled(preload.DefaultNoteTimeout), Clock: g.clock, Shared: g.clock, Log: b.log,
+		DB: b.svc.db, Gate: g.gate, Backlog: o.backlog, Versions: g.versions, Outbox: b.outbox, Figures: s.figures,
+		Feed:    s.feed,
+		Catalog: g.catalog, InFlightWait: orderintake.InFlightWait, Slot: b.cfg.LoadSlot, Slots: b.cfg.LoadSlots,
+		NoteTimeout: b.scaled(preload.DefaultNoteTimeout), Clock: g.clock, Shared: g.clock, Log: b.log,
 	})
 	reconciler := reconcile.New(reconcile.Config{
 		Catalog: g.catalog, Gates: preloader, Keys: b.keys,
@@ -57,8 +59,10 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 	})
 	sealer := &audit.Sealer{DB: b.svc.db, Clock: g.clock, Log: b.log}
 	record := recordloss.NewWatch(recordloss.Config{
-		DB: b.svc.db, Redis: b.svc.redis, Keys: b.keys, Cache: o.cache, Orders: o.store, Writer: o.writer, Publisher: o.publisher,
-		Streams: stream.Appender{Client: b.svc.redis.Script}, Gate: g.gate, Gates: preloader, Sales: g.sales, Versions: g.versions, Catalog: g.catalog,
+		DB: b.svc.db, Redis: b.svc.redis, Keys: b.keys, Cache: o.cache, Orders: o.store, Writer: o.writer,
+		Publisher: o.publisher,
+		Streams:   stream.Appender{Client: b.svc.redis.Script}, Gate: g.gate, Gates: preloader, Sales: g.sales,
+		Versions: g.versions, Catalog: g.catalog,
 		Users: in.users, Clock: g.clock, Registerer: b.registry, Log: b.log,
 	})
 	every := cmp.Or(b.cfg.PreloadEvery, preload.Every)
@@ -95,9 +99,12 @@ func newAdmin(b base, g gates, s stats, in adminParts) (admin, error) {
 		operator: operator.New(operator.Config{
 			DB: b.svc.db, Sales: g.sales, Versions: g.versions, Catalog: g.catalog,
 			Gate: g.gate, Orders: in.orders.store, Gates: in.scheduler.preloader,
-			Stock: g.stock, Payments: in.payments.service, Waitlist: in.waiting.service, Facts: b.facts(), Outbox: b.outbox, Feed: s.feed, Inbox: in.messages.inbox, Security: in.accounts.security,
-			Persons: account.NewPersons(b.svc.db, b.clock), ExternalCaptcha: b.cfg.CaptchaVerifyURL != "", Tokens: in.accounts.serviceTokens, PaymentWindow: b.cfg.PaymentWindow, Names: names(b.cfg),
-			TwoPersonUnits: b.cfg.TwoPersonUnits, TwoPersonExtension: b.cfg.TwoPersonExtension, TwoPersonMoney: b.cfg.TwoPersonMoney, Clock: b.clock, Log: b.log,
+			Stock: g.stock, Payments: in.payments.service, Waitlist: in.waiting.service, Facts: b.facts(), Outbox: b.outbox,
+			Feed: s.feed, Inbox: in.messages.inbox, Security: in.accounts.security,
+			Persons: account.NewPersons(b.svc.db, b.clock), ExternalCaptcha: b.cfg.CaptchaVerifyURL != "",
+			Tokens: in.accounts.serviceTokens, PaymentWindow: b.cfg.PaymentWindow, Names: names(b.cfg),
+			TwoPersonUnits: b.cfg.TwoPersonUnits, TwoPersonExtension: b.cfg.TwoPersonExtension,
+			TwoPersonMoney: b.cfg.TwoPersonMoney, Clock: b.clock, Log: b.log,
 		}),
 		reports: report.Source{DB: b.svc.db, Sales: g.sales, Stats: s.figures, Clock: b.clock},
 		bearer:  bearer{tokens: in.accounts.tokens, serviceTokens: in.accounts.serviceTokens, issuers: in.accounts.issuers},

@@ -50,7 +50,8 @@ func Audit(ctx context.Context, cfg *config.Config, sale id.Sale) (_ *audit.Repo
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, svc.Close()) }()
-	auditor := audit.Auditor{DB: svc.db, Redis: svc.redis, Keys: reservation.Keys{Prefix: cfg.RedisPrefix}, Clock: clock.System{}}
+	auditor := audit.Auditor{DB: svc.db, Redis: svc.redis, Keys: reservation.Keys{Prefix: cfg.RedisPrefix},
+		Clock: clock.System{}}
 	return auditor.Sale(ctx, sale)
 }
 
@@ -64,7 +65,8 @@ func AfterRestore(ctx context.Context, cfg *config.Config, log *slog.Logger) (_ 
 	keys := reservation.Keys{Prefix: cfg.RedisPrefix}
 	cache := order.NewCache(svc.redis, keys.Tasks, clock.System{})
 	return recordloss.Reporter{
-		DB: svc.db, Redis: svc.redis, Keys: keys, Cache: cache, Orders: order.NewStore(order.StoreConfig{DB: svc.db, Log: log}),
+		DB: svc.db, Redis: svc.redis, Keys: keys, Cache: cache,
+		Orders: order.NewStore(order.StoreConfig{DB: svc.db, Log: log}),
 	}.Report(ctx)
 }
 
@@ -102,7 +104,8 @@ func AuditAll(ctx context.Context, cfg *config.Config, each func(*audit.Report) 
 		return err
 	}
 	defer func() { err = errors.Join(err, svc.Close()) }()
-	auditor := audit.Auditor{DB: svc.db, Redis: svc.redis, Keys: reservation.Keys{Prefix: cfg.RedisPrefix}, Clock: clock.System{}}
+	auditor := audit.Auditor{DB: svc.db, Redis: svc.redis, Keys: reservation.Keys{Prefix: cfg.RedisPrefix},
+		Clock: clock.System{}}
 	for _, v := range sales {
 		if v.Status == sale.Draft || v.Status == sale.PendingApproval || v.Status == sale.Rejected {
 			continue
@@ -162,7 +165,8 @@ func forCommand(ctx context.Context, cfg *config.Config, log *slog.Logger) (*App
 // Report returns the report of a sale, with the figures of an earlier one unless that is
 // the zero id. The error is report.ErrUnknownSale when a sale does not exist. It needs no
 // signing key.
-func Report(ctx context.Context, cfg *config.Config, saleID, earlier id.Sale, log *slog.Logger) (_ *report.Report, err error) {
+func Report(ctx context.Context, cfg *config.Config, saleID, earlier id.Sale, log *slog.Logger) (_ *report.Report,
+	err error) {
 	svc, err := openServices(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -181,7 +185,8 @@ func Report(ctx context.Context, cfg *config.Config, saleID, earlier id.Sale, lo
 // Export writes the orders of a sale as CSV and returns their number. The error is
 // report.ErrUnknownSale when the sale does not exist. It uses Postgres only, and is in the
 // security log.
-func Export(ctx context.Context, cfg *config.Config, saleID id.Sale, out io.Writer, log *slog.Logger) (orders int, err error) {
+func Export(ctx context.Context, cfg *config.Config, saleID id.Sale, out io.Writer, log *slog.Logger) (orders int,
+	err error) {
 	svc, err := openDatabase(ctx, cfg)
 	if err != nil {
 		return 0, err
@@ -203,7 +208,8 @@ func Export(ctx context.Context, cfg *config.Config, saleID id.Sale, out io.Writ
 // ChangeDeadLetters calls fn with the dead letters of an installation, for the command
 // line. It needs no signing key. fn may replay letters, and nothing else: a writer that
 // fails tasks is not wired.
-func ChangeDeadLetters(ctx context.Context, cfg *config.Config, log *slog.Logger, fn func(*orderintake.DeadLetters) error) (err error) {
+func ChangeDeadLetters(ctx context.Context, cfg *config.Config, log *slog.Logger,
+	fn func(*orderintake.DeadLetters) error) (err error) {
 	svc, err := openServices(ctx, cfg)
 	if err != nil {
 		return err
@@ -228,7 +234,8 @@ type ExpireOrderInput struct {
 
 // ExpireOrder expires an unpaid order in the name of an operator, for the command line.
 // Beside a refusal it returns the order.
-func ExpireOrder(ctx context.Context, cfg *config.Config, in ExpireOrderInput, log *slog.Logger) (_ *order.Order, err error) {
+func ExpireOrder(ctx context.Context, cfg *config.Config, in ExpireOrderInput, log *slog.Logger) (_ *order.Order,
+	err error) {
 	a, err := forCommand(ctx, cfg, log)
 	if err != nil {
 		return nil, err
@@ -242,7 +249,8 @@ func ExpireOrder(ctx context.Context, cfg *config.Config, in ExpireOrderInput, l
 	case u == nil || u.Disabled:
 		return nil, fmt.Errorf("--operator %s: there is no such active user", in.Account)
 	}
-	return a.operator.ExpireOrder(ctx, operator.ExpireInput{By: sale.Actor{ID: u.ID, Role: u.Role}, Order: in.Order, Note: in.Note})
+	return a.operator.ExpireOrder(ctx, operator.ExpireInput{By: sale.Actor{ID: u.ID, Role: u.Role}, Order: in.Order,
+		Note: in.Note})
 }
 
 // ReconcileInput is the input of ReconcilePayments.
@@ -252,7 +260,8 @@ type ReconcileInput struct {
 }
 
 // ReconcilePayments compares the payments of a day with their provider.
-func ReconcilePayments(ctx context.Context, cfg *config.Config, in ReconcileInput, log *slog.Logger) (_ payment.Reconciled, err error) {
+func ReconcilePayments(ctx context.Context, cfg *config.Config, in ReconcileInput,
+	log *slog.Logger) (_ payment.Reconciled, err error) {
 	a, err := forCommand(ctx, cfg, log)
 	if err != nil {
 		return payment.Reconciled{}, err
@@ -263,7 +272,8 @@ func ReconcilePayments(ctx context.Context, cfg *config.Config, in ReconcileInpu
 
 // ChangeWebhooks calls fn with the webhooks of an installation, for the command line.
 // Running processes apply the changes within a second.
-func ChangeWebhooks(ctx context.Context, cfg *config.Config, log *slog.Logger, fn func(*webhook.Service) error) (err error) {
+func ChangeWebhooks(ctx context.Context, cfg *config.Config, log *slog.Logger,
+	fn func(*webhook.Service) error) (err error) {
 	svc, err := openDatabase(ctx, cfg)
 	if err != nil {
 		return err
@@ -309,7 +319,8 @@ func ChangeUsers(ctx context.Context, cfg *config.Config, log *slog.Logger, fn f
 	}
 	admin := account.NewAdmin(account.AdminConfig{
 		Store: store, Security: security, Log: log, Mail: mails, Texts: texts,
-		Directory:   account.NewDirectory(account.DirectoryConfig{Store: store, Client: svc.redis.Script, Prefix: cfg.RedisPrefix, Keys: keys, Clock: c, Log: log}),
+		Directory: account.NewDirectory(account.DirectoryConfig{Store: store, Client: svc.redis.Script,
+			Prefix: cfg.RedisPrefix, Keys: keys, Clock: c, Log: log}),
 		Revocations: revocations,
 	})
 	return fn(Users{Admin: admin, Security: security, Tokens: servicetoken.New(servicetoken.Config{
@@ -394,7 +405,8 @@ func notMade(u NewUser, err error) error {
 	if !ok || len(bad.At) == 0 {
 		return err
 	}
-	flag := map[string]string{"account": "--account", "displayName": "--name", "password": "--password"}[bad.At[len(bad.At)-1]]
+	flag := map[string]string{"account": "--account", "displayName": "--name",
+		"password": "--password"}[bad.At[len(bad.At)-1]]
 	return fmt.Errorf("%s: %s", flag, inWords(bad.Rule))
 }
 

@@ -105,7 +105,8 @@ type step struct {
 // walk buys one unit, from sign-in to the stored order: the first documents of
 // docs/walkthrough.md. Names in capitals stand for values from earlier steps.
 var walk = []step{
-	{"Sign in", "The playground uses the tokens for the documents that follow. Its form at the top signs in as well.", `mutation SignIn {
+	{"Sign in", "The playground uses the tokens for the documents that follow. Its form at the top signs in as well.",
+		`mutation SignIn {
   login(input: { account: "alice@demo.example", password: "PASSWORD" }) {
     tokens { accessToken accessTokenExpiresAt }
     userErrors { code message }
@@ -148,7 +149,8 @@ var walk = []step{
     userErrors { code message }
   }
 }`},
-	{"Follow the order task", "A subscription: the first event is a snapshot, the last one carries the order.", `subscription Watch {
+	{"Follow the order task", "A subscription: the first event is a snapshot, the last one carries the order.",
+		`subscription Watch {
   orderTaskStatus(orderTaskId: "TASK_ID") {
     kind
     orderTask {
@@ -181,7 +183,8 @@ func walkThrough(saleID, itemID string) string {
 	var b strings.Builder
 	b.WriteString("\nWalk-through, as in the playground's examples. Other clients send the accessToken from the third step on:\nAuthorization: Bearer ACCESS_TOKEN.\n")
 	for i, s := range walkSteps(saleID, itemID) {
-		fmt.Fprintf(&b, "\n%d. %s\n   %s\n", i+1, strings.ReplaceAll(strings.TrimSpace(s.title+". "+s.note), "\n", " "), strings.ReplaceAll(s.document, "\n", "\n   "))
+		fmt.Fprintf(&b, "\n%d. %s\n   %s\n", i+1, strings.ReplaceAll(strings.TrimSpace(s.title+". "+s.note), "\n", " "),
+			strings.ReplaceAll(s.document, "\n", "\n   "))
 	}
 	b.WriteString("\n")
 	return b.String()
@@ -192,7 +195,8 @@ func playgroundTabs(saleID, itemID string) []server.Tab {
 	tabs := make([]server.Tab, 0, len(walk))
 	for _, s := range walkSteps(saleID, itemID) {
 		heading := strings.TrimSpace(s.title + ".\n" + s.note)
-		tabs = append(tabs, server.Tab{Title: s.title, Query: "# " + strings.ReplaceAll(heading, "\n", "\n# ") + "\n" + s.document + "\n"})
+		tabs = append(tabs, server.Tab{Title: s.title, Query: "# " + strings.ReplaceAll(heading, "\n", "\n# ") + "\n" +
+			s.document + "\n"})
 	}
 	return tabs
 }
@@ -209,7 +213,8 @@ type seeding struct {
 // seeder returns a Seeder. Access tokens of load accounts live for tokenLife; their
 // sessions exist only in the tokens.
 func (s seeding) seeder(tokenLife time.Duration) *seed.Seeder {
-	return &seed.Seeder{DB: s.db, Clock: s.clock, NewID: id.New[uuid.UUID], Gates: s.gates, Users: seedUsers{tokens: s.tokens, paths: s.paths, life: tokenLife}}
+	return &seed.Seeder{DB: s.db, Clock: s.clock, NewID: id.New[uuid.UUID], Gates: s.gates,
+		Users: seedUsers{tokens: s.tokens, paths: s.paths, life: tokenLife}}
 }
 
 // seedUsers implements seed.Users.
@@ -284,7 +289,8 @@ type DrillFaults struct {
 }
 
 // Drill runs a drill against a server on the given services.
-func Drill(ctx context.Context, cfg *config.Config, in drill.Config, faults DrillFaults, log *slog.Logger) (_ *drill.Verdict, err error) {
+func Drill(ctx context.Context, cfg *config.Config, in drill.Config, faults DrillFaults,
+	log *slog.Logger) (_ *drill.Verdict, err error) {
 	a, err := forCommand(ctx, cfg, log)
 	if err != nil {
 		return nil, err
@@ -309,7 +315,8 @@ func Drill(ctx context.Context, cfg *config.Config, in drill.Config, faults Dril
 				err = errors.Join(err, end)
 			}
 		}()
-		in.Faults = append(in.Faults, drill.Fault{Name: "worker", Inject: func(context.Context) error { return worker.Kill() }})
+		in.Faults = append(in.Faults, drill.Fault{Name: "worker",
+			Inject: func(context.Context) error { return worker.Kill() }})
 	}
 	return drill.Run(ctx, in)
 }
@@ -346,7 +353,8 @@ func drillWorker(ctx context.Context, cfg *config.Config) (*drill.Process, error
 	environ := append(os.Environ(),
 		config.EnvName("database-url")+"="+cfg.DatabaseURL.Reveal(), config.EnvName("redis-url")+"="+cfg.RedisURL.Reveal(),
 		config.EnvName("redis-prefix")+"="+cfg.RedisPrefix, config.EnvName("jwt-key")+"="+cfg.JWTKey.Reveal(),
-		config.EnvName("profile")+"="+string(cfg.Profile), config.EnvName("admin-addr")+"=127.0.0.1:0", config.EnvName("log-level")+"=error")
+		config.EnvName("profile")+"="+string(cfg.Profile), config.EnvName("admin-addr")+"=127.0.0.1:0",
+		config.EnvName("log-level")+"=error")
 	return drill.Supervise(func() *exec.Cmd {
 		cmd := exec.CommandContext(context.WithoutCancel(ctx), self, "serve", "--roles", "worker")
 		cmd.Env = environ

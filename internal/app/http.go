@@ -70,10 +70,12 @@ func drainDelay(cfg *config.Config) time.Duration {
 
 // newServer connects resolvers, executor, transports and listeners, and opens the admin
 // listener. A process without the API role has only the admin listener.
-func newServer(ctx context.Context, b base, g gates, in serverParts) (_ *server.Server, trusted *periodic.Loop, err error) {
+func newServer(ctx context.Context, b base, g gates, in serverParts) (_ *server.Server, trusted *periodic.Loop,
+	err error) {
 	ready := server.NewReadiness(b.clock, checks(b, g, in.accounts.revocations)...)
 	opts := server.Options{
-		AdminAddr: b.cfg.AdminAddr, Admin: server.NewAdmin(ready, telemetry.MetricsHandler(b.registry), in.drill), Ready: ready,
+		AdminAddr: b.cfg.AdminAddr, Admin: server.NewAdmin(ready, telemetry.MetricsHandler(b.registry), in.drill),
+		Ready:      ready,
 		DrainDelay: drainDelay(b.cfg), DrainTimeout: b.cfg.DrainTimeout, RequestTimeout: b.cfg.RequestTimeout, Log: b.log,
 	}
 	connections, most, err := limits(ctx, b)
@@ -137,10 +139,13 @@ func newPublic(b base, in serverParts, handler http.Handler) (http.Handler, erro
 		SignIn: signIn, Unsubscribe: in.notices,
 		GraphQL: auth.WithCookies(handler), Site: server.WithFirstQuery(pages, handler, first),
 		Playground: b.cfg.PlaygroundOn(), Tabs: in.tabs,
-		Origins: b.cfg.AllowedOrigins, Style: brand.StyleSource(), CaptchaOrigins: b.cfg.CaptchaSources(), PaymentOrigins: b.cfg.StripeSources(), Address: b.cfg.PublicURL, TrustedProxies: b.cfg.TrustedProxies, HTTPS: https(b.cfg),
-		Keys: in.receipts.KeySet(), Webhooks: in.payments.service.Webhooks(), Sandbox: in.payments.pages,
-		Media: in.admin.pictures, MediaBody: media.MaxBytes + 1, Exports: in.admin.operator.Downloads(in.admin.bearer.exporter),
-		Tracer: b.tracer, Registerer: b.registry, Log: b.log,
+		Origins: b.cfg.AllowedOrigins, Style: brand.StyleSource(), CaptchaOrigins: b.cfg.CaptchaSources(),
+		PaymentOrigins: b.cfg.StripeSources(), Address: b.cfg.PublicURL, TrustedProxies: b.cfg.TrustedProxies,
+		HTTPS: https(b.cfg),
+		Keys:  in.receipts.KeySet(), Webhooks: in.payments.service.Webhooks(), Sandbox: in.payments.pages,
+		Media: in.admin.pictures, MediaBody: media.MaxBytes + 1,
+		Exports: in.admin.operator.Downloads(in.admin.bearer.exporter),
+		Tracer:  b.tracer, Registerer: b.registry, Log: b.log,
 	})
 }
 
@@ -162,17 +167,20 @@ func https(cfg *config.Config) bool {
 
 // newGraphQL connects the resolvers and the executor with its limits. The returned loop
 // rereads the trusted documents; it is nil without the setting.
-func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *server.Readiness) (http.Handler, *periodic.Loop, error) {
+func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *server.Readiness) (http.Handler,
+	*periodic.Loop, error) {
 	build := telemetry.ReadBuild()
 	resolver := &graph.Resolver{
-		Shop: in.shop.store, Checkout: in.shop.checkout, Addresses: in.shop.book, Captchas: in.admission.captchas, Queue: in.admission.queue,
+		Shop: in.shop.store, Checkout: in.shop.checkout, Addresses: in.shop.book, Captchas: in.admission.captchas,
+		Queue:  in.admission.queue,
 		Limits: in.admission.limits, Absences: b.absences, RateLimits: b.rateLimits(), Waitlist: in.waiting.service,
 		Orders: in.orders.store, Letters: in.orders.letters, Positions: in.orders.positions,
 		Metadata:    order.MetadataStore{DB: b.svc.db, Clock: b.clock},
 		Corrections: order.Corrections{DB: b.svc.db, Publisher: in.orders.publisher, Facts: b.facts(), Clock: b.clock},
 		Fulfilments: order.Fulfilments{DB: b.svc.db, Publisher: in.orders.publisher, Facts: b.facts(), Clock: b.clock},
 		Payments:    in.payments.service, Acceptances: in.receipts, Seller: seller(b.cfg),
-		Counts: in.stats.counts, Refusals: in.stats.refused, Figures: in.stats.figures, Feed: in.stats.feed, Reports: in.admin.reports,
+		Counts: in.stats.counts, Refusals: in.stats.refused, Figures: in.stats.figures, Feed: in.stats.feed,
+		Reports:  in.admin.reports,
 		Accounts: in.accounts.service, Tokens: in.accounts.serviceTokens, Providers: in.providers, Notices: in.notices,
 		Operator: in.admin.operator, Waiting: in.inbox, Webhooks: in.webhooks, SealedLog: audit.Seals{DB: b.svc.db},
 		Server: graph.ServerInfo{
@@ -204,10 +212,12 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 	errs := graph.Errors{Log: b.log, Reference: errorReference(b.cfg)}
 	return transport.NewHandler(transport.Options{
 		Schema: schema, Guard: g, Sockets: sockets, Development: !b.cfg.Production(),
-		Timeout: b.cfg.RequestTimeout, Authenticate: in.admin.bearer.authenticate, ErrorPresenter: errs.Present, Recover: errs.Recover,
+		Timeout: b.cfg.RequestTimeout, Authenticate: in.admin.bearer.authenticate, ErrorPresenter: errs.Present,
+		Recover:    errs.Recover,
 		Shared:     []string{"sales", "sale", "goods"},
 		Public:     transport.Public{Fields: graph.PublicFields(), Audience: graph.Audience},
-		Extensions: []graphql.HandlerExtension{graph.NewConstraints(schema.Schema(), resolver)}, Tracer: b.tracer, Registerer: b.registry, Log: b.log,
+		Extensions: []graphql.HandlerExtension{graph.NewConstraints(schema.Schema(), resolver)}, Tracer: b.tracer,
+		Registerer: b.registry, Log: b.log,
 	}), trusted, nil
 }
 
@@ -242,7 +252,8 @@ func (b bearer) authenticate(ctx context.Context, token string) (transport.Calle
 	if err != nil {
 		return transport.Caller{}, err
 	}
-	c := transport.Caller{Context: auth.WithPrincipal(ctx, p), User: p.UserID, Session: p.SessionID, ExpiresAt: p.ExpiresAt}
+	c := transport.Caller{Context: auth.WithPrincipal(ctx, p), User: p.UserID, Session: p.SessionID,
+		ExpiresAt: p.ExpiresAt}
 	if p.Role != auth.Customer {
 		c.Context = priority.Urgent(c.Context)
 		c.Recheck = func(ctx context.Context) error { return b.sameRole(priority.Urgent(ctx), token, p.Role) }
@@ -364,13 +375,14 @@ func trustDocuments(b base, g *guard.Guard) (*periodic.Loop, error) {
 	if _, err := read(); err != nil {
 		return nil, err
 	}
-	return &periodic.Loop{Name: "trusted documents", Every: documentsEvery, Log: b.log, Step: func(context.Context) (map[string]int, error) {
-		if !file.Changed() {
-			return nil, nil
-		}
-		n, err := read()
-		return map[string]int{"documents": n}, err
-	}}, nil
+	return &periodic.Loop{Name: "trusted documents", Every: documentsEvery, Log: b.log,
+		Step: func(context.Context) (map[string]int, error) {
+			if !file.Changed() {
+				return nil, nil
+			}
+			n, err := read()
+			return map[string]int{"documents": n}, err
+		}}, nil
 }
 
 // mayIntrospect returns a function that reports whether the principal may query the

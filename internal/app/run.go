@@ -187,7 +187,10 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 	store("refused attempts", s.refused.Run)
 	store("lost tasks", in.scheduler.lostTasks.Run)
 	accept("stock cache", g.stock.Run)
-	accept("clocks", loop("clocks", clocksEvery, func(ctx context.Context) (map[string]int, error) { return nil, g.clock.Measure(ctx) }).Run)
+	accept("clocks", loop("clocks", clocksEvery, func(ctx context.Context) (map[string]int, error) {
+		return nil,
+			g.clock.Measure(ctx)
+	}).Run)
 	accept("memory", loop("memory", memoryEvery, new(memory).step).Run)
 	if a.roles.Worker {
 		store("order router", in.worker.router.Run)
@@ -398,7 +401,8 @@ func (m *memory) step(context.Context) (map[string]int, error) {
 		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
 	}
 	metrics.Read(samples)
-	allocated, live, objects, free := samples[0].Value.Uint64(), samples[1].Value.Uint64(), samples[2].Value.Uint64(), samples[3].Value.Uint64()
+	allocated, live, objects, free := samples[0].Value.Uint64(), samples[1].Value.Uint64(), samples[2].Value.Uint64(),
+		samples[3].Value.Uint64()
 	if m.idle++; allocated-m.allocated >= idleAllocation {
 		m.idle = 0
 	}

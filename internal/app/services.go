@@ -67,7 +67,8 @@ func (s *services) openRedis(ctx context.Context, cfg *config.Config) (err error
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, redisconn.ErrEvicts), errors.Is(err, redisconn.ErrNoInfo), errors.Is(err, redisconn.ErrNoLua): // their text says what to do
+	case errors.Is(err, redisconn.ErrEvicts), errors.Is(err, redisconn.ErrNoInfo), errors.Is(err, redisconn.ErrNoLua):
+		// their text says what to do
 		return fmt.Errorf("%s: %w", config.EnvName("redis-url"), err)
 	}
 	return doctor.RedisAway(cfg, err)
@@ -168,7 +169,8 @@ const tracesTimeout = 5 * time.Second
 // trace starts tracing, if it is on.
 func (b *base) trace() (err error) {
 	b.tracer, err = tracing.New(tracing.Options{
-		URL: b.cfg.TracesURL.Reveal(), Share: b.cfg.TracesShare, Version: telemetry.ReadBuild().Version, Registerer: b.registry, Log: b.log,
+		URL: b.cfg.TracesURL.Reveal(), Share: b.cfg.TracesShare, Version: telemetry.ReadBuild().Version,
+		Registerer: b.registry, Log: b.log,
 	})
 	if b.tracer == nil || err != nil {
 		return err

@@ -52,14 +52,16 @@ func Replicate(t testing.TB) *Replicated {
 		"-d", fmt.Sprintf("postgres://%s@%s/?application_name=%s", superuser, r.stream.Addr(), standbyName))
 	r.standby.start()
 	testenv.Eventually(t, setupTimeout, func() bool {
-		return r.primary.value(`SELECT count(*) FROM pg_stat_replication WHERE application_name = $1 AND state = 'streaming'`, standbyName) == "1"
+		return r.primary.value(`SELECT count(*) FROM pg_stat_replication WHERE application_name = $1 AND state = 'streaming'`,
+			standbyName) == "1"
 	}, "the standby streams")
 	return r
 }
 
 // URL returns the address of the database at the server that takes writes.
 func (r *Replicated) URL() string {
-	return fmt.Sprintf("postgres://%s@%s,%s/%s?sslmode=disable&target_session_attrs=read-write", superuser, r.primary.addr(), r.standby.addr(), shopName)
+	return fmt.Sprintf("postgres://%s@%s,%s/%s?sslmode=disable&target_session_attrs=read-write", superuser,
+		r.primary.addr(), r.standby.addr(), shopName)
 }
 
 // PrimaryURL returns the address of the database at the primary.
@@ -73,7 +75,10 @@ func (r *Replicated) StandbyURL() string { return r.standby.url(shopName) }
 func (r *Replicated) Synchronous(names string) {
 	r.t.Helper()
 	r.primary.exec(fmt.Sprintf(`ALTER SYSTEM SET synchronous_standby_names = '%s'`, names), `SELECT pg_reload_conf()`)
-	testenv.Eventually(r.t, setupTimeout, func() bool { return r.primary.value(`SHOW synchronous_standby_names`) == names }, "the primary has its standby names")
+	testenv.Eventually(r.t, setupTimeout, func() bool {
+		return r.primary.value(
+			`SHOW synchronous_standby_names`) == names
+	}, "the primary has its standby names")
 	synchronous := "0"
 	if names == "*" || names == standbyName {
 		synchronous = "1"
@@ -197,7 +202,8 @@ func (s *server) run(name string, args ...string) {
 // init makes the files of an empty server.
 func (s *server) init(settings ...string) {
 	s.t.Helper()
-	s.run("initdb", append(settings, "--no-sync", "-U", superuser, "--auth=trust", "--encoding=UTF8", "--locale=C", "-D", s.data())...)
+	s.run("initdb", append(settings, "--no-sync", "-U", superuser, "--auth=trust", "--encoding=UTF8", "--locale=C", "-D",
+		s.data())...)
 }
 
 func (s *server) addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
@@ -238,7 +244,8 @@ func (s *server) tryToStart() bool {
 	defer log.Close()
 	args := []string{"-D", s.data(), "-p", strconv.Itoa(s.port)}
 	settings := []string{
-		"listen_addresses=127.0.0.1", "unix_socket_directories=", "lc_messages=C", "timezone=UTC", "fsync=off", "autovacuum=off",
+		"listen_addresses=127.0.0.1", "unix_socket_directories=", "lc_messages=C", "timezone=UTC", "fsync=off",
+		"autovacuum=off",
 		"wal_keep_size=512MB", "wal_retrieve_retry_interval=200ms",
 	}
 	for _, setting := range append(settings, s.more...) {

@@ -178,7 +178,8 @@ func makeTemplate(server string) (string, error) {
 		if err != nil || there {
 			return err
 		}
-		err = execAll(ctx, c, fmt.Sprintf(`DROP DATABASE IF EXISTS %q WITH (FORCE)`, building), fmt.Sprintf(`CREATE DATABASE %q`, building))
+		err = execAll(ctx, c, fmt.Sprintf(`DROP DATABASE IF EXISTS %q WITH (FORCE)`, building),
+			fmt.Sprintf(`CREATE DATABASE %q`, building))
 		if err != nil {
 			return err
 		}

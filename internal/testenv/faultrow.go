@@ -19,12 +19,13 @@ const (
 
 // FaultRow is the result of one fault: a row of the table of `make faults`.
 type FaultRow struct {
-	Fault       string        `json:"fault"`
-	Accepted    int           `json:"accepted"`     // buyers whose attempt was accepted
-	Stored      int           `json:"stored"`       // orders in Postgres
-	Failed      int           `json:"failed"`       // accepted attempts whose buyers see FAILED
-	LostUnits   int           `json:"lost_units"`   // of the stock that was put on sale
-	Recovery    time.Duration `json:"recovery"`     // from the fault to the next success; 0 = the test runs the steps itself
+	Fault     string `json:"fault"`
+	Accepted  int    `json:"accepted"`   // buyers whose attempt was accepted
+	Stored    int    `json:"stored"`     // orders in Postgres
+	Failed    int    `json:"failed"`     // accepted attempts whose buyers see FAILED
+	LostUnits int    `json:"lost_units"` // of the stock that was put on sale
+	// from the fault to the next success; 0 = the test runs the steps itself
+	Recovery    time.Duration `json:"recovery"`
 	MaxRecovery time.Duration `json:"max_recovery"` // 0 = MaxRecovery
 	Holds       bool          `json:"holds"`        // set by RecordFault
 }

@@ -83,7 +83,10 @@ func startMailServer(t testing.TB, open bool, set ...func(*smtp.Server)) *MailSe
 	roots := x509.NewCertPool()
 	roots.AddCert(certified.Certificate())
 	m := &MailServer{open: open, TLS: &tls.Config{RootCAs: roots, ServerName: "example.com", MinVersion: tls.VersionTLS12}}
-	m.server = smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return &mailSession{server: m}, nil }))
+	m.server = smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) {
+		return &mailSession{server: m},
+			nil
+	}))
 	for _, each := range set {
 		each(m.server)
 	}

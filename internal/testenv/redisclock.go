@@ -18,11 +18,13 @@ var clockShiftSource []byte
 func RedisServerWithClock(t testing.TB, settings ...string) (s *RedisProcess, shift func(ahead time.Duration)) {
 	t.Helper()
 	dir := t.TempDir()
-	source, library, file := filepath.Join(dir, "clockshift.c"), filepath.Join(dir, "clockshift.so"), filepath.Join(dir, "seconds")
+	source, library, file := filepath.Join(dir, "clockshift.c"), filepath.Join(dir, "clockshift.so"),
+		filepath.Join(dir, "seconds")
 	if err := os.WriteFile(source, clockShiftSource, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := exec.CommandContext(t.Context(), "cc", "-shared", "-fPIC", "-O1", "-o", library, source).CombinedOutput(); err != nil {
+	if text, err := exec.CommandContext(t.Context(), "cc", "-shared", "-fPIC", "-O1", "-o", library, source).
+		CombinedOutput(); err != nil {
 		t.Fatalf("%v: run `make services`, which installs a C compiler\n%s", err, text)
 	}
 	shift = func(ahead time.Duration) {
@@ -38,5 +40,6 @@ func RedisServerWithClock(t testing.TB, settings ...string) (s *RedisProcess, sh
 		}
 	}
 	shift(0)
-	return startRedis(t, &RedisProcess{t: t, dir: t.TempDir(), settings: settings, environ: []string{"LD_PRELOAD=" + library, "CLOCK_SHIFT_FILE=" + file}}), shift
+	return startRedis(t, &RedisProcess{t: t, dir: t.TempDir(), settings: settings,
+		environ: []string{"LD_PRELOAD=" + library, "CLOCK_SHIFT_FILE=" + file}}), shift
 }

@@ -72,7 +72,8 @@ func (s *Sentinels) startSentinel(host, port string) {
 		s.t.Fatal(err)
 	}
 	conf := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nlogfile %s\nsentinel monitor %[4]s %s %s 2\nsentinel down-after-milliseconds %[4]s %[7]d\n"+
-		"sentinel failover-timeout %[4]s 10000\n", own, dir, filepath.Join(dir, "log"), sentinelMaster, host, port, sentinelPatience)
+		"sentinel failover-timeout %[4]s 10000\n", own, dir, filepath.Join(dir, "log"), sentinelMaster, host, port,
+		sentinelPatience)
 	path := filepath.Join(dir, "sentinel.conf")
 	if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
 		s.t.Fatal(err)

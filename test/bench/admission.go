@@ -112,7 +112,8 @@ func measureAdmission(ctx context.Context, w *suite, r *report) error {
 			return fmt.Errorf("captchas: %w", err)
 		}
 		slow = append(slow, float64(lats[len(lats)*99/100].Microseconds())/1000)
-		say("captchas: p50 %s, p90 %s, p99 %s, slowest %s", lats[len(lats)/2], lats[len(lats)*9/10], lats[len(lats)*99/100], lats[len(lats)-1])
+		say("captchas: p50 %s, p90 %s, p99 %s, slowest %s", lats[len(lats)/2], lats[len(lats)*9/10], lats[len(lats)*99/100],
+			lats[len(lats)-1])
 		asked, pictures = asked+len(lats), pictures+drawn
 		rate, err := w.paths(ctx)
 		if err != nil {
@@ -121,10 +122,12 @@ func measureAdmission(ctx context.Context, w *suite, r *report) error {
 		paths = append(paths, rate)
 	}
 	r.Figures = append(r.Figures,
-		figure{Name: fmt.Sprintf("createCaptcha p99, beside %d orders/s", backgroundRate), Ratio: median(slow), Unit: "ms", ToReach: "10"},
+		figure{Name: fmt.Sprintf("createCaptcha p99, beside %d orders/s", backgroundRate), Ratio: median(slow), Unit: "ms",
+			ToReach: "10"},
 		figure{Name: fmt.Sprintf("issueSeckillPath, beside %d orders/s", backgroundRate), Ratio: median(paths), Unit: "/s"})
 	r.Checks = append(r.Checks, check{
-		Name: "captchas asked for as pictures are pictures", OK: pictures*100 >= asked*95, Text: fmt.Sprintf("%d of %d", pictures, asked),
+		Name: "captchas asked for as pictures are pictures", OK: pictures*100 >= asked*95,
+		Text: fmt.Sprintf("%d of %d", pictures, asked),
 	})
 	return nil
 }
@@ -253,7 +256,8 @@ func (w *suite) solved(ctx context.Context, offer *seed.Result) ([][]byte, error
 	c := client{conn: conn, buf: make([]byte, 32<<10)}
 	requests := make([][]byte, len(offer.Users))
 	for i, u := range offer.Users {
-		ok, answer, err := c.ask(httpRequest(w.shop.public, u.AccessToken, captchaBody(offer.SaleID, "PROOF_OF_WORK")), []byte(`"cap_`))
+		ok, answer, err := c.ask(httpRequest(w.shop.public, u.AccessToken, captchaBody(offer.SaleID, "PROOF_OF_WORK")),
+			[]byte(`"cap_`))
 		if err != nil || !ok {
 			return nil, fmt.Errorf("%.300s: %w", answer, err)
 		}

@@ -191,7 +191,8 @@ func naiveHandler(ctx context.Context, log *slog.Logger) (http.Handler, error) {
 		return nil, err
 	}
 	shop, err := naive.Open(ctx, naive.Config{
-		DB: c.db, Redis: c.redis, Prefix: c.prefix + "naive:", Tokens: c.tokens, Sale: c.sale, Item: c.item, Stock: c.stock, Log: log,
+		DB: c.db, Redis: c.redis, Prefix: c.prefix + "naive:", Tokens: c.tokens, Sale: c.sale, Item: c.item, Stock: c.stock,
+		Log: log,
 	})
 	if err != nil {
 		return nil, err
@@ -209,7 +210,8 @@ func bareHandler(ctx context.Context, log *slog.Logger) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	shop, err := bare.Open(ctx, bare.Config{DB: c.db, Redis: c.redis, Prefix: c.prefix + "bare:", Sale: c.sale, Item: c.item, Stock: c.stock})
+	shop, err := bare.Open(ctx, bare.Config{DB: c.db, Redis: c.redis, Prefix: c.prefix + "bare:", Sale: c.sale,
+		Item: c.item, Stock: c.stock})
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,8 @@ func (w *suite) crowd(ctx context.Context, r *report) error {
 	n := w.opts.crowd
 	say("a crowd of %d", n)
 	offer, err := app.Seed(ctx, w.site.cfg, seed.Input{
-		Users: n, Stock: 1, OpensIn: crowdOpens, Lasts: 2 * time.Hour, PurchaseLimit: 1, PaymentWindow: time.Hour, PathTTL: time.Hour,
+		Users: n, Stock: 1, OpensIn: crowdOpens, Lasts: 2 * time.Hour, PurchaseLimit: 1, PaymentWindow: time.Hour,
+		PathTTL: time.Hour,
 	}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return fmt.Errorf("seed: %w", err)
@@ -66,7 +67,8 @@ func (w *suite) crowd(ctx context.Context, r *report) error {
 	}
 	add("captcha", lats)
 	first := orderRequests(w.shop.public, offer.ItemID, offer.Users[:1])
-	if res, err := (load{addr: w.shop.public, count: 1, request: cycle(first), want: []byte(`"SUBMITTED"`)}).run(ctx); err != nil || res.good != 1 {
+	if res, err := (load{addr: w.shop.public, count: 1, request: cycle(first), want: []byte(`"SUBMITTED"`)}).
+		run(ctx); err != nil || res.good != 1 {
 		return fmt.Errorf("sell the last unit: %w %s", err, res.sample)
 	}
 	if lats, err = w.crowdRequests(ctx, joins[1:], `"wtl_`); err != nil {

@@ -38,7 +38,8 @@ func curve(a axis) []byte {
 	}
 	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="middle">%s</text>`+"\n", curveWidth/2, curveHeight-8, a.Title)
 	series{"orders/s", "#0b57d0", curveLeft - 8, "end", func(p point) float64 { return p.Rate }}.draw(&b, a.Points, step)
-	series{"p99 ms", "#b3261e", curveWidth - curveRight + 8, "start", func(p point) float64 { return p.P99 }}.draw(&b, a.Points, step)
+	series{"p99 ms", "#b3261e", curveWidth - curveRight + 8, "start", func(p point) float64 { return p.P99 }}.draw(&b,
+		a.Points, step)
 	b.WriteString("</svg>\n")
 	return b.Bytes()
 }
@@ -59,7 +60,8 @@ func (l series) draw(b *bytes.Buffer, points []point, step float64) {
 	}
 	s := scale{nice(most), float64(curveHeight - curveBottom), curveTop}
 	for _, part := range []float64{0, 0.5, 1} {
-		fmt.Fprintf(b, `<text x="%d" y="%.0f" text-anchor="%s" fill="%s">%s</text>`+"\n", l.labels, s.at(part*s.most)+4, l.anchor, l.colour, label(part*s.most))
+		fmt.Fprintf(b, `<text x="%d" y="%.0f" text-anchor="%s" fill="%s">%s</text>`+"\n", l.labels, s.at(part*s.most)+4,
+			l.anchor, l.colour, label(part*s.most))
 	}
 	fmt.Fprintf(b, `<text x="%d" y="14" text-anchor="%s" fill="%s">%s</text>`+"\n", l.labels, l.anchor, l.colour, l.unit)
 	fmt.Fprintf(b, `<polyline fill="none" stroke="%s" stroke-width="2" points="`, l.colour)
@@ -117,9 +119,11 @@ machine that other work shares.
 			continue
 		}
 		first, last := a.Points[0], a.Points[len(a.Points)-1]
-		fmt.Fprintf(&b, "\n## %s%s\n\n![Orders per second and p99 latency by %s](growth/%s.svg)\n\n", string(a.Title[0]-'a'+'A'), a.Title[1:], a.Title, a.Name)
+		fmt.Fprintf(&b, "\n## %s%s\n\n![Orders per second and p99 latency by %s](growth/%s.svg)\n\n",
+			string(a.Title[0]-'a'+'A'), a.Title[1:], a.Title, a.Name)
 		fmt.Fprintf(&b, "From %s to %s: %s to %s orders/s, p99 %.1f to %.1f ms, %.0f to %.0f µs of the server per order. %s\n",
-			thousands(first.At), thousands(last.At), label(first.Rate), label(last.Rate), first.P99, last.P99, first.CPU, last.CPU, remarks[a.Name])
+			thousands(first.At), thousands(last.At), label(first.Rate), label(last.Rate), first.P99, last.P99, first.CPU,
+			last.CPU, remarks[a.Name])
 	}
 	return b.Bytes()
 }

@@ -56,7 +56,8 @@ func (f *further) buyers(n int) []seed.LoadUser {
 func (f *further) openLoop(ctx context.Context, r *report, share, rate float64, n int) error {
 	say("open loop at %.0f orders/s", rate)
 	requests := orderRequests(f.shop.public, f.offer.ItemID, f.buyers(n))
-	lats, err := load{addr: f.shop.public, count: n, request: cycle(requests), want: []byte(`"SUBMITTED"`)}.atRate(ctx, rate)
+	lats, err := load{addr: f.shop.public, count: n, request: cycle(requests), want: []byte(`"SUBMITTED"`)}.atRate(ctx,
+		rate)
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,8 @@ func (f *further) openLoop(ctx context.Context, r *report, share, rate float64, 
 		return err
 	}
 	for _, p := range []float64{50, 99, 99.9} {
-		r.Figures = append(r.Figures, figure{Name: fmt.Sprintf("placeOrder p%g, open loop at %.0f %% of the rate", p, share*100), Ratio: lats.at(p), Unit: "ms"})
+		r.Figures = append(r.Figures, figure{Name: fmt.Sprintf("placeOrder p%g, open loop at %.0f %% of the rate", p,
+			share*100), Ratio: lats.at(p), Unit: "ms"})
 	}
 	return nil
 }
@@ -97,6 +99,7 @@ func (f *further) durable(ctx context.Context, r *report, n int) error {
 	for _, value := range []string{"everysec", "always"} {
 		r.note(setting+" "+value, f.done[setting+" "+value])
 	}
-	r.Figures = append(r.Figures, compare("whole path, appendfsync always / everysec", f.done[setting+" always"], f.done[setting+" everysec"], "", "0.80"))
+	r.Figures = append(r.Figures, compare("whole path, appendfsync always / everysec", f.done[setting+" always"],
+		f.done[setting+" everysec"], "", "0.80"))
 	return nil
 }

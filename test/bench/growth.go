@@ -57,13 +57,19 @@ func axes() []axis {
 			prepare: func(ctx context.Context, g *growthSite, v int) error {
 				return g.offer(ctx, g.opts.growthOrders, v)
 			}},
-		{Name: "buyers", Title: "accounts with a path token for the sale", values: []int{10, 1000, 100_000, 1_000_000}, quick: []int{10, 1000, 10_000},
+		{Name: "buyers", Title: "accounts with a path token for the sale", values: []int{10, 1000, 100_000, 1_000_000},
+			quick:   []int{10, 1000, 10_000},
 			prepare: func(ctx context.Context, g *growthSite, v int) error { return g.offer(ctx, v, v+1000) }},
-		{Name: "sales", Title: "sales that are open at the same time", values: []int{1, 10, 100, 1000}, quick: []int{1, 10, 100}, prepare: manySales},
-		{Name: "old-sales", Title: "sales that ended long ago", values: []int{0, 100, 2000, 20_000}, quick: []int{0, 200, 2000}, prepare: oldSales},
-		{Name: "sockets", Title: "open sockets that follow the sale", values: []int{0, 1000, 5000, maxSockets()}, quick: []int{0, 500, 2000}, prepare: manySockets},
-		{Name: "backlog", Title: "accepted orders that wait for a worker", values: []int{0, 10_000, 100_000, 1_000_000}, quick: []int{0, 10_000, 100_000}, prepare: backlog},
-		{Name: "orders", Title: "rows of the table of orders", values: []int{0, 100_000, 1_000_000, 10_000_000}, quick: []int{0, 10_000, 200_000}, prepare: oldOrders},
+		{Name: "sales", Title: "sales that are open at the same time", values: []int{1, 10, 100, 1000},
+			quick: []int{1, 10, 100}, prepare: manySales},
+		{Name: "old-sales", Title: "sales that ended long ago", values: []int{0, 100, 2000, 20_000},
+			quick: []int{0, 200, 2000}, prepare: oldSales},
+		{Name: "sockets", Title: "open sockets that follow the sale", values: []int{0, 1000, 5000, maxSockets()},
+			quick: []int{0, 500, 2000}, prepare: manySockets},
+		{Name: "backlog", Title: "accepted orders that wait for a worker", values: []int{0, 10_000, 100_000, 1_000_000},
+			quick: []int{0, 10_000, 100_000}, prepare: backlog},
+		{Name: "orders", Title: "rows of the table of orders", values: []int{0, 100_000, 1_000_000, 10_000_000},
+			quick: []int{0, 10_000, 200_000}, prepare: oldOrders},
 	}
 }
 
@@ -207,7 +213,8 @@ func (g *growthSite) requests() (requests [][]byte) {
 		before := len(requests)
 		for _, o := range g.offers {
 			if i < len(o.Users) {
-				requests = append(requests, httpRequest(g.shop.public, o.Users[i].AccessToken, orderBody(o.ItemID, o.Users[i].Path)))
+				requests = append(requests, httpRequest(g.shop.public, o.Users[i].AccessToken,
+					orderBody(o.ItemID, o.Users[i].Path)))
 			}
 		}
 		if len(requests) == before {
@@ -322,7 +329,8 @@ func backlog(ctx context.Context, g *growthSite, value int) error {
 	}
 	offer := g.offers[0]
 	requests := orderRequests(g.shop.public, offer.ItemID, offer.Users[:first])
-	if res, err := (load{addr: g.shop.public, count: first, request: cycle(requests), want: []byte(`"SUBMITTED"`)}).run(ctx); err != nil || res.good != first {
+	if res, err := (load{addr: g.shop.public, count: first, request: cycle(requests), want: []byte(`"SUBMITTED"`)}).
+		run(ctx); err != nil || res.good != first {
 		return fmt.Errorf("first orders: %w %s", err, res.sample)
 	}
 	offer.Users = offer.Users[first:]
@@ -359,7 +367,8 @@ func oldOrders(ctx context.Context, g *growthSite, value int) error {
 	const some = 20_000 // rows of one statement, whose answer the connection awaits for seconds only
 	var inserts []string
 	for from := 1; from <= value; from += some {
-		inserts = append(inserts, fmt.Sprintf(`INSERT INTO orders (id, number, sale_id, item_id, user_id, kind, status, quantity, unit_price_minor, currency,
+		inserts = append(inserts, fmt.Sprintf(
+			`INSERT INTO orders (id, number, sale_id, item_id, user_id, kind, status, quantity, unit_price_minor, currency,
 			version, epoch, reserved_at, created_at, updated_at, return_due)
 			SELECT ('01900000-0000-7000-8000-' || lpad(to_hex(i), 12, '0'))::uuid, 'n' || i, md5('s')::uuid, md5('i')::uuid, gen_random_uuid(), 'SECKILL', 'PAID',
 			1, 4900, 'CNY', 1, 1, t, t, t, false FROM generate_series(%d, %d) i, (SELECT now() - interval '90 days' AS t) AS past`, from, min(from+some-1, value)))

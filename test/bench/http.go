@@ -75,7 +75,8 @@ func (w *suite) startBaselines(ctx context.Context) (err error) {
 	if w.offer, err = w.site.seed(ctx, orders, orders+1000); err != nil {
 		return fmt.Errorf("seed: %w", err)
 	}
-	if w.naiveOffer, err = w.baselineSite.seed(ctx, w.opts.rounds*w.opts.naiveOrders, w.opts.rounds*w.opts.naiveOrders+1000); err != nil {
+	if w.naiveOffer, err = w.baselineSite.seed(ctx, w.opts.rounds*w.opts.naiveOrders, w.opts.rounds*w.opts.naiveOrders+
+		1000); err != nil {
 		return fmt.Errorf("seed: %w", err)
 	}
 	if w.bareOffer, err = w.baselineSite.seed(ctx, 1, orders+1000); err != nil {
@@ -122,7 +123,8 @@ func (w *suite) prepare() {
 
 // sellOut sells the only unit of the sale that is measured as sold out.
 func (w *suite) sellOut(ctx context.Context) error {
-	res, err := load{addr: w.shop.public, count: 1, request: cycle(w.soldOutRequests), want: []byte(`"SUBMITTED"`)}.run(ctx)
+	res, err := load{addr: w.shop.public, count: 1, request: cycle(w.soldOutRequests), want: []byte(`"SUBMITTED"`)}.run(
+		ctx)
 	if err != nil || res.good != 1 {
 		return fmt.Errorf("sell the last unit: %w %s", err, res.sample)
 	}
@@ -155,7 +157,8 @@ func (w *suite) round(ctx context.Context, n int) error {
 		{"sold-out refusal", w.shop, orderRequests(w.shop.public, w.soldOut.ItemID, crowd), []byte(`"SOLD_OUT"`)},
 	} {
 		profiled := w.profileRefusals(ctx, part.server)
-		s, err := w.measure(ctx, part.server, load{addr: part.server.public, request: cycle(part.from), want: part.want, lasts: w.opts.lasts})
+		s, err := w.measure(ctx, part.server, load{addr: part.server.public, request: cycle(part.from), want: part.want,
+			lasts: w.opts.lasts})
 		if err = errors.Join(err, <-profiled); err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}
@@ -229,12 +232,14 @@ func warmTokens(ctx context.Context, s *server, users []seed.LoadUser) error {
 // measureWhole measures orders of the product from the request to the row.
 func (w *suite) measureWhole(ctx context.Context, users []seed.LoadUser) error {
 	profiled := w.shop.profile(ctx, w.opts.profile, "shop.prof", max(1, int(w.opts.lasts.Seconds())))
-	return errors.Join(w.measureOrders(ctx, "whole path", orderTarget{w.shop, w.db, w.offer.SaleID, w.offer.ItemID, &w.accepted}, users), <-profiled)
+	return errors.Join(w.measureOrders(ctx, "whole path", orderTarget{w.shop, w.db, w.offer.SaleID, w.offer.ItemID,
+		&w.accepted}, users), <-profiled)
 }
 
 // measureBare measures orders of the minimal order path from the request to the row.
 func (w *suite) measureBare(ctx context.Context, users []seed.LoadUser) error {
-	return w.measureOrders(ctx, "bare path", orderTarget{w.bare, w.baselineDB, w.bareOffer.SaleID, w.offer.ItemID, &w.bareAccepted}, users)
+	return w.measureOrders(ctx, "bare path", orderTarget{w.bare, w.baselineDB, w.bareOffer.SaleID, w.offer.ItemID,
+		&w.bareAccepted}, users)
 }
 
 // orderTarget is a server that accepts orders, and the database they are written to.
@@ -254,7 +259,8 @@ func (w *suite) measureOrders(ctx context.Context, name string, t orderTarget, u
 		return err
 	}
 	began := time.Now()
-	res, err := load{addr: t.server.public, count: len(users), request: cycle(requests), want: []byte(`"SUBMITTED"`)}.run(ctx)
+	res, err := load{addr: t.server.public, count: len(users), request: cycle(requests), want: []byte(`"SUBMITTED"`)}.run(
+		ctx)
 	if err != nil {
 		return err
 	}
@@ -283,7 +289,8 @@ func (w *suite) measureNaive(ctx context.Context, n int) error {
 		return err
 	}
 	began := time.Now()
-	res, err := load{addr: w.naive.public, count: len(users), request: cycle(requests), want: []byte(`"SUBMITTED"`)}.run(ctx)
+	res, err := load{addr: w.naive.public, count: len(users), request: cycle(requests), want: []byte(`"SUBMITTED"`)}.run(
+		ctx)
 	if err != nil {
 		return err
 	}
@@ -297,7 +304,8 @@ func (w *suite) measureNaive(ctx context.Context, n int) error {
 	took := time.Since(began)
 	after, err := w.naive.cpu()
 	w.done["naive design, taken in"] = append(w.done["naive design, taken in"], sample{n: res.good, took: res.took})
-	w.done["naive design, written"] = append(w.done["naive design, written"], sample{n: res.good, took: took, cpu: after - before})
+	w.done["naive design, written"] = append(w.done["naive design, written"],
+		sample{n: res.good, took: took, cpu: after - before})
 	return err
 }
 
@@ -322,7 +330,8 @@ func written(ctx context.Context, db *postgres.DB, saleID string, orders int) er
 	deadline := time.Now().Add(settleTimeout)
 	for {
 		var units int
-		if err := db.SQL.QueryRowContext(ctx, "SELECT sum(held) FROM sale_items WHERE sale_id = $1", sale).Scan(&units); err != nil {
+		if err := db.SQL.QueryRowContext(ctx, "SELECT sum(held) FROM sale_items WHERE sale_id = $1", sale).
+			Scan(&units); err != nil {
 			return err
 		}
 		if units == orders {
@@ -367,7 +376,8 @@ func (w *suite) checks(ctx context.Context) ([]check, error) {
 	}
 	taken := len(w.offer.Users) + 1000 - left
 	return []check{
-		{"accepted = rows = units gone in Postgres = units gone in Redis", w.accepted == rows && rows == gone && gone == taken && held == rows,
+		{"accepted = rows = units gone in Postgres = units gone in Redis", w.accepted == rows && rows == gone &&
+			gone == taken && held == rows,
 			fmt.Sprintf("%d = %d = %d = %d (%d asked again)", w.accepted, rows, gone, taken, w.again)},
 		{"audit of the sale", audit.OK, fmt.Sprintf("%d findings %v", len(audit.Findings), audit.Findings)},
 	}, nil

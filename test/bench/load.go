@@ -119,7 +119,8 @@ const maxRetries = 50
 // isTransient reports whether a response asks for a retry with the same idempotency key.
 // Buyers retry too; on a busy machine Redis can time out.
 func isTransient(answer []byte) bool {
-	return bytes.Contains(answer, []byte(`"TIMEOUT"`)) || bytes.Contains(answer, []byte(`"OVERLOADED"`)) || bytes.Contains(answer, []byte(`"UNAVAILABLE"`))
+	return bytes.Contains(answer, []byte(`"TIMEOUT"`)) || bytes.Contains(answer, []byte(`"OVERLOADED"`)) ||
+		bytes.Contains(answer, []byte(`"UNAVAILABLE"`))
 }
 
 // client sends requests and reads responses on one connection.

@@ -63,7 +63,8 @@ func main() {
 }
 
 func parse() options {
-	o := options{rounds: 7, lasts: 4 * time.Second, orders: 30_000, naiveOrders: 5000, messages: 30_000, sockets: 1000, crowd: 5000, growthOrders: 6000}
+	o := options{rounds: 7, lasts: 4 * time.Second, orders: 30_000, naiveOrders: 5000, messages: 30_000, sockets: 1000,
+		crowd: 5000, growthOrders: 6000}
 	flag.BoolVar(&o.quick, "quick", false, "about three minutes instead of about fifteen")
 	flag.StringVar(&o.seckill, "seckill", "bin/seckill", "the product's binary")
 	flag.StringVar(&o.old, "old", "", "a former binary of the product, for one more line")
@@ -82,7 +83,8 @@ func parse() options {
 	flag.IntVar(&o.orders, "orders", o.orders, "orders of the whole path in one round")
 	flag.Parse()
 	if o.quick {
-		o.rounds, o.lasts, o.orders, o.naiveOrders, o.messages, o.sockets = min(o.rounds, 3), 1500*time.Millisecond, min(o.orders, 6000), 1500, 15_000, 500
+		o.rounds, o.lasts, o.orders, o.naiveOrders, o.messages, o.sockets = min(o.rounds, 3), 1500*time.Millisecond,
+			min(o.orders, 6000), 1500, 15_000, 500
 		o.crowd, o.growthOrders = 1000, 1500
 	}
 	return o
@@ -141,7 +143,8 @@ func measure(ctx context.Context, o options) (err error) {
 		}
 		defer func() { err = errors.Join(err, w.former.close(ctx)) }()
 	}
-	r := &report{Rates: map[string]float64{}, Micros: map[string]float64{}, Shares: map[string]shares{}, Rounds: o.rounds, Store: w.services.store}
+	r := &report{Rates: map[string]float64{}, Micros: map[string]float64{}, Shares: map[string]shares{}, Rounds: o.rounds,
+		Store: w.services.store}
 	switch {
 	case o.ways:
 		if err := w.measureWays(ctx, r); err != nil {
@@ -209,7 +212,8 @@ func (w *suite) everything(ctx context.Context) (*report, error) {
 		if w.opts.path {
 			continue
 		}
-		theirs, ours, err := subscriberRound(ctx, w.redis, fmt.Sprintf("%sbench:%d:", w.site.cfg.RedisPrefix, n), w.opts.messages)
+		theirs, ours, err := subscriberRound(ctx, w.redis, fmt.Sprintf("%sbench:%d:", w.site.cfg.RedisPrefix, n),
+			w.opts.messages)
 		if err != nil {
 			return nil, fmt.Errorf("subscribers: %w", err)
 		}
@@ -241,7 +245,8 @@ func (w *suite) everything(ctx context.Context) (*report, error) {
 
 func (w *suite) report() *report {
 	d := w.done
-	r := &report{Rates: map[string]float64{}, Micros: map[string]float64{}, Shares: map[string]shares{}, Rounds: w.opts.rounds, Store: w.services.store,
+	r := &report{Rates: map[string]float64{}, Micros: map[string]float64{}, Shares: map[string]shares{},
+		Rounds: w.opts.rounds, Store: w.services.store,
 		Body: len(orderBody(w.soldOut.ItemID, w.soldOut.Users[0].Path))}
 	for name, samples := range d {
 		if len(samples) == 0 {

@@ -57,7 +57,8 @@ func openFormer(ctx context.Context, o options) (f *product, err error) {
 
 // seed creates an open sale by the program.
 func (f *product) seed(ctx context.Context, users, stock int, more ...string) (offer *seed.Result, err error) {
-	out, err := f.run(ctx, append([]string{"seed", "--users", strconv.Itoa(users), "--stock", strconv.Itoa(stock), "--lasts", "2h", "--json"}, more...)...)
+	out, err := f.run(ctx, append([]string{"seed", "--users", strconv.Itoa(users), "--stock", strconv.Itoa(stock),
+		"--lasts", "2h", "--json"}, more...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -97,5 +98,6 @@ func (f *product) measureWhole(ctx context.Context, w *suite, n int) error {
 	if err := warmTokens(ctx, f.shop, users); err != nil {
 		return err
 	}
-	return w.measureOrders(ctx, "former whole path", orderTarget{f.shop, f.db, f.offer.SaleID, f.offer.ItemID, &f.accepted}, users)
+	return w.measureOrders(ctx, "former whole path", orderTarget{f.shop, f.db, f.offer.SaleID, f.offer.ItemID,
+		&f.accepted}, users)
 }

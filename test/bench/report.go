@@ -34,11 +34,12 @@ func (s *sample) add(part sample) {
 // figure is one line of the table: the median over the rounds of the ratio between two
 // samples of one round.
 type figure struct {
-	Name    string  `json:"name"`
-	Ratio   float64 `json:"ratio"`              // of operations per second
-	Least   float64 `json:"least"`              // over the rounds
-	Most    float64 `json:"most"`               // over the rounds
-	CPU     float64 `json:"cpuRatio,omitempty"` // CPU time of the baseline per operation, divided by ours: higher is better
+	Name  string  `json:"name"`
+	Ratio float64 `json:"ratio"` // of operations per second
+	Least float64 `json:"least"` // over the rounds
+	Most  float64 `json:"most"`  // over the rounds
+	// CPU time of the baseline per operation, divided by ours: higher is better
+	CPU     float64 `json:"cpuRatio,omitempty"`
 	Wanted  string  `json:"expected"`
 	ToReach string  `json:"toReach"`
 	Unit    string  `json:"unit,omitempty"` // "" = a ratio
@@ -157,17 +158,20 @@ func (r *report) print(out io.Writer) {
 		if f.CPU > 0 {
 			cpu = fmt.Sprintf("%.2f", f.CPU)
 		}
-		fmt.Fprintf(out, "  %-52s %8.2f %15s %8s %10s %9s\n", f.Name, f.Ratio, fmt.Sprintf("%.2f - %.2f", f.Least, f.Most), cpu, f.Wanted, f.ToReach)
+		fmt.Fprintf(out, "  %-52s %8.2f %15s %8s %10s %9s\n", f.Name, f.Ratio, fmt.Sprintf("%.2f - %.2f", f.Least, f.Most),
+			cpu, f.Wanted, f.ToReach)
 	}
 	if len(r.Rates) == 0 {
 		return
 	}
-	fmt.Fprintf(out, "\n  %-34s %11s %10s %8s %9s %10s %6s %10s %8s %9s %12s\n", "on this machine, now", "per second", "server us", "Redis", "Postgres", "generator", "idle",
+	fmt.Fprintf(out, "\n  %-34s %11s %10s %8s %9s %10s %6s %10s %8s %9s %12s\n", "on this machine, now", "per second",
+		"server us", "Redis", "Postgres", "generator", "idle",
 		"script us", "scripts", "commands", "allocations")
 	for _, name := range slices.Sorted(keysOf(r.Rates)) {
 		fmt.Fprintf(out, "  %-34s %11.0f %10.1f", name, r.Rates[name], r.Micros[name])
 		if s, ok := r.Shares[name]; ok {
-			fmt.Fprintf(out, " %8.1f %9.1f %10.1f %6.1f %10.1f %8.2f %9.1f %12.0f", s.Redis, s.Postgres, s.Generator, s.Idle, s.Scripting, s.Scripts, s.Commands, s.Objects)
+			fmt.Fprintf(out, " %8.1f %9.1f %10.1f %6.1f %10.1f %8.2f %9.1f %12.0f", s.Redis, s.Postgres, s.Generator, s.Idle,
+				s.Scripting, s.Scripts, s.Commands, s.Objects)
 		}
 		fmt.Fprintln(out)
 	}

@@ -31,7 +31,8 @@ func (r *report) writeResults(page string, at time.Time) error {
 // markdown returns the tables of a run.
 func (r *report) markdown(at time.Time) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "Medians of %d rounds, %s, %s.\n\n| | ratio (rounds) | CPU | target |\n|---|---|---|---|\n", r.Rounds, at.UTC().Format(time.DateOnly), r.Store)
+	fmt.Fprintf(&b, "Medians of %d rounds, %s, %s.\n\n| | ratio (rounds) | CPU | target |\n|---|---|---|---|\n", r.Rounds,
+		at.UTC().Format(time.DateOnly), r.Store)
 	for _, f := range r.Figures {
 		value, cpu := fmt.Sprintf("%.2f (%.2f–%.2f)", f.Ratio, f.Least, f.Most), ""
 		if f.Unit != "" {
@@ -46,7 +47,8 @@ func (r *report) markdown(at time.Time) []byte {
 	for _, name := range slices.Sorted(keysOf(r.Rates)) {
 		s := r.Shares[name]
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", name,
-			micros(r.Micros[name]), micros(s.Redis), micros(s.Scripting), micros(s.Commands), micros(s.Postgres), micros(s.Generator), micros(s.Objects), thousands(int(r.Rates[name])))
+			micros(r.Micros[name]), micros(s.Redis), micros(s.Scripting), micros(s.Commands), micros(s.Postgres),
+			micros(s.Generator), micros(s.Objects), thousands(int(r.Rates[name])))
 	}
 	b.WriteString("\n")
 	for _, c := range r.Checks {

@@ -133,7 +133,8 @@ func (s *server) profile(ctx context.Context, dir, file string, seconds int) <-c
 }
 
 func (s *server) keepProfile(ctx context.Context, file string, seconds int) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", s.admin, seconds), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d",
+		s.admin, seconds), nil)
 	if err != nil {
 		return err
 	}

@@ -248,7 +248,8 @@ func dialSocket(ctx context.Context, addr, token string) (*socket, error) {
 			break
 		}
 	}
-	hello, err := json.Marshal(map[string]any{"type": "connection_init", "payload": map[string]string{"authorization": "Bearer " + token}})
+	hello, err := json.Marshal(map[string]any{"type": "connection_init",
+		"payload": map[string]string{"authorization": "Bearer " + token}})
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,8 @@ const fillBatch = 1000
 
 // subscriberRound drains equal streams with watermill-redisstream's subscriber and with
 // the product's. Every message is acknowledged where it is received.
-func subscriberRound(ctx context.Context, conn *redisconn.Conn, key string, messages int) (stock, batch sample, err error) {
+func subscriberRound(ctx context.Context, conn *redisconn.Conn, key string, messages int) (stock, batch sample,
+	err error) {
 	theirs, err := redisstream.NewSubscriber(redisstream.SubscriberConfig{
 		Client: conn.NewBlocking(), ConsumerGroup: "orders", Consumer: "bench", DisableIndefiniteInitialBlock: true,
 	}, watermill.NopLogger{})
@@ -41,7 +42,8 @@ func subscriberRound(ctx context.Context, conn *redisconn.Conn, key string, mess
 	return stock, batch, err
 }
 
-func drain(ctx context.Context, conn *redisconn.Conn, sub message.Subscriber, key string, messages int) (sample, error) {
+func drain(ctx context.Context, conn *redisconn.Conn, sub message.Subscriber, key string, messages int) (sample,
+	error) {
 	defer sub.Close()
 	if err := fill(ctx, conn, key, messages); err != nil {
 		return sample{}, err

@@ -113,8 +113,9 @@ func (u usage) since(before usage) usage {
 	return usage{
 		server: u.server - before.server, redis: u.redis - before.redis, postgres: u.postgres - before.postgres,
 		generator: u.generator - before.generator, idle: u.idle - before.idle,
-		scripting: u.scripting - before.scripting, scripts: u.scripts - before.scripts, commands: u.commands - before.commands,
-		objects: u.objects - before.objects,
+		scripting: u.scripting - before.scripting, scripts: u.scripts - before.scripts,
+		commands: u.commands - before.commands,
+		objects:  u.objects - before.objects,
 	}
 }
 

@@ -49,7 +49,8 @@ func (w *suite) measureWays(ctx context.Context, r *report) error {
 	floor := "floor beside the ways"
 	for n := range w.opts.rounds {
 		say("ways of buyers, round %d of %d", n+1, w.opts.rounds)
-		s, err := w.measure(ctx, w.floor, load{addr: w.floor.public, request: cycle(w.anonymous), want: []byte(`"SUBMITTED"`), lasts: w.opts.lasts})
+		s, err := w.measure(ctx, w.floor, load{addr: w.floor.public, request: cycle(w.anonymous), want: []byte(`"SUBMITTED"`),
+			lasts: w.opts.lasts})
 		if err != nil {
 			return err
 		}

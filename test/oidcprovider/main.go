@@ -42,9 +42,11 @@ func run(in io.Reader, out io.Writer) error {
 		return fmt.Errorf("read the addresses of callbacks: %w", err)
 	}
 	client := storage.WebClient("shop", "secret", strings.Fields(callbacks)...)
-	store := storage.NewStorageWithClients(storage.NewUserStore(issuer), map[string]*storage.Client{client.GetID(): client})
+	store := storage.NewStorageWithClients(storage.NewUserStore(issuer),
+		map[string]*storage.Client{client.GetID(): client})
 	server := &http.Server{
-		Handler: exampleop.SetupServer(issuer, store, slog.New(slog.DiscardHandler), false), ReadHeaderTimeout: 5 * time.Second,
+		Handler:           exampleop.SetupServer(issuer, store, slog.New(slog.DiscardHandler), false),
+		ReadHeaderTimeout: 5 * time.Second,
 	}
 	go func() { _ = server.Serve(listener) }() // it ends with the process
 	_, err = io.Copy(io.Discard, lines)

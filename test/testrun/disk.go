@@ -20,7 +20,8 @@ func checkSpace(wanted uint64, dirs ...string) error {
 		}
 		free := fs.Bavail * uint64(fs.Bsize) //nolint:gosec // a block has a size above 0
 		if free < wanted {
-			return fmt.Errorf("%s has %.1f GB of free space, and a run wants %.1f: free some, or set TMPDIR", dir, float64(free)/(1<<30), float64(wanted)/(1<<30))
+			return fmt.Errorf("%s has %.1f GB of free space, and a run wants %.1f: free some, or set TMPDIR", dir,
+				float64(free)/(1<<30), float64(wanted)/(1<<30))
 		}
 	}
 	return nil

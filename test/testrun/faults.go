@@ -61,7 +61,8 @@ func printFaults(w io.Writer, path string) error {
 		if r.Recovery > 0 {
 			recovery = r.Recovery.Round(100 * time.Millisecond).String()
 		}
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", r.Fault, r.Accepted, r.Stored, r.Failed, r.LostUnits, recovery, r.MaxRecovery, holds)
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", r.Fault, r.Accepted, r.Stored, r.Failed, r.LostUnits, recovery,
+			r.MaxRecovery, holds)
 	}
 	return table.Flush()
 }

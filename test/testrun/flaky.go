@@ -35,5 +35,6 @@ func (p *plan) rerun(ctx context.Context, r *report, bar *progress) {
 // aloneGo returns the command that runs the top-level test of a Go test.
 func aloneGo(pkg, test string) []string {
 	top, _, _ := strings.Cut(test, "/")
-	return []string{"go", "test", "-json", "-vet=off", "-ldflags=-w", "-count=1", "-run", "^" + top + "$", "./" + strings.TrimPrefix(pkg, module)}
+	return []string{"go", "test", "-json", "-vet=off", "-ldflags=-w", "-count=1", "-run", "^" + top + "$", "./" +
+		strings.TrimPrefix(pkg, module)}
 }

@@ -61,7 +61,8 @@ func (r *report) testEnded(e event) {
 			return // a parent fails with its subtests
 		}
 	}
-	r.fail(failure{unit: e.Package, test: e.Test, at: at, text: text, again: goCommand(e.Package, e.Test), alone: aloneGo(e.Package, e.Test), read: goOutput})
+	r.fail(failure{unit: e.Package, test: e.Test, at: at, text: text, again: goCommand(e.Package, e.Test),
+		alone: aloneGo(e.Package, e.Test), read: goOutput})
 }
 
 // packageEnded records the end of a package. A package that failed without a failed test
@@ -89,7 +90,8 @@ func (r *report) packageEnded(e event) {
 	if e.FailedBuild != "" {
 		text = r.taken(e.FailedBuild, "") + text
 	}
-	r.fail(failure{unit: e.Package, test: unended, at: positionIn(e.Package, text), text: text, log: log, again: goCommand(e.Package, "")})
+	r.fail(failure{unit: e.Package, test: unended, at: positionIn(e.Package, text), text: text, log: log,
+		again: goCommand(e.Package, "")})
 }
 
 // crash finds the first line of what the runtime prints when a process crashes.

@@ -31,11 +31,13 @@ var longest = []string{"seckill/test/conformance", "seckill/internal/platform/st
 // other programs. `make race` omits them, because the race detector can find nothing there.
 var singleGoroutine = []string{
 	"seckill/cmd/...", "seckill/internal/archtest", "seckill/internal/platform/config",
-	"seckill/internal/platform/postgres/migratediff", "seckill/test/attack", "seckill/test/conformance", "seckill/test/deploy", "seckill/web",
+	"seckill/internal/platform/postgres/migratediff", "seckill/test/attack", "seckill/test/conformance",
+	"seckill/test/deploy", "seckill/web",
 }
 
 // slow lists the packages that test-short omits: each takes minutes.
-var slow = []string{installationTests, "seckill/test/conformance", "seckill/internal/platform/stream", "seckill/cmd/seckill"}
+var slow = []string{installationTests, "seckill/test/conformance", "seckill/internal/platform/stream",
+	"seckill/cmd/seckill"}
 
 // withoutRaceDetector lists packages that only compute: SQLite, password hashes and images. They
 // run without the race detector, which makes them many times slower. Such a package must
@@ -85,34 +87,42 @@ func planOf(ctx context.Context, mode, binary string) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
-	p := plan{environ: append(os.Environ(), "SECKILL_BINARY="+binary, "SECKILL_TESTRUN=yes", "RAPID_NOFAILFILE=true"), faults: filepath.Join(filepath.Dir(binary), "faults.jsonl")}
+	p := plan{environ: append(os.Environ(), "SECKILL_BINARY="+binary, "SECKILL_TESTRUN=yes", "RAPID_NOFAILFILE=true"),
+		faults: filepath.Join(filepath.Dir(binary), "faults.jsonl")}
 	if os.Getenv("GOGC") == "" {
 		p.environ = append(p.environ, "GOGC=300") // uses more memory and about a sixth less CPU time in compiler and tests
 	}
-	p.build = step{name: "build", command: []string{"go", "build", "-o", binary, "./cmd/seckill"}, again: "go build ./cmd/seckill"}
+	p.build = step{name: "build", command: []string{"go", "build", "-o", binary, "./cmd/seckill"},
+		again: "go build ./cmd/seckill"}
 	p.reruns = mode == "all" || mode == "e2e"
 	switch mode {
 	case "all":
 		p.lanes = [][]step{
 			{goStep("sites", []string{installationTests}, []string{"-timeout", "30m", "-parallel", "4"})},
 			{goStep("go", without(packages, []string{installationTests}), []string{"-timeout", "30m", "-p", "2"})},
-			{webStep("types", plainOutput), webStep("unit", vitestOutput), webStep("build", plainOutput), webStep("e2e", vitestOutput)},
+			{webStep("types", plainOutput), webStep("unit", vitestOutput), webStep("build", plainOutput),
+				webStep("e2e", vitestOutput)},
 		}
 		p.environ = append(p.environ, "SECKILL_JOURNEYS=short")
 	case "e2e":
 		p.lanes = [][]step{{webStep("e2e", vitestOutput)}}
 	case "race":
 		flags := append(raceFlags(ctx), "-timeout", "60m")
-		p.lanes = [][]step{{goStep("go -race", without(packages, append(singleGoroutine, installationTests)), append(flags, "-p", "3")), goStep("sites -race", []string{installationTests}, append(flags, "-parallel", "4"))}}
+		p.lanes = [][]step{{goStep("go -race", without(packages, append(singleGoroutine, installationTests)),
+			append(flags, "-p", "3")), goStep("sites -race", []string{installationTests}, append(flags, "-parallel", "4"))}}
 	case "short":
-		p.lanes = [][]step{{goStep("go", without(packages, slow), []string{"-timeout", "10m"})}, {webStep("types", plainOutput), webStep("unit", vitestOutput)}}
+		p.lanes = [][]step{{goStep("go", without(packages, slow), []string{"-timeout", "10m"})},
+			{webStep("types", plainOutput), webStep("unit", vitestOutput)}}
 	case "faults":
 		p.environ = append(p.environ, faultsVariable+"="+p.faults)
-		found, err := list(ctx, "-tags", "faults", "-f", "{{range .TestGoFiles}}{{$.ImportPath}} {{.}}\n{{end}}{{range .XTestGoFiles}}{{$.ImportPath}} {{.}}\n{{end}}", "./...")
+		found, err := list(ctx, "-tags", "faults", "-f",
+			"{{range .TestGoFiles}}{{$.ImportPath}} {{.}}\n{{end}}{{range .XTestGoFiles}}{{$.ImportPath}} {{.}}\n{{end}}",
+			"./...")
 		if err != nil {
 			return p, err
 		}
-		p.lanes = [][]step{{goStep("faults", append(faultPackages(found), extraFaultPackages...), append(raceFlags(ctx), "-tags", "faults", "-run", faultTests, "-timeout", "60m", "-p", "1"))}}
+		p.lanes = [][]step{{goStep("faults", append(faultPackages(found), extraFaultPackages...),
+			append(raceFlags(ctx), "-tags", "faults", "-run", faultTests, "-timeout", "60m", "-p", "1"))}}
 	default:
 		return p, fmt.Errorf("unknown mode %q; want all, short, race, e2e or faults", mode)
 	}
@@ -123,12 +133,14 @@ func planOf(ctx context.Context, mode, binary string) (plan, error) {
 // information, which slows down linking.
 func goStep(name string, packages, flags []string) step {
 	command := slices.Concat([]string{"go", "test", "-json", "-vet=off", "-ldflags=-w"}, flags, packages)
-	return step{name: name, command: command, read: goOutput, packages: len(packages), again: "go test " + strings.Join(packages[:min(1, len(packages))], "")}
+	return step{name: name, command: command, read: goOutput, packages: len(packages), again: "go test " +
+		strings.Join(packages[:min(1, len(packages))], "")}
 }
 
 // webStep runs one part of scripts/test-web.
 func webStep(part string, read reader) step {
-	return step{name: "web " + part, command: []string{"scripts/test-web", part}, read: read, again: "scripts/test-web " + part}
+	return step{name: "web " + part, command: []string{"scripts/test-web", part}, read: read, again: "scripts/test-web " +
+		part}
 }
 
 // list returns what `go list` prints, by line.
@@ -167,7 +179,8 @@ func rank(p string) int {
 func faultPackages(found []string) []string {
 	var packages []string
 	for _, line := range found {
-		if name, file, ok := strings.Cut(line, " "); ok && strings.HasSuffix(file, "faults_test.go") && !slices.Contains(packages, name) {
+		if name, file, ok := strings.Cut(line, " "); ok && strings.HasSuffix(file, "faults_test.go") &&
+			!slices.Contains(packages, name) {
 			packages = append(packages, name)
 		}
 	}

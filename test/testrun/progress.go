@@ -89,7 +89,8 @@ func (p *progress) write() {
 	for i, s := range p.active {
 		names[i] = s.name + p.state[s]
 	}
-	line := fmt.Sprintf("%s  %d of %d steps done, running %s%s", time.Since(p.began).Round(time.Second), p.ended, p.steps, strings.Join(names, " and "), p.counts)
+	line := fmt.Sprintf("%s  %d of %d steps done, running %s%s", time.Since(p.began).Round(time.Second), p.ended, p.steps,
+		strings.Join(names, " and "), p.counts)
 	if p.terminal {
 		fmt.Fprintf(p.w, "\r\033[K%s", line)
 		return

@@ -50,7 +50,8 @@ func (s *step) run(ctx context.Context, environ []string, r *report, bar *progre
 // execute runs the command and returns the output that belongs to no test, the number of
 // failures that the command reported, and the state of the process, nil when it did not
 // start.
-func (s *step) execute(ctx context.Context, environ []string, r *report, bar *progress) (output string, failures int, state *os.ProcessState, err error) {
+func (s *step) execute(ctx context.Context, environ []string, r *report, bar *progress) (output string, failures int,
+	state *os.ProcessState, err error) {
 	cmd := exec.CommandContext(ctx, s.command[0], s.command[1:]...) //nolint:gosec // the commands are in plan.go
 	cmd.Env = environ
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

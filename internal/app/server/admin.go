@@ -116,7 +116,8 @@ func privateHost(host string) bool {
 func onlyPrivateHosts(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !privateHost(r.Host) {
-			http.Error(w, "Use the address of this listener, or a name without a dot or of a private zone.", http.StatusMisdirectedRequest)
+			http.Error(w, "Use the address of this listener, or a name without a dot or of a private zone.",
+				http.StatusMisdirectedRequest)
 			return
 		}
 		next.ServeHTTP(w, r)

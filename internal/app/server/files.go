@@ -119,7 +119,8 @@ func contentType(name string) string {
 }
 
 func compressible(contentType string) bool {
-	return strings.HasPrefix(contentType, "text/") || strings.Contains(contentType, "json") || strings.Contains(contentType, "svg")
+	return strings.HasPrefix(contentType, "text/") || strings.Contains(contentType, "json") ||
+		strings.Contains(contentType, "svg")
 }
 
 func pack(plain []byte) []byte {
@@ -228,7 +229,8 @@ func (s *spa) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // reserved are first path segments that are never pages of the shop.
-var reserved = []string{"assets", "graphql", "playground", "webhooks", "media", "exports", "healthz", "readyz", "metrics", "debug", ".well-known"}
+var reserved = []string{"assets", "graphql", "playground", "webhooks", "media", "exports", "healthz", "readyz",
+	"metrics", "debug", ".well-known"}
 
 // isPage reports whether a path may be a page: it names no file and is not reserved.
 func isPage(name string) bool {

@@ -72,7 +72,8 @@ func (h *publicHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if span.On() {
 		traceID = span.TraceID()
 	}
-	ctx := auth.WithClient(telemetry.WithRequest(traced, id, traceID), auth.Client{Addr: clientAddr(r, h.opts.TrustedProxies), Secure: h.opts.secure(r)})
+	ctx := auth.WithClient(telemetry.WithRequest(traced, id, traceID),
+		auth.Client{Addr: clientAddr(r, h.opts.TrustedProxies), Secure: h.opts.secure(r)})
 	if span.On() {
 		telemetry.OperationFrom(ctx).Trace = traceID
 	}
@@ -83,7 +84,8 @@ func (h *publicHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		v := recover()
 		if v != nil && v != http.ErrAbortHandler { //nolint:errorlint // net/http's own sentinel, thrown as it is
 			fault.Caught(v, fault.InRequest)
-			h.opts.Log.ErrorContext(ctx, "panic", slog.String("panic", fmt.Sprintf("%T", v)), slog.String("stack", string(debug.Stack())))
+			h.opts.Log.ErrorContext(ctx, "panic", slog.String("panic", fmt.Sprintf("%T", v)),
+				slog.String("stack", string(debug.Stack())))
 			if rec.status == 0 {
 				http.Error(rec, "Something went wrong.", http.StatusInternalServerError)
 			}
@@ -142,7 +144,8 @@ func (h *publicHandler) done(ctx context.Context, r *http.Request, rec *recorder
 	if !h.opts.Log.Enabled(ctx, slog.LevelInfo) {
 		return
 	}
-	attrs := append(make([]slog.Attr, 0, 9), slog.String("method", method(r.Method)), slog.String("route", route), slog.Int("status", rec.status),
+	attrs := append(make([]slog.Attr, 0, 9), slog.String("method", method(r.Method)), slog.String("route", route),
+		slog.Int("status", rec.status),
 		slog.Int64("bytes", rec.bytes), slog.Float64("ms", float64(took.Microseconds())/1000))
 	h.opts.Log.LogAttrs(ctx, slog.LevelInfo, "request", append(attrs, telemetry.OperationFrom(ctx).Attrs()...)...)
 }
@@ -150,7 +153,8 @@ func (h *publicHandler) done(ctx context.Context, r *http.Request, rec *recorder
 // method keeps methods invented by a client out of the log.
 func method(m string) string {
 	switch m {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+		http.MethodOptions:
 		return m
 	}
 	return "other"
@@ -208,7 +212,8 @@ func allowedHeaders(asked []string) string {
 	for name := range strings.SplitSeq(strings.Join(asked, ","), ",") {
 		name = strings.ToLower(strings.TrimSpace(name))
 		known := slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
-		if known || !isHeaderName(name) || slices.Contains(refusedHeaders, name) || strings.HasPrefix(name, "x-forwarded-") || len(names) == maxAskedHeaders {
+		if known || !isHeaderName(name) || slices.Contains(refusedHeaders, name) || strings.HasPrefix(name, "x-forwarded-") ||
+			len(names) == maxAskedHeaders {
 			continue
 		}
 		names = append(names, name)
@@ -256,7 +261,8 @@ func pageCSP(style string, origins []string) []string {
 	if style != "" {
 		styles += " " + style
 	}
-	return []string{"default-src 'none'; script-src " + self + "; style-src " + styles + "; img-src 'self' data: https:; media-src 'self' data:; " +
+	return []string{"default-src 'none'; script-src " + self + "; style-src " + styles +
+		"; img-src 'self' data: https:; media-src 'self' data:; " +
 		"font-src 'self'; connect-src " + self + "; " + frames +
 		"worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"}
 }

@@ -86,7 +86,8 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 	mux.Handle("/graphql", opts.GraphQL)
 	mux.Handle("/", site)
 	mux.Handle("/errors", errorPage(docs.Errors))
-	for below, handler := range map[string]http.Handler{"/webhooks": opts.Webhooks, "/sandbox": opts.Sandbox, "/exports": opts.Exports, "/auth": opts.SignIn, "/unsubscribe": opts.Unsubscribe} {
+	for below, handler := range map[string]http.Handler{"/webhooks": opts.Webhooks, "/sandbox": opts.Sandbox,
+		"/exports": opts.Exports, "/auth": opts.SignIn, "/unsubscribe": opts.Unsubscribe} {
 		if handler != nil {
 			mux.Handle(below+"/", handler)
 			mux.HandleFunc(below, http.NotFound) // the mux would redirect
@@ -104,9 +105,12 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 		mux.Handle("/playground/", p)
 	}
 	protection := http.NewCrossOriginProtection()
-	protection.AddInsecureBypassPattern("/webhooks/")                      // providers are not browsers, and sign their requests
-	protection.AddInsecureBypassPattern("/unsubscribe/")                   // the link itself is the permission, and mail programs post it
-	protection.AddInsecureBypassPattern("POST /auth/oidc/{name}/callback") // from the page of a provider; the state belongs to the browser
+	// providers are not browsers, and sign their requests
+	protection.AddInsecureBypassPattern("/webhooks/")
+	// the link itself is the permission, and mail programs post it
+	protection.AddInsecureBypassPattern("/unsubscribe/")
+	// from the page of a provider; the state belongs to the browser
+	protection.AddInsecureBypassPattern("POST /auth/oidc/{name}/callback")
 	trusted := opts.Origins
 	if opts.Address != "" {
 		trusted = append(normalised([]string{opts.Address}), trusted...)
@@ -123,7 +127,8 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 	if opts.Media != nil {
 		routes = besides(routes, "/media/", bounded(protection.Handler(tidy(opts.Media)), opts.MediaBody))
 	}
-	return &publicHandler{opts: opts, metrics: newMetrics(opts.Registerer), wrapped: opts.securityHeaders(cors(opts.Origins, refuseBeyond(routes)))}, nil
+	return &publicHandler{opts: opts, metrics: newMetrics(opts.Registerer),
+		wrapped: opts.securityHeaders(cors(opts.Origins, refuseBeyond(routes)))}, nil
 }
 
 // keySet serves a JSON Web Key Set (RFC 7517), to pages of other origins as well.

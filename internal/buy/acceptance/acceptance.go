@@ -54,7 +54,8 @@ func NewSigner(issuer string, secrets [][]byte) (*Signer, error) {
 		private := ed25519.NewKeyFromSeed(secret)
 		public, _ := private.Public().(ed25519.PublicKey)
 		kid := thumbprint(public)
-		key, err := jwkset.NewJWKFromKey(public, jwkset.JWKOptions{Metadata: jwkset.JWKMetadataOptions{KID: kid, ALG: jwkset.AlgEdDSA, USE: jwkset.UseSig}})
+		key, err := jwkset.NewJWKFromKey(public,
+			jwkset.JWKOptions{Metadata: jwkset.JWKMetadataOptions{KID: kid, ALG: jwkset.AlgEdDSA, USE: jwkset.UseSig}})
 		if err != nil {
 			return nil, fmt.Errorf("key %d: %w", i, err)
 		}
@@ -100,7 +101,8 @@ func Verify(receipt string, keySet []byte) (Claims, error) {
 		return Claims{}, fmt.Errorf("key set: %w", err)
 	}
 	var c Claims
-	_, err = jwt.ParseWithClaims(receipt, &c, keys.Keyfunc, jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}), jwt.WithIssuedAt())
+	_, err = jwt.ParseWithClaims(receipt, &c, keys.Keyfunc, jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}),
+		jwt.WithIssuedAt())
 	if err != nil {
 		return Claims{}, fmt.Errorf("receipt: %w", err)
 	}

@@ -73,7 +73,8 @@ type Observer interface {
 func New(cfg Config) *Checkout {
 	return &Checkout{
 		catalog: cfg.Catalog, stock: cfg.Stock, gate: cfg.Gate, orders: cfg.Orders, paths: cfg.Paths,
-		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, risk: cfg.Risk, book: cfg.Book, users: cfg.Users, persons: cfg.Persons, observer: cfg.Observer,
+		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, risk: cfg.Risk, book: cfg.Book, users: cfg.Users,
+		persons: cfg.Persons, observer: cfg.Observer,
 	}
 }
 
@@ -137,7 +138,8 @@ func (c *Checkout) take(ctx context.Context, parent *sale.Sale, item *sale.Item,
 }
 
 // answer maps an outcome of the gate in Redis to a result.
-func (c *Checkout) answer(ctx context.Context, parent *sale.Sale, in Attempt, attempt reservation.Attempt, o reservation.Outcome) (Result, error) {
+func (c *Checkout) answer(ctx context.Context, parent *sale.Sale, in Attempt, attempt reservation.Attempt,
+	o reservation.Outcome) (Result, error) {
 	if o.Epoch > 0 {
 		c.stock.Update(in.Item, o.Epoch, o.Revision, o.Remaining)
 	}
@@ -184,7 +186,8 @@ func (c *Checkout) newAttempt(in Attempt, parent *sale.Sale, item *sale.Item) (r
 	return reservation.Attempt{
 		Task: task, Sale: parent.ID, Item: item.ID, User: in.User, Quantity: in.Quantity,
 		Permit: c.paths.Permit(in.User, item.ID, in.PathToken), IdempotencyKey: in.IdempotencyKey,
-		Terms: terms, OnlyItem: len(parent.Items) == 1, Origin: c.persons.Origin(parent.ID, ratelimit.Network(in.From), in.Device),
+		Terms: terms, OnlyItem: len(parent.Items) == 1, Origin: c.persons.Origin(parent.ID, ratelimit.Network(in.From),
+			in.Device),
 	}, nil
 }
 
@@ -210,13 +213,17 @@ func (c *Checkout) refuse(ctx context.Context, parent *sale.Sale, in Attempt, o 
 	case reservation.TooManyTries:
 		return Result{}, fault.Throttled{RetryAfter: o.RetryAfter}
 	case reservation.OverLimit:
-		return Result{}, reservation.LimitReached{Limit: limitOf(parent, in.Item), Remaining: o.LimitLeft, At: []string{"quantity"}}
+		return Result{}, reservation.LimitReached{Limit: limitOf(parent, in.Item), Remaining: o.LimitLeft,
+			At: []string{"quantity"}}
 	case reservation.OverSaleLimit:
-		return Result{}, reservation.LimitReached{Limit: parent.PurchaseLimit, Remaining: o.LimitLeft, WholeSale: true, At: []string{"quantity"}}
+		return Result{}, reservation.LimitReached{Limit: parent.PurchaseLimit, Remaining: o.LimitLeft, WholeSale: true,
+			At: []string{"quantity"}}
 	case reservation.OverContactLimit:
-		return Result{}, personLimit(parent, in.Item, reservation.LimitReached{By: person.Contact, Remaining: o.LimitLeft, At: []string{"quantity"}})
+		return Result{}, personLimit(parent, in.Item, reservation.LimitReached{By: person.Contact, Remaining: o.LimitLeft,
+			At: []string{"quantity"}})
 	case reservation.OverAddressLimit:
-		return Result{}, personLimit(parent, in.Item, reservation.LimitReached{By: person.Address, Remaining: o.LimitLeft, At: []string{"quantity"}})
+		return Result{}, personLimit(parent, in.Item, reservation.LimitReached{By: person.Address, Remaining: o.LimitLeft,
+			At: []string{"quantity"}})
 	case reservation.PathInvalid:
 		return Result{Task: c.task(ctx, parent, in, o)}, fault.Refused{Why: fault.PathInvalid, At: []string{"pathToken"}}
 	case reservation.AlreadyHolding:
@@ -277,5 +284,6 @@ func (c *Checkout) task(ctx context.Context, parent *sale.Sale, in Attempt, o re
 	if err == nil && task != nil || o.Code != reservation.Replayed {
 		return task
 	}
-	return order.NewSubmitted(order.Task{ID: o.Task, User: in.User, Sale: parent.ID, Item: in.Item, Quantity: in.Quantity}, id.TimeOf(o.Task))
+	return order.NewSubmitted(order.Task{ID: o.Task, User: in.User, Sale: parent.ID, Item: in.Item, Quantity: in.Quantity},
+		id.TimeOf(o.Task))
 }

@@ -49,7 +49,8 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 		return Issued{}, err
 	}
 	request := path.IssueInput{
-		Sale: parent.ID, Item: item.ID, User: in.User, From: in.From, Captcha: in.Captcha, Waived: !parent.Switches.CaptchaRequired,
+		Sale: parent.ID, Item: item.ID, User: in.User, From: in.From, Captcha: in.Captcha,
+		Waived:   !parent.Switches.CaptchaRequired,
 		PerMille: permits(parent), Queued: parent.Switches.InflowPerSecond > 0, Opens: parent.StartsAt,
 	}
 	recent := c.paths.Recent(ctx, request)
@@ -130,14 +131,17 @@ func (in IssueInput) question(action risk.Action, parent *sale.Sale) risk.Questi
 }
 
 // enter enters the waiting room; unasked as in queue.EnterInput.
-func (c *Checkout) enter(ctx context.Context, in IssueInput, item *sale.Item, parent *sale.Sale, unasked bool) (*queue.Ticket, error) {
+func (c *Checkout) enter(ctx context.Context, in IssueInput, item *sale.Item, parent *sale.Sale,
+	unasked bool) (*queue.Ticket, error) {
 	persons, err := c.personsOf(ctx, parent, in.User)
 	if err != nil {
 		return nil, err
 	}
 	ticket, err := c.queue.Enter(ctx, queue.EnterInput{
-		Sale: parent.ID, Item: in.Item, User: in.User, Persons: persons, Session: in.Session, From: in.From, Captcha: in.Captcha,
-		Waived: !parent.Switches.CaptchaRequired, Opens: parent.StartsAt, Seed: item.DrawSeed, Nonce: in.Nonce, Unasked: unasked,
+		Sale: parent.ID, Item: in.Item, User: in.User, Persons: persons, Session: in.Session, From: in.From,
+		Captcha: in.Captcha,
+		Waived:  !parent.Switches.CaptchaRequired, Opens: parent.StartsAt, Seed: item.DrawSeed, Nonce: in.Nonce,
+		Unasked: unasked,
 	})
 	return ticket, named(parent, item.ID, err)
 }

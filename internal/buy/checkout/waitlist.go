@@ -15,7 +15,8 @@ import (
 
 // JoinWaitlist adds a user to the waitlist of an item. Joining again returns the same
 // entry. The request comes from an address. For the refusals see waitlist.Service.Join.
-func (c *Checkout) JoinWaitlist(ctx context.Context, user id.User, itemID id.Item, from netip.Addr) (*waitlist.Entry, error) {
+func (c *Checkout) JoinWaitlist(ctx context.Context, user id.User, itemID id.Item, from netip.Addr) (*waitlist.Entry,
+	error) {
 	item, parent, err := c.find(ctx, itemID)
 	if err != nil {
 		return nil, err
@@ -30,14 +31,16 @@ func (c *Checkout) JoinWaitlist(ctx context.Context, user id.User, itemID id.Ite
 	if err := c.eligible(ctx, parent, user); err != nil {
 		return nil, err
 	}
-	if err := c.risk.Ask(ctx, risk.Question{Action: risk.JoinWaitlist, User: user, Sale: parent.ID, Item: item.ID, From: from}); err != nil {
+	if err := c.risk.Ask(ctx, risk.Question{Action: risk.JoinWaitlist, User: user, Sale: parent.ID, Item: item.ID,
+		From: from}); err != nil {
 		return nil, err
 	}
 	persons, err := c.personsOf(ctx, parent, user)
 	if err != nil {
 		return nil, err
 	}
-	entry, err := c.waitlist.Join(ctx, waitlist.JoinInput{Sale: parent.ID, Item: item.ID, User: user, Persons: persons, Quantity: 1})
+	entry, err := c.waitlist.Join(ctx, waitlist.JoinInput{Sale: parent.ID, Item: item.ID, User: user, Persons: persons,
+		Quantity: 1})
 	switch reason := fault.ReasonOf(err); {
 	case reason == fault.SaleClosed:
 		return nil, notOpen(sale.PhaseEnded, parent, now)

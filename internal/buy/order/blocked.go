@@ -18,7 +18,8 @@ func (s *Store) UnpaidOfBlocked(ctx context.Context, limit int) ([]id.Order, err
 	ids, err := s.db.Ent.Order.Query().
 		Where(entorder.StatusEQ(entorder.Status(PendingPayment)), func(s *sql.Selector) {
 			users := sql.Table(user.Table)
-			s.Where(sql.In(s.C(entorder.FieldUserID), sql.Select(users.C(user.FieldID)).From(users).Where(sql.NotNull(users.C(user.FieldDisabledAt)))))
+			s.Where(sql.In(s.C(entorder.FieldUserID), sql.Select(users.C(user.FieldID)).From(users).
+				Where(sql.NotNull(users.C(user.FieldDisabledAt)))))
 		}).
 		Order(ent.Asc(entorder.FieldID)).Limit(limit).IDs(ctx)
 	if err != nil {

@@ -91,7 +91,8 @@ func (c *Cache) Put(ctx context.Context, tasks []Task, orders []*Order) error {
 			return fmt.Errorf("record task: %w", err)
 		}
 		r := &shards[shard]
-		r.changed = append(r.changed, record{c.bucket(shard, t.ID), taskField(t.ID), t.Revision, t.appendRecord(make([]byte, 0, 320))})
+		r.changed = append(r.changed, record{c.bucket(shard, t.ID), taskField(t.ID), t.Revision,
+			t.appendRecord(make([]byte, 0, 320))})
 		if t.Status == Failed {
 			r.failed = append(r.failed, t.ID)
 		}
@@ -106,7 +107,8 @@ func (c *Cache) Put(ctx context.Context, tasks []Task, orders []*Order) error {
 		if bucket := c.bucket(shard, id.Task(o.ID)); o.fresh() {
 			r.packed = append(r.packed, record{bucket, packedField(o.ID), o.Version, o.appendPacked(make([]byte, 0, 128), now)})
 		} else {
-			r.changed = append(r.changed, record{bucket, orderField(o.ID), o.Version, o.appendRecord(make([]byte, 0, 640), now.UnixMilli())})
+			r.changed = append(r.changed, record{bucket, orderField(o.ID), o.Version,
+				o.appendRecord(make([]byte, 0, 640), now.UnixMilli())})
 		}
 	}
 	err := c.write(ctx, &shards)
@@ -171,7 +173,8 @@ func (c *Cache) task(ctx context.Context, task id.Task) (*Task, error) {
 	if err != nil {
 		return nil, nil // such a task cannot exist
 	}
-	texts, err := c.conn.Cmd.HMGet(ctx, c.bucket(shard, task), orderField(id.Order(task)), packedField(id.Order(task)), taskField(task)).Result()
+	texts, err := c.conn.Cmd.HMGet(ctx, c.bucket(shard, task), orderField(id.Order(task)), packedField(id.Order(task)),
+		taskField(task)).Result()
 	if err != nil {
 		return nil, fmt.Errorf("read task record: %w", err)
 	}
@@ -221,7 +224,8 @@ func newestOf(order id.Order, texts []any) (newest orderRecord) {
 	}
 	if text, ok := texts[0].(string); ok {
 		r := orderRecord{Order: &Order{}}
-		if err := json.Unmarshal([]byte(text), &r); err == nil && (newest.Order == nil || r.Version > 1 || r.CopiedAtMs > newest.CopiedAtMs) {
+		if err := json.Unmarshal([]byte(text), &r); err == nil &&
+			(newest.Order == nil || r.Version > 1 || r.CopiedAtMs > newest.CopiedAtMs) {
 			newest = r
 		}
 	}

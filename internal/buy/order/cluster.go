@@ -95,7 +95,8 @@ func (s *Store) Clusters(ctx context.Context, in ClustersInput) ([]Cluster, erro
 	if in.Open {
 		open = 1
 	}
-	rows, err := s.db.SQL.QueryContext(ctx, clusters, in.Sale, max(in.Accounts, LeastAccounts), open, in.After.Accounts, in.After.Label, in.Limit)
+	rows, err := s.db.SQL.QueryContext(ctx, clusters, in.Sale, max(in.Accounts, LeastAccounts), open, in.After.Accounts,
+		in.After.Label, in.Limit)
 	if err != nil {
 		return nil, fmt.Errorf("read clusters of sale %s: %w", in.Sale, err)
 	}
@@ -123,7 +124,8 @@ func (m *moment) Scan(v any) error {
 		m.at = v.UTC()
 		return nil
 	case string:
-		for _, layout := range []string{"2006-01-02 15:04:05.999999999-07:00", "2006-01-02 15:04:05.999999999 -0700 MST", time.RFC3339Nano} {
+		for _, layout := range []string{"2006-01-02 15:04:05.999999999-07:00", "2006-01-02 15:04:05.999999999 -0700 MST",
+			time.RFC3339Nano} {
 			if at, err := time.Parse(layout, v); err == nil {
 				m.at = at.UTC()
 				return nil
@@ -138,7 +140,8 @@ func InCluster(label string) predicate.Order {
 	return func(s *sql.Selector) {
 		begins := func(column string, at int) *sql.Predicate {
 			return sql.P(func(b *sql.Builder) {
-				b.WriteString("substr(").Ident(s.C(column)).WriteString(", " + strconv.Itoa(at) + ", " + strconv.Itoa(person.LabelChars) + ") = ").Arg(label)
+				b.WriteString("substr(").Ident(s.C(column)).
+					WriteString(", " + strconv.Itoa(at) + ", " + strconv.Itoa(person.LabelChars) + ") = ").Arg(label)
 			})
 		}
 		switch person.KindOf(label) {
@@ -166,7 +169,8 @@ func inReview() predicate.Order {
 // Unreviewed returns unpaid orders of a cluster that are not under review, the oldest first. fresh
 // leaves out those that were released before.
 func (s *Store) Unreviewed(ctx context.Context, sale id.Sale, label string, fresh bool, limit int) ([]*Order, error) {
-	query := s.db.Ent.Order.Query().Where(entorder.SaleID(sale), entorder.StatusEQ(entorder.StatusPENDING_PAYMENT), InCluster(label))
+	query := s.db.Ent.Order.Query().Where(entorder.SaleID(sale), entorder.StatusEQ(entorder.StatusPENDING_PAYMENT),
+		InCluster(label))
 	if fresh {
 		query.Where(entorder.ReviewIsNil())
 	} else {
@@ -181,7 +185,8 @@ func (s *Store) Unreviewed(ctx context.Context, sale id.Sale, label string, fres
 
 // HasUnpaid reports whether a sale has an unpaid order that was never under review.
 func (s *Store) HasUnpaid(ctx context.Context, sale id.Sale) (bool, error) {
-	found, err := s.db.Ent.Order.Query().Where(entorder.SaleID(sale), entorder.StatusEQ(entorder.StatusPENDING_PAYMENT), entorder.ReviewIsNil()).Exist(ctx)
+	found, err := s.db.Ent.Order.Query().Where(entorder.SaleID(sale), entorder.StatusEQ(entorder.StatusPENDING_PAYMENT),
+		entorder.ReviewIsNil()).Exist(ctx)
 	if err != nil {
 		return false, fmt.Errorf("look for unpaid orders of sale %s: %w", sale, err)
 	}

@@ -210,7 +210,8 @@ func (s *Store) unrecorded(ctx context.Context, copies []Copy, found *Unrecorded
 // with a higher version is newer.
 func differs(have *Order, row *ent.Order) bool {
 	return have.Version > row.Version ||
-		have.Version == row.Version && (have.Status != Status(row.Status) || have.UpdatedAt.UnixMilli() != row.UpdatedAt.UnixMilli())
+		have.Version == row.Version && (have.Status != Status(row.Status) ||
+			have.UpdatedAt.UnixMilli() != row.UpdatedAt.UnixMilli())
 }
 
 // DropUnused removes the copies that contradict the record.
@@ -235,7 +236,8 @@ func (s *Store) Raise(ctx context.Context, newer []*Order) (raised []*Order, err
 	for _, o := range newer {
 		n := 0
 		err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
-			n, err = tx.Order.Update().Where(entorder.ID(o.ID), entorder.VersionLTE(o.Version)).SetVersion(o.Version + 1).Save(ctx)
+			n, err = tx.Order.Update().Where(entorder.ID(o.ID), entorder.VersionLTE(o.Version)).SetVersion(o.Version + 1).
+				Save(ctx)
 			return err
 		})
 		if err != nil {

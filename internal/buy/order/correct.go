@@ -132,14 +132,16 @@ func correctable(ctx context.Context, client *ent.Client, o *Order, by Actor) (b
 	if o.Status != PendingPayment && o.Status != Paid {
 		return false, nil
 	}
-	away, err := client.Fulfilment.Query().Where(entfulfilment.ID(o.ID), entfulfilment.StateNEQ(entfulfilment.StatePREPARING)).Exist(ctx)
+	away, err := client.Fulfilment.Query().
+		Where(entfulfilment.ID(o.ID), entfulfilment.StateNEQ(entfulfilment.StatePREPARING)).Exist(ctx)
 	if err != nil || away {
 		return false, err
 	}
 	if by.Kind == Operator {
 		return true, nil
 	}
-	n, err := client.OrderEvent.Query().Where(orderevent.OrderID(o.ID), orderevent.CodeEQ(orderevent.CodeRECIPIENT_CHANGED), orderevent.ActorEQ(orderevent.ActorBUYER)).Count(ctx)
+	n, err := client.OrderEvent.Query().Where(orderevent.OrderID(o.ID),
+		orderevent.CodeEQ(orderevent.CodeRECIPIENT_CHANGED), orderevent.ActorEQ(orderevent.ActorBUYER)).Count(ctx)
 	return n < maxCorrections, err
 }
 

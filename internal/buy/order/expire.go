@@ -73,7 +73,8 @@ func (x expiry) expire(ctx context.Context, tx *ent.Tx, overdue []*Order) ([]*Or
 		o = o.moved(Expired, x.at)
 		expired, ids = append(expired, o), append(ids, o.ID)
 		units[o.Item] += o.Quantity
-		ledger = append(ledger, tx.StockMovement.Create().SetID(id.New[uuid.UUID]()).SetOrderID(o.ID.UUID()).SetItemID(o.Item).
+		ledger = append(ledger, tx.StockMovement.Create().SetID(id.New[uuid.UUID]()).SetOrderID(o.ID.UUID()).
+			SetItemID(o.Item).
 			SetKind(stockmovement.KindRELEASE).SetQuantity(o.Quantity).SetCreatedAt(x.at))
 		log = append(log, logRow(tx, o, x.at, Entry{By: Actor{Kind: Clock}, Code: CodeExpired}))
 	}

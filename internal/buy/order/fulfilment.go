@@ -56,7 +56,8 @@ func (f Fulfilment) ready() (Fulfilment, error) {
 	if rule := fault.Line(f.Carrier, 0, maxCarrier); rule != (fault.Rule{}) {
 		carrier = fault.BadField{At: []string{"carrier"}, Rule: rule}
 	}
-	if u, err := url.Parse(f.TrackingURL); f.TrackingURL != "" && (err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || len(f.TrackingURL) > maxTracking) {
+	if u, err := url.Parse(f.TrackingURL); f.TrackingURL != "" && (err != nil || u.Scheme != "https" || u.Host == "" ||
+		u.User != nil || len(f.TrackingURL) > maxTracking) {
 		tracking = fault.BadField{At: []string{"trackingUrl"}, Rule: fault.HTTPSAddress}
 	}
 	return f, fault.All(carrier, tracking)
@@ -96,7 +97,8 @@ func (s Fulfilments) Set(ctx context.Context, by Actor, orderID id.Order, f Fulf
 	return o, nil
 }
 
-func (s Fulfilments) set(ctx context.Context, tx *ent.Tx, entry Entry, orderID id.Order, f Fulfilment) (o *Order, changed bool, err error) {
+func (s Fulfilments) set(ctx context.Context, tx *ent.Tx, entry Entry, orderID id.Order, f Fulfilment) (o *Order,
+	changed bool, err error) {
 	row, err := tx.Order.Get(ctx, orderID)
 	if ent.IsNotFound(err) {
 		return nil, false, fault.Refused{Why: fault.Unknown, At: []string{"orderId"}}
@@ -111,7 +113,8 @@ func (s Fulfilments) set(ctx context.Context, tx *ent.Tx, entry Entry, orderID i
 	if err != nil && !ent.IsNotFound(err) {
 		return nil, false, fmt.Errorf("read fulfilment of order %s: %w", orderID, err)
 	}
-	if before != nil && FulfilmentState(before.State) == f.State && before.Carrier == f.Carrier && before.TrackingURL == f.TrackingURL {
+	if before != nil && FulfilmentState(before.State) == f.State && before.Carrier == f.Carrier &&
+		before.TrackingURL == f.TrackingURL {
 		return o, false, nil
 	}
 	entry.Note = f.Carrier
@@ -119,9 +122,11 @@ func (s Fulfilments) set(ctx context.Context, tx *ent.Tx, entry Entry, orderID i
 		return nil, false, err
 	}
 	if before == nil {
-		err = tx.Fulfilment.Create().SetID(o.ID).SetState(fulfilment.State(f.State)).SetCarrier(f.Carrier).SetTrackingURL(f.TrackingURL).SetUpdatedAt(o.UpdatedAt).Exec(ctx)
+		err = tx.Fulfilment.Create().SetID(o.ID).SetState(fulfilment.State(f.State)).SetCarrier(f.Carrier).
+			SetTrackingURL(f.TrackingURL).SetUpdatedAt(o.UpdatedAt).Exec(ctx)
 	} else {
-		err = tx.Fulfilment.UpdateOneID(o.ID).SetState(fulfilment.State(f.State)).SetCarrier(f.Carrier).SetTrackingURL(f.TrackingURL).SetUpdatedAt(o.UpdatedAt).Exec(ctx)
+		err = tx.Fulfilment.UpdateOneID(o.ID).SetState(fulfilment.State(f.State)).SetCarrier(f.Carrier).
+			SetTrackingURL(f.TrackingURL).SetUpdatedAt(o.UpdatedAt).Exec(ctx)
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("write fulfilment of order %s: %w", orderID, err)
@@ -138,5 +143,6 @@ func (s *Store) Fulfilment(ctx context.Context, o *Order) (*Fulfilment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read fulfilment of order %s: %w", o.ID, err)
 	}
-	return &Fulfilment{State: FulfilmentState(row.State), Carrier: row.Carrier, TrackingURL: row.TrackingURL, UpdatedAt: row.UpdatedAt.UTC()}, nil
+	return &Fulfilment{State: FulfilmentState(row.State), Carrier: row.Carrier, TrackingURL: row.TrackingURL,
+		UpdatedAt: row.UpdatedAt.UTC()}, nil
 }

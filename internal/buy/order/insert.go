@@ -105,8 +105,14 @@ func (arrays) insert(ctx context.Context, tx *ent.Tx, orders []*Order) error {
 		postgres.Array(lots, func(dst []byte, o *Order) []byte { return postgres.AppendTime(dst, *o.PaymentDeadline) }),
 		orders[0].CreatedAt,
 		postgres.Array(orders, func(dst []byte, o *Order) []byte { return postgres.AppendText(dst, o.Persons.String()) }),
-		postgres.Array(orders, func(dst []byte, o *Order) []byte { return postgres.AppendText(dst, string(o.Origin.Network)) }),
-		postgres.Array(orders, func(dst []byte, o *Order) []byte { return postgres.AppendText(dst, string(o.Origin.Device)) }),
+		postgres.Array(orders, func(dst []byte, o *Order) []byte {
+			return postgres.AppendText(dst,
+				string(o.Origin.Network))
+		}),
+		postgres.Array(orders, func(dst []byte, o *Order) []byte {
+			return postgres.AppendText(dst,
+				string(o.Origin.Device))
+		}),
 	)
 	if err != nil {
 		return fmt.Errorf("insert orders: %w", err)
@@ -131,7 +137,8 @@ func lotsOf(orders []*Order) (lots []*Order, lotOf []int) {
 }
 
 func (arrays) anyFailed(ctx context.Context, tx *ent.Tx, tasks []id.Task) (failed bool, err error) {
-	rows, err := tx.QueryContext(ctx, `SELECT EXISTS (SELECT FROM order_failures WHERE id = ANY ($1::uuid[]))`, postgres.Array(tasks, postgres.AppendUUID[id.Task]))
+	rows, err := tx.QueryContext(ctx, `SELECT EXISTS (SELECT FROM order_failures WHERE id = ANY ($1::uuid[]))`,
+		postgres.Array(tasks, postgres.AppendUUID[id.Task]))
 	if err != nil {
 		return false, err
 	}

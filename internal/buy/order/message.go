@@ -122,7 +122,8 @@ func NewMessage(requests ...Request) (*stream.Message, error) {
 			item = line
 			payload = append(append(payload, '\n'), line...)
 		}
-		payload = fmt.Appendf(payload, "\n%s|%s|%d|%s|%s", r.User, r.Task, r.Quantity, person.MarkTime(r.SubmittedAtMs, r.Persons), r.IdempotencyKey)
+		payload = fmt.Appendf(payload, "\n%s|%s|%d|%s|%s", r.User, r.Task, r.Quantity,
+			person.MarkTime(r.SubmittedAtMs, r.Persons), r.IdempotencyKey)
 	}
 	msg := newMessage(requests[0].Task.String(), payload, len(requests))
 	if slices.ContainsFunc(requests, func(r Request) bool { return !r.Origin.IsZero() }) {
@@ -250,8 +251,9 @@ func parseOrder(item, line []byte) (Request, error) {
 	}
 	terms, fields := fieldReader{rest: item[1:]}, fieldReader{rest: line}
 	r := Request{
-		V: requestVersion, Sale: readID[id.Sale](&terms), Item: readID[id.Item](&terms), Epoch: terms.number(), UnitPriceMinor: terms.number(),
-		Currency: string(terms.next()), PaymentWindowSeconds: int(terms.number()),
+		V: requestVersion, Sale: readID[id.Sale](&terms), Item: readID[id.Item](&terms), Epoch: terms.number(),
+		UnitPriceMinor: terms.number(),
+		Currency:       string(terms.next()), PaymentWindowSeconds: int(terms.number()),
 		User: readID[id.User](&fields), Task: readID[id.Task](&fields), Quantity: int(fields.number()),
 	}
 	var err error

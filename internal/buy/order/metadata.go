@@ -39,7 +39,8 @@ func (m Metadata) with(change Metadata) (Metadata, error) {
 	var badKey, badValue error
 	for key, value := range change {
 		if !metadataKey.MatchString(key) {
-			badKey = fault.BadField{At: []string{"entries", "key"}, Rule: fault.Rule{Code: "1 to 40 characters of a-z, A-Z, 0-9, ., :, _ and -"}}
+			badKey = fault.BadField{At: []string{"entries", "key"},
+				Rule: fault.Rule{Code: "1 to 40 characters of a-z, A-Z, 0-9, ., :, _ and -"}}
 		}
 		if utf8.RuneCountInString(value) > maxMetadataValue || !utf8.ValidString(value) || strings.IndexByte(value, 0) >= 0 {
 			badValue = fault.BadField{At: []string{"entries", "value"}, Rule: fault.MaxLength(maxMetadataValue)}
@@ -52,7 +53,8 @@ func (m Metadata) with(change Metadata) (Metadata, error) {
 		return nil, err
 	}
 	if len(out) > maxMetadata {
-		return nil, fault.BadField{At: []string{"entries"}, Rule: fault.Rule{Code: fmt.Sprintf("at most %d entries", maxMetadata)}}
+		return nil, fault.BadField{At: []string{"entries"},
+			Rule: fault.Rule{Code: fmt.Sprintf("at most %d entries", maxMetadata)}}
 	}
 	return out, nil
 }
@@ -116,7 +118,8 @@ func (s MetadataStore) set(ctx context.Context, tx *ent.Tx, orderID id.Order, ch
 }
 
 // metadataOf returns the metadata of an order and its version; 0 = it has no row.
-func metadataOf(ctx context.Context, client *ent.OrderMetadataClient, orderID id.Order) (m Metadata, version int64, err error) {
+func metadataOf(ctx context.Context, client *ent.OrderMetadataClient, orderID id.Order) (m Metadata, version int64,
+	err error) {
 	row, err := client.Get(ctx, orderID)
 	if ent.IsNotFound(err) {
 		return Metadata{}, 0, nil
@@ -131,7 +134,8 @@ func metadataOf(ctx context.Context, client *ent.OrderMetadataClient, orderID id
 }
 
 // MetadataOf returns the metadata of orders that have any.
-func MetadataOf(ctx context.Context, client *ent.OrderMetadataClient, orders ...id.Order) (map[id.Order]Metadata, error) {
+func MetadataOf(ctx context.Context, client *ent.OrderMetadataClient, orders ...id.Order) (map[id.Order]Metadata,
+	error) {
 	rows, err := client.Query().Where(ordermetadata.IDIn(orders...)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read metadata of %d orders: %w", len(orders), err)

@@ -37,9 +37,10 @@ type Move struct {
 	// them: an accomplice of the buyer cannot time an attempt. 0 = they return at once.
 	ReturnAfter    time.Duration
 	NewReservation *id.Task // for EXPIRED to PAID: the name of the new reservation in Redis
-	Part           *Part    // for REFUNDING to PAID and to REFUNDED: the refunded units; nil = none, or all units of the order
-	Entry          Entry    // for the order's log
-	Facts          Facts    // receives the move; nil = pass nothing on
+	// for REFUNDING to PAID and to REFUNDED: the refunded units; nil = none, or all units of the order
+	Part  *Part
+	Entry Entry // for the order's log
+	Facts Facts // receives the move; nil = pass nothing on
 }
 
 // Part is a refund of some units of an order.
@@ -57,7 +58,8 @@ func (m Move) edge() (edge, int, error) {
 	left := m.Order.Left()
 	switch {
 	case m.Part == nil && m.To == Refunded && left != m.Order.Quantity:
-		return edge{}, 0, fmt.Errorf("order %s: whole refund after %d units were refunded", m.Order.ID, m.Order.RefundedQuantity)
+		return edge{}, 0, fmt.Errorf("order %s: whole refund after %d units were refunded", m.Order.ID,
+			m.Order.RefundedQuantity)
 	case m.Part == nil:
 		return e, m.Order.Quantity, nil
 	case m.Order.Status == Refunding && m.To == Paid && m.Part.Units > 0 && m.Part.Units < left:
@@ -65,7 +67,8 @@ func (m Move) edge() (edge, int, error) {
 	case m.To == Refunded && m.Part.Units > 0 && m.Part.Units == left:
 		return e, m.Part.Units, nil
 	}
-	return edge{}, 0, fmt.Errorf("order %s: no refund of %d of %d units from %s to %s", m.Order.ID, m.Part.Units, left, m.Order.Status, m.To)
+	return edge{}, 0, fmt.Errorf("order %s: no refund of %d of %d units from %s to %s", m.Order.ID, m.Part.Units, left,
+		m.Order.Status, m.To)
 }
 
 // Apply changes an order's state, moves its units and writes its log and its facts in the
@@ -141,7 +144,8 @@ func allTaken(ctx context.Context, tx *ent.Tx, item id.Item) (bool, error) {
 	if row.Available == 0 {
 		return true, nil
 	}
-	due, err := tx.Order.Query().Where(entorder.ReturnDue(true), entorder.ItemID(item)).Select(entorder.FieldQuantity).Ints(ctx)
+	due, err := tx.Order.Query().Where(entorder.ReturnDue(true), entorder.ItemID(item)).Select(entorder.FieldQuantity).
+		Ints(ctx)
 	if err != nil {
 		return false, fmt.Errorf("read units of item %s that return: %w", item, err)
 	}

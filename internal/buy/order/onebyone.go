@@ -79,7 +79,8 @@ func (b *orderBatch) lockItems(ctx context.Context, tx *ent.Tx, items []id.Item)
 	for i, row := range rows {
 		sales[i] = row.SaleID
 	}
-	ended, err := tx.Sale.Query().Where(entsale.IDIn(sales...), entsale.StatusIn(entsale.StatusENDED, entsale.StatusCANCELLED)).IDs(ctx)
+	ended, err := tx.Sale.Query().Where(entsale.IDIn(sales...),
+		entsale.StatusIn(entsale.StatusENDED, entsale.StatusCANCELLED)).IDs(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read ended sales: %w", err)
 	}
@@ -148,7 +149,8 @@ func (b *orderBatch) liveOrders(ctx context.Context, tx *ent.Tx, requests []Requ
 // choose divides the requests into those that become orders, those that fail, and those
 // that are superseded: the oldest reservation first, as many as fit. A large request that
 // does not fit does not block a later, smaller one.
-func (b *orderBatch) choose(requests []Request, live map[buyer]id.Order, stock map[id.Item]*itemStock) ([]Request, []Failure) {
+func (b *orderBatch) choose(requests []Request, live map[buyer]id.Order, stock map[id.Item]*itemStock) ([]Request,
+	[]Failure) {
 	byAge := slices.Clone(requests)
 	slices.SortStableFunc(byAge, func(a, b Request) int {
 		return cmp.Or(cmp.Compare(a.SubmittedAtMs, b.SubmittedAtMs), bytes.Compare(a.Task[:], b.Task[:]))

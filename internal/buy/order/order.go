@@ -123,7 +123,8 @@ func (o *Order) Left() int { return o.Quantity - o.RefundedUnits() }
 // Reservation returns the reservation of an order in Redis, with the units that it has
 // once all refunded units have returned.
 func (o *Order) Reservation() Reservation {
-	c := Reservation{Name: id.Task(o.ID), Order: o.ID, Sale: o.Sale, Item: o.Item, User: o.User, Quantity: o.Quantity, Expired: o.Status == Expired, Persons: o.Persons}
+	c := Reservation{Name: id.Task(o.ID), Order: o.ID, Sale: o.Sale, Item: o.Item, User: o.User, Quantity: o.Quantity,
+		Expired: o.Status == Expired, Persons: o.Persons}
 	if o.Status.IsLive() {
 		c.Quantity = o.Left()
 	}
@@ -168,7 +169,8 @@ func FromRow(row *ent.Order) *Order {
 		persons, _ = person.Parse(*row.PersonKeys) // only this package writes them
 	}
 	return &Order{
-		Persons: persons, Origin: person.Origin{Network: person.Key(deref(row.NetworkKey)), Device: person.Key(deref(row.DeviceKey))}, Review: reviewOf(row),
+		Persons: persons, Origin: person.Origin{Network: person.Key(deref(row.NetworkKey)),
+			Device: person.Key(deref(row.DeviceKey))}, Review: reviewOf(row),
 		ID: row.ID, Number: row.Number, Sale: row.SaleID, Item: row.ItemID, User: row.UserID,
 		Kind: Kind(row.Kind), Status: Status(row.Status), Quantity: row.Quantity, RefundedQuantity: row.RefundedQuantity,
 		UnitPriceMinor: row.UnitPriceMinor, Currency: row.Currency,

@@ -32,7 +32,8 @@ func (b *orderBatch) copyRecipients(ctx context.Context, tx *ent.Tx, orders []*O
 // refuseWithoutAddress divides requests into those that may become orders, and failures
 // of buyers who have no address where the sale requires one, or changed it after their
 // path token was issued and the limits of the sale count addresses.
-func (b *orderBatch) refuseWithoutAddress(ctx context.Context, tx *ent.Tx, requests []Request) (left []Request, failed []Failure, err error) {
+func (b *orderBatch) refuseWithoutAddress(ctx context.Context, tx *ent.Tx, requests []Request) (left []Request,
+	failed []Failure, err error) {
 	var users []id.User
 	for _, r := range requests {
 		if b.terms[r.Item].address && b.giveUp[r.Task] == "" {

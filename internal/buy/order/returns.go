@@ -61,13 +61,15 @@ func OrderReturns(db *postgres.DB, give ReturnReservations, c clock.Clock, log *
 		return ordersDue(ctx, db, c.Now(), but)
 	}
 	r := returner{db: db, give: give, what: "orders", due: due, mark: markOrders}
-	return periodic.Loop{Name: "return units", Every: orderReturnEvery, Idle: idleReturn, Timeout: returnTimeout, Step: r.step, Log: log}
+	return periodic.Loop{Name: "return units", Every: orderReturnEvery, Idle: idleReturn, Timeout: returnTimeout,
+		Step: r.step, Log: log}
 }
 
 // TaskReturns returns the same loop for failed tasks.
 func TaskReturns(db *postgres.DB, give ReturnReservations, log *slog.Logger) periodic.Loop {
 	r := returner{db: db, give: give, what: "tasks", due: tasksDue, mark: markTasks}
-	return periodic.Loop{Name: "release failed tasks", Every: taskReturnEvery, Idle: idleReturn, Timeout: returnTimeout, Step: r.step, Log: log}
+	return periodic.Loop{Name: "release failed tasks", Every: taskReturnEvery, Idle: idleReturn, Timeout: returnTimeout,
+		Step: r.step, Log: log}
 }
 
 // returner returns the reservations that the rows of one table mark as due.
@@ -137,7 +139,8 @@ func (r returner) markReturned(ctx context.Context, returned []Reservation, coun
 func mayReturn(now time.Time) predicate.Order {
 	return entorder.Or(entorder.ReturnAtIsNil(), entorder.ReturnAtLTE(now), func(s *sql.Selector) {
 		line := sql.Dialect(s.Dialect()).Table(waitlistentry.Table)
-		s.Where(sql.In(s.C(entorder.FieldItemID), sql.Dialect(s.Dialect()).Select(line.C(waitlistentry.FieldItemID)).From(line).
+		s.Where(sql.In(s.C(entorder.FieldItemID), sql.Dialect(s.Dialect()).Select(line.C(waitlistentry.FieldItemID)).
+			From(line).
 			Where(sql.EQ(line.C(waitlistentry.FieldStatus), waitlistentry.StatusWAITING))))
 	})
 }
@@ -172,7 +175,8 @@ func ordersDue(ctx context.Context, db *postgres.DB, now time.Time, but []id.Ite
 		return reservations, err
 	}
 	lines, err := db.Ent.StockMovement.Query().Where(
-		stockmovement.OrderIDIn(slices.Collect(maps.Keys(refunded))...), stockmovement.KindIn(stockmovement.KindRESTOCK, stockmovement.KindWITHDRAW),
+		stockmovement.OrderIDIn(slices.Collect(maps.Keys(refunded))...), stockmovement.KindIn(stockmovement.KindRESTOCK,
+			stockmovement.KindWITHDRAW),
 	).All(ctx)
 	if err != nil {
 		return nil, err
@@ -226,7 +230,8 @@ func countExpiries(ctx context.Context, db *postgres.DB, ended []*ent.Order, res
 		SaleID     id.Sale `json:"sale_id"`
 		Count      int     `json:"count"`
 	}
-	err = db.Ent.Order.Query().Where(entorder.SaleIDIn(sales...), entorder.StatusEQ(entorder.StatusCANCELLED), entorder.PersonKeysNotNil()).
+	err = db.Ent.Order.Query().Where(entorder.SaleIDIn(sales...), entorder.StatusEQ(entorder.StatusCANCELLED),
+		entorder.PersonKeysNotNil()).
 		GroupBy(entorder.FieldPersonKeys, entorder.FieldSaleID).Aggregate(ent.Count()).Scan(ctx, &shared)
 	if err != nil {
 		return err
@@ -340,5 +345,6 @@ func markTasks(ctx context.Context, tx *ent.Tx, given []Reservation) (int, error
 	for i, c := range given {
 		ids[i] = c.Name
 	}
-	return tx.OrderFailure.Update().Where(orderfailure.IDIn(ids...), orderfailure.Released(false)).SetReleased(true).Save(ctx)
+	return tx.OrderFailure.Update().Where(orderfailure.IDIn(ids...), orderfailure.Released(false)).SetReleased(true).
+		Save(ctx)
 }

@@ -87,7 +87,8 @@ func (o *Order) Labels() []string {
 
 // HoldForReview holds an unpaid order in the caller's transaction: it does not expire and cannot be
 // paid.
-func HoldForReview(ctx context.Context, tx *ent.Tx, o *Order, at time.Time, kinds []person.Kind, e Entry) (*Order, error) {
+func HoldForReview(ctx context.Context, tx *ent.Tx, o *Order, at time.Time, kinds []person.Kind, e Entry) (*Order,
+	error) {
 	held := o.moved(PendingPayment, instant(at))
 	held.PaymentDeadline = nil
 	held.Review = &Review{Held: true, Since: held.UpdatedAt, Kinds: slices.Clone(kinds)}

@@ -209,7 +209,8 @@ func (s *Store) Orders(ctx context.Context, ids []id.Order) (map[id.Order]*Order
 		missing = nil
 		now := s.clock.Now()
 		for _, orderID := range ids {
-			if r, ok := records[id.Task(orderID)]; ok && (r.Status.Ended() || now.Sub(time.UnixMilli(r.CopiedAtMs)) < orderTrust) {
+			if r, ok := records[id.Task(orderID)]; ok &&
+				(r.Status.Ended() || now.Sub(time.UnixMilli(r.CopiedAtMs)) < orderTrust) {
 				found[orderID] = r.Order
 			} else {
 				missing = append(missing, orderID)

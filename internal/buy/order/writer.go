@@ -97,7 +97,8 @@ type Result struct {
 func NewWriter(cfg WriterConfig) *Writer {
 	w := &Writer{
 		db: cfg.DB, publisher: cfg.Publisher, clock: cfg.Clock, rows: arrays{}, maxBatch: maxBatch,
-		metrics: cfg.Metrics, tracer: cfg.Tracer, facts: orNone(cfg.Facts), persons: cfg.Persons, terms: newTermsCache(cfg.DB),
+		metrics: cfg.Metrics, tracer: cfg.Tracer, facts: orNone(cfg.Facts), persons: cfg.Persons,
+		terms: newTermsCache(cfg.DB),
 	}
 	if w.clock == nil {
 		w.clock = clock.System{}
@@ -186,7 +187,8 @@ func (w *Writer) process(ctx context.Context, submissions []submission) []batch.
 // settle ends requests in one transaction. If the requests themselves cause a failure,
 // and not the condition of the database, it tries each half, so that one request that
 // cannot be written does not block the others.
-func (w *Writer) settle(ctx context.Context, requests []Request, giveUp map[id.Task]string) (map[id.Task]Result, map[id.Task]error) {
+func (w *Writer) settle(ctx context.Context, requests []Request, giveUp map[id.Task]string) (map[id.Task]Result,
+	map[id.Task]error) {
 	began := time.Now()
 	b, err := w.persist(ctx, requests, giveUp)
 	w.metrics.batch(len(requests), time.Since(began), tracing.RefOf(ctx), err)
@@ -266,7 +268,8 @@ type orderBatch struct {
 }
 
 func (w *Writer) newBatch(known map[id.Item]terms, size int) *orderBatch {
-	return &orderBatch{rows: w.rows, facts: w.facts, persons: w.persons, now: instant(w.clock.Now()), terms: known, ends: make(map[id.Task]Result, size)}
+	return &orderBatch{rows: w.rows, facts: w.facts, persons: w.persons, now: instant(w.clock.Now()), terms: known,
+		ends: make(map[id.Task]Result, size)}
 }
 
 // persist ends every request in one transaction. It takes the fast path when all
@@ -295,7 +298,8 @@ func (w *Writer) persist(ctx context.Context, requests []Request, giveUp map[id.
 	return b, err
 }
 
-func (w *Writer) try(ctx context.Context, size int, known map[id.Item]terms, do func(context.Context, *ent.Tx, *orderBatch) error) (*orderBatch, error) {
+func (w *Writer) try(ctx context.Context, size int, known map[id.Item]terms,
+	do func(context.Context, *ent.Tx, *orderBatch) error) (*orderBatch, error) {
 	var b *orderBatch
 	err := w.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		b = w.newBatch(known, size)
@@ -386,7 +390,8 @@ func (b *orderBatch) takeStock(ctx context.Context, tx *ent.Tx, orders []*Order)
 		if err != nil {
 			return fmt.Errorf("write the ledger of item %s: %w", item, err)
 		}
-		changed, err := tx.SaleItem.Update().Where(saleitem.ID(item), saleitem.AvailableGTE(t.units), saleitem.GateEpochLTE(t.epoch)).
+		changed, err := tx.SaleItem.Update().Where(saleitem.ID(item), saleitem.AvailableGTE(t.units),
+			saleitem.GateEpochLTE(t.epoch)).
 			AddAvailable(-t.units).AddHeld(t.units).AddRevision(1).Save(ctx)
 		if err != nil {
 			return fmt.Errorf("take stock of item %s: %w", item, err)

@@ -185,7 +185,8 @@ func (o Outbox) write(ctx context.Context, tx *ent.Tx, c change, orders ...*orde
 			}
 			if at := slices.IndexFunc(fulfilments, func(row *ent.Fulfilment) bool { return row.ID == o.ID }); at >= 0 {
 				row := fulfilments[at]
-				data.Fulfilment = &eventFulfilment{order.FulfilmentState(row.State), row.Carrier, row.TrackingURL, row.UpdatedAt.UTC()}
+				data.Fulfilment = &eventFulfilment{order.FulfilmentState(row.State), row.Carrier, row.TrackingURL,
+					row.UpdatedAt.UTC()}
 			}
 			events[i] = webhook.Event{Kind: c.kind, Subject: data.OrderID, At: o.UpdatedAt, Data: data}
 		}
@@ -233,7 +234,8 @@ func (o Outbox) UnitsLost(ctx context.Context, tx *ent.Tx, item id.Item, lost or
 	}
 	return o.Webhooks.Write(ctx, tx, webhook.StockLow, func() []webhook.Event {
 		return []webhook.Event{{Kind: webhook.StockLow, Subject: item.Public(), At: lost.At, Data: stockData{
-			SaleID: row.SaleID.Public(), ItemID: item.Public(), Available: row.Available, Total: row.Total, Revision: row.Revision,
+			SaleID: row.SaleID.Public(), ItemID: item.Public(), Available: row.Available, Total: row.Total,
+			Revision: row.Revision,
 		}}}
 	})
 }

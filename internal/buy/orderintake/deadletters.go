@@ -243,7 +243,8 @@ func (d *DeadLetters) retry(ctx context.Context, l stream.Letter) (bool, error) 
 	d.retried[l.ID] = true
 	d.mu.Unlock()
 	if retried {
-		d.cfg.Log.WarnContext(ctx, "dead letter replayed once", slog.String("letter", l.ID), slog.String("message", l.MessageID))
+		d.cfg.Log.WarnContext(ctx, "dead letter replayed once", slog.String("letter", l.ID),
+			slog.String("message", l.MessageID))
 	}
 	return retried, nil
 }

@@ -158,7 +158,8 @@ func conflict() error {
 // log records a decision, the first of its kind about a letter.
 func (d *DeadLetters) log(ctx context.Context, l *Letter, in Decision, kind Kind) error {
 	err := d.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		row := tx.LetterAct.Create().SetID(id.New[uuid.UUID]()).SetLetter(l.ID).SetKind(letteract.Kind(kind)).SetStream(l.Stream).
+		row := tx.LetterAct.Create().SetID(id.New[uuid.UUID]()).SetLetter(l.ID).SetKind(letteract.Kind(kind)).
+			SetStream(l.Stream).
 			SetReason(l.Reason).SetNote(in.Note).SetActorID(in.Actor).SetCreatedAt(d.cfg.Clock.Now().UTC())
 		if len(l.requests) > 0 {
 			row.SetTaskID(l.requests[0].Task)

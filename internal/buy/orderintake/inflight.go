@@ -76,7 +76,8 @@ func (f *InFlight) drop(messageID string) {
 
 // Loop returns the loop that appends messages again.
 func (f *InFlight) Loop() periodic.Loop {
-	return periodic.Loop{Name: "in-flight messages", Every: inFlightEvery, Timeout: 10 * time.Second, Step: f.Step, Log: f.cfg.Log}
+	return periodic.Loop{Name: "in-flight messages", Every: inFlightEvery, Timeout: 10 * time.Second, Step: f.Step,
+		Log: f.cfg.Log}
 }
 
 // Step appends the orders whose gate is being rebuilt, once per build. It is a

@@ -62,7 +62,8 @@ type RedisGates struct {
 const maxUsers = 1000
 
 // Missing implements Gates. The gate of a sale that is over need not exist.
-func (g RedisGates) Missing(ctx context.Context, of reservation.ItemRef, tasks []order.Task) (missing []order.Task, built bool, err error) {
+func (g RedisGates) Missing(ctx context.Context, of reservation.ItemRef, tasks []order.Task) (missing []order.Task,
+	built bool, err error) {
 	for part := range slices.Chunk(tasks, maxUsers) {
 		users := make([]id.User, len(part))
 		for i, t := range part {
@@ -161,7 +162,8 @@ func (l *LostTasks) Step(ctx context.Context) (map[string]int, error) {
 }
 
 // look searches for the lost tasks of a shard.
-func (l *LostTasks) look(ctx context.Context, shard int, items map[reservation.ItemRef][]order.Task, now time.Time, found *search) (err error) {
+func (l *LostTasks) look(ctx context.Context, shard int, items map[reservation.ItemRef][]order.Task, now time.Time,
+	found *search) (err error) {
 	defer func() {
 		if err == nil {
 			return

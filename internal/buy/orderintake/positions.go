@@ -194,7 +194,8 @@ type PositionedTask struct {
 // Follow adds the position of a task to its states, and sends a state for each change of
 // the position, at most one per second. The number ahead never grows. The channel is
 // closed after the last state, or when ctx ends.
-func (q *QueuePositions) Follow(ctx context.Context, states <-chan notifier.State[*order.Task]) <-chan notifier.State[PositionedTask] {
+func (q *QueuePositions) Follow(ctx context.Context,
+	states <-chan notifier.State[*order.Task]) <-chan notifier.State[PositionedTask] {
 	out := make(chan notifier.State[PositionedTask])
 	go func() {
 		defer close(out)
@@ -211,7 +212,8 @@ func (q *QueuePositions) Follow(ctx context.Context, states <-chan notifier.Stat
 				}
 				position := q.nearestPosition(ctx, s.Value, next.Value.Position)
 				next = notifier.State[PositionedTask]{
-					Value: PositionedTask{s.Value, position}, Revision: s.Revision, Terminal: s.Terminal, Snapshot: s.Snapshot || (sink != nil && next.Snapshot),
+					Value: PositionedTask{s.Value, position}, Revision: s.Revision, Terminal: s.Terminal, Snapshot: s.Snapshot ||
+						(sink != nil && next.Snapshot),
 					Trace: s.Trace,
 				}
 				sink = out

@@ -28,5 +28,6 @@ func (s Submitted) Task(ctx context.Context, task id.Task, owner id.User) (*orde
 	if r == nil || err != nil || r.IdempotencyKey == "" { // an offer, or units of an order
 		return nil, err
 	}
-	return order.NewSubmitted(order.Task{ID: task, User: r.User, Sale: r.Sale, Item: r.Item, Quantity: r.Quantity}, r.At), nil
+	return order.NewSubmitted(order.Task{ID: task, User: r.User, Sale: r.Sale, Item: r.Item, Quantity: r.Quantity}, r.At),
+		nil
 }

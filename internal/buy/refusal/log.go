@@ -77,7 +77,8 @@ func (l *Log) Waiting() int {
 func (l *Log) Note(r Refused) {
 	now := l.cfg.Clock.Now().UTC()
 	l.put(r.User, &Refusal{
-		Sale: r.Sale, Item: r.Item, Stage: r.Stage, Code: r.Code, Times: 1, First: now, Last: now, Left: r.Left, Ahead: r.Ahead,
+		Sale: r.Sale, Item: r.Item, Stage: r.Stage, Code: r.Code, Times: 1, First: now, Last: now, Left: r.Left,
+		Ahead: r.Ahead,
 	})
 }
 
@@ -102,13 +103,15 @@ func (l *Log) put(user id.User, r *Refusal) {
 
 // Run writes rows until ctx ends, and then the remaining ones.
 func (l *Log) Run(ctx context.Context) error {
-	loop := periodic.Loop{Name: "refused attempts", Every: flushEvery, Timeout: flushTimeout, Step: l.Flush, Log: l.cfg.Log}
+	loop := periodic.Loop{Name: "refused attempts", Every: flushEvery, Timeout: flushTimeout, Step: l.Flush,
+		Log: l.cfg.Log}
 	err := loop.Run(ctx)
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
 	for l.Waiting() > 0 {
 		if _, err := l.Flush(last); err != nil {
-			l.cfg.Log.WarnContext(ctx, "the last refused attempts are lost", slog.Int("rows", l.Waiting()), slog.Any("error", err))
+			l.cfg.Log.WarnContext(ctx, "the last refused attempts are lost", slog.Int("rows", l.Waiting()),
+				slog.Any("error", err))
 			break
 		}
 	}

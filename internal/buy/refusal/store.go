@@ -102,13 +102,16 @@ func insert(ctx context.Context, tx *ent.Tx, rows []row) error {
 	}
 	insert := sql.Insert(refusedattempt.Table).Columns(refusedattempt.Columns...)
 	for _, r := range rows {
-		insert.Values(id.New[uuid.UUID](), r.user, r.Sale, r.Item, r.Stage, string(r.Code), r.Times, r.First, r.Last, r.Left, r.Ahead)
+		insert.Values(id.New[uuid.UUID](), r.user, r.Sale, r.Item, r.Stage, string(r.Code), r.Times, r.First, r.Last, r.Left,
+			r.Ahead)
 	}
 	return postgres.Insert(ctx, tx, insert.OnConflict(
-		sql.ConflictColumns(refusedattempt.FieldUserID, refusedattempt.FieldSaleID, refusedattempt.FieldItemID, refusedattempt.FieldStage, refusedattempt.FieldCode),
+		sql.ConflictColumns(refusedattempt.FieldUserID, refusedattempt.FieldSaleID, refusedattempt.FieldItemID,
+			refusedattempt.FieldStage, refusedattempt.FieldCode),
 		sql.ResolveWith(func(u *sql.UpdateSet) {
 			u.Set(refusedattempt.FieldTimes, sql.Expr("refused_attempts.times + excluded.times"))
-			u.SetExcluded(refusedattempt.FieldLastAt).SetExcluded(refusedattempt.FieldUnitsLeft).SetExcluded(refusedattempt.FieldAhead)
+			u.SetExcluded(refusedattempt.FieldLastAt).SetExcluded(refusedattempt.FieldUnitsLeft).
+				SetExcluded(refusedattempt.FieldAhead)
 		}),
 	))
 }
@@ -142,5 +145,6 @@ func (l *Log) List(ctx context.Context, user id.User, sale id.Sale) ([]Refusal, 
 // Purge deletes rows whose last refusal was 30 days ago, in batches. It is a
 // periodic.Step.
 func (l *Log) Purge(ctx context.Context) (map[string]int, error) {
-	return l.cfg.DB.Purge(ctx, "attempts_deleted", refusedattempt.Table, refusedattempt.LastAtLT(l.cfg.Clock.Now().Add(-keep)))
+	return l.cfg.DB.Purge(ctx, "attempts_deleted", refusedattempt.Table,
+		refusedattempt.LastAtLT(l.cfg.Clock.Now().Add(-keep)))
 }

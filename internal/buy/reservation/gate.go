@@ -71,7 +71,8 @@ func NewGate(cfg GateConfig) *Gate {
 		})
 	}
 	g.lookups = batch.New(batch.Config[lookup, found]{
-		Process: g.lookupAll, MaxBatch: maxLookups, MaxInFlight: lookupsInFlight, MaxWaiting: maxLookupsWaiting, Timeout: timeout,
+		Process: g.lookupAll, MaxBatch: maxLookups, MaxInFlight: lookupsInFlight, MaxWaiting: maxLookupsWaiting,
+		Timeout: timeout,
 	})
 	return g
 }
@@ -94,7 +95,8 @@ var GateLua = fmt.Sprintf("local FREE_EXPIRIES, FIRST_WAIT, LONGEST_WAIT, EXPIRI
 
 // The scripts of the gate. redis.Script is immutable.
 var (
-	reserveScript         = redis.NewScript(GateLua + stream.AppendLua + ratelimit.WindowLua + source("append_orders") + source("reserve"))
+	reserveScript = redis.NewScript(GateLua + stream.AppendLua + ratelimit.WindowLua + source("append_orders") +
+		source("reserve"))
 	releaseScript         = script("release")
 	reacquireScript       = script("reacquire")
 	redeemScript          = appending("redeem")
@@ -122,7 +124,8 @@ func appending(name string) *redis.Script {
 // it. In a Cluster, every master loads them.
 func LoadScripts(ctx context.Context, client redis.UniversalClient) error {
 	for _, s := range []*redis.Script{
-		reserveScript, releaseScript, reacquireScript, redeemScript, waitlistStatusScript, countFormerScript, restoreExpiriesScript, stateScript, setStateScript, suspendScript,
+		reserveScript, releaseScript, reacquireScript, redeemScript, waitlistStatusScript, countFormerScript,
+		restoreExpiriesScript, stateScript, setStateScript, suspendScript,
 		adjustScript, beginScript, addReservationsScript, openScript, unloadScript,
 	} {
 		if err := s.Load(ctx, client).Err(); err != nil {

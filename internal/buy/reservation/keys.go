@@ -71,7 +71,8 @@ func (k Keys) Reservations(shard int, item id.Item) string {
 
 // Units is the hash of the units per buyer of a sale with a limit: user → sum of the
 // quantities of the user's reservations of all items, person key → that of the reservations
-// with the key (and the end of the item, in a sale without a limit), "f…" for deleted accounts alone, and epoch, of the gates that it
+// with the key (and the end of the item, in a sale without a limit), "f…" for deleted accounts
+// alone, and epoch, of the gates that it
 // counts. A script that changes a reservation changes it in the same step, if the gate has
 // that epoch. No TTL.
 func (k Keys) Units(shard int, sale id.Sale) string {

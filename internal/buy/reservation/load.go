@@ -42,11 +42,13 @@ type Contents struct {
 }
 
 // Begin closes the gate of an item for a new epoch and removes its reservations. All
-// items of a sale are begun before the first reservation is written. It returns false if the gate has that epoch or a higher one: another process builds it
+// items of a sale are begun before the first reservation is written. It returns false if the gate
+// has that epoch or a higher one: another process builds it
 // or has built it.
 func (g *Gate) Begin(ctx context.Context, sale id.Sale, item id.Item, epoch int64) (bool, error) {
 	shard := id.ShardOf(sale)
-	keys := []string{g.keys.Item(shard, item), g.keys.Reservations(shard, item), g.keys.Permits(shard, item), g.keys.FormerReservations(shard, item), g.keys.Units(shard, sale)}
+	keys := []string{g.keys.Item(shard, item), g.keys.Reservations(shard, item), g.keys.Permits(shard, item),
+		g.keys.FormerReservations(shard, item), g.keys.Units(shard, sale)}
 	begun, err := beginScript.Run(ctx, g.client, keys, strconv.FormatInt(epoch, 10)).Int()
 	if err != nil {
 		return false, fmt.Errorf("begin gate of %s: %w", item, err)
@@ -68,7 +70,8 @@ func (g *Gate) Open(ctx context.Context, c Contents) (bool, error) {
 	if err := g.keepKeys(ctx, c.Sale, c.Item, g.keys.FormerReservations(shard, c.Item), progress); err != nil {
 		return false, err
 	}
-	opened, err := openScript.Run(ctx, g.client, []string{g.keys.Item(shard, c.Item), g.keys.FormerReservations(shard, c.Item)},
+	opened, err := openScript.Run(ctx, g.client,
+		[]string{g.keys.Item(shard, c.Item), g.keys.FormerReservations(shard, c.Item)},
 		strconv.FormatInt(c.Epoch, 10), c.Revision, c.BuyersWait,
 		"sale", c.Sale.String(), "gate", c.State,
 		"opens", c.Opens.UnixMilli(), "closes", c.Closes.UnixMilli(),

@@ -22,7 +22,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	of := telemetry.For(reg, "reservation")
 	return &metrics{
 		attempts: of.Counters("attempts_total",
-			"Attempts to take stock that reached Redis. Label outcome: accepted, replayed, sold_out, path_invalid and so on.", "outcome"),
+			"Attempts to take stock that reached Redis. Label outcome: accepted, replayed, sold_out, path_invalid and so on.",
+			"outcome"),
 		script: of.Histogram("script_seconds",
 			"Duration of one batch script, round trip included.", telemetry.Seconds()),
 		batchSize: of.Histogram("batch_size", "Attempts in one batch script.", telemetry.Sizes()),

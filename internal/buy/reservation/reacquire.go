@@ -18,9 +18,11 @@ const (
 	ReacquiredBefore   ReacquireCode = 2  // under the same task
 	ReacquireTooFew    ReacquireCode = 0  // fewer units are left
 	ReacquireNotLoaded ReacquireCode = -1 // the item has no gate in Redis
-	ReacquireNotYet    ReacquireCode = -2 // the gate is being built or stale, the former reservation is not released yet, or units per buyer are not counted
-	ReacquireOther     ReacquireCode = -3 // the user has a reservation for another order
-	ReacquireOverLimit ReacquireCode = -4 // the user's reservations leave too little of the limit of the sale, or those of the person of a limit
+	// the gate is being built or stale, the former reservation is not released yet, or units per buyer are not counted
+	ReacquireNotYet ReacquireCode = -2
+	ReacquireOther  ReacquireCode = -3 // the user has a reservation for another order
+	// the user's reservations leave too little of the limit of the sale, or those of the person of a limit
+	ReacquireOverLimit ReacquireCode = -4
 )
 
 // Reacquire names units to reserve again, for an order that had expired, or for a task
@@ -47,7 +49,8 @@ type ReacquireOutcome struct {
 func (g *Gate) Reacquire(ctx context.Context, r Reacquire) (ReacquireOutcome, error) {
 	shard := id.ShardOf(r.Sale)
 	keys := []string{g.keys.Item(shard, r.Item), g.keys.Reservations(shard, r.Item), g.keys.Units(shard, r.Sale)}
-	reply, err := reacquireScript.Run(ctx, g.client, keys, r.User.String(), r.Task.String(), r.Quantity, r.Before.String(), r.IdempotencyKey,
+	reply, err := reacquireScript.Run(ctx, g.client, keys, r.User.String(), r.Task.String(), r.Quantity, r.Before.String(),
+		r.IdempotencyKey,
 		r.Item.String(), r.Persons.String()).Int64Slice()
 	if err == nil && len(reply) != 4 {
 		err = fmt.Errorf("reply of %d values", len(reply))
@@ -55,5 +58,6 @@ func (g *Gate) Reacquire(ctx context.Context, r Reacquire) (ReacquireOutcome, er
 	if err != nil {
 		return ReacquireOutcome{}, fmt.Errorf("reacquire %s: %w", r.Task, err)
 	}
-	return ReacquireOutcome{Code: ReacquireCode(reply[0]), Remaining: int(reply[1]), Revision: reply[2], Epoch: reply[3]}, nil
+	return ReacquireOutcome{Code: ReacquireCode(reply[0]), Remaining: int(reply[1]), Revision: reply[2], Epoch: reply[3]},
+		nil
 }

@@ -153,7 +153,8 @@ func (c *StockCache) readAccepted(
 	ctx context.Context, sale id.Sale, gates map[id.Item]gateState, known acceptedKeys, may bool,
 ) (now acceptedKeys, read bool, err error) {
 	shard := id.ShardOf(sale)
-	now = acceptedKeys{count: known.count, epoch: epochOf(gates), recorded: known.recorded, reserved: map[id.Item]itemKeys{}, gates: gates, next: known.next}
+	now = acceptedKeys{count: known.count, epoch: epochOf(gates), recorded: known.recorded,
+		reserved: map[id.Item]itemKeys{}, gates: gates, next: known.next}
 	for item, gate := range gates {
 		taken, err := c.client.HGet(ctx, c.keys.Item(shard, item), "taken").Int64()
 		if err != nil && !errors.Is(err, redis.Nil) {
@@ -173,7 +174,8 @@ func (c *StockCache) readAccepted(
 		now.reserved[item] = last
 	}
 	recorded := c.keys.IdempotencyKeys(shard, sale)
-	if now.count, err = c.client.HLen(ctx, recorded).Result(); err != nil || now.count == known.count && now.epoch == known.epoch {
+	if now.count, err = c.client.HLen(ctx, recorded).Result(); err != nil || now.count == known.count &&
+		now.epoch == known.epoch {
 		return now, read, err
 	}
 	if !may {
@@ -255,7 +257,8 @@ func (s keySet) sorted() keySet {
 }
 
 // scan visits the fields of a Redis hash; false when they are too many, or after an error.
-func (c *StockCache) scan(ctx context.Context, hash string, visit func(field, value string)) (complete bool, err error) {
+func (c *StockCache) scan(ctx context.Context, hash string, visit func(field, value string)) (complete bool,
+	err error) {
 	count, err := c.client.HLen(ctx, hash).Result()
 	if err != nil || count > maxAccepted {
 		return false, err

@@ -91,7 +91,8 @@ type Released struct {
 // all but those to keep.
 func (g *Gate) Release(ctx context.Context, r Ref) (Released, error) {
 	shard := id.ShardOf(r.Sale)
-	keys := []string{g.keys.Item(shard, r.Item), g.keys.Reservations(shard, r.Item), g.keys.ExpiriesPrefix(shard, r.Sale), g.keys.IdempotencyKeys(shard, r.Sale), g.keys.Units(shard, r.Sale)}
+	keys := []string{g.keys.Item(shard, r.Item), g.keys.Reservations(shard, r.Item), g.keys.ExpiriesPrefix(shard, r.Sale),
+		g.keys.IdempotencyKeys(shard, r.Sale), g.keys.Units(shard, r.Sale)}
 	reply, err := releaseScript.Run(ctx, g.client, keys, r.User.String(), r.Task.String(), r.Expired, r.end(),
 		recordTTL.Milliseconds(), r.Item.String(), r.Keep).Int64Slice()
 	if err == nil && len(reply) != 4 {

@@ -54,7 +54,8 @@ func ParseReservation(user id.User, record string) (Reservation, error) {
 	if err := errors.Join(errTask, errQuantity, errAt); err != nil {
 		return Reservation{}, fmt.Errorf("reservation record: %w", err)
 	}
-	return Reservation{User: user, Task: task, Persons: persons, Quantity: quantity, At: time.UnixMilli(at).UTC(), IdempotencyKey: parts[3]}, nil
+	return Reservation{User: user, Task: task, Persons: persons, Quantity: quantity, At: time.UnixMilli(at).UTC(),
+		IdempotencyKey: parts[3]}, nil
 }
 
 // lookup requests the reservations of a user, and whether buyers wait for one of the
@@ -74,7 +75,8 @@ type found struct {
 // Reservations returns the user's reservations of the given items of one sale, by item.
 // Items without a reservation are left out. Concurrent lookups share one pipeline: when
 // a sale opens, all its followers look up their reservations at once.
-func (g *Gate) Reservations(ctx context.Context, sale id.Sale, items []id.Item, user id.User) (map[id.Item]Reservation, error) {
+func (g *Gate) Reservations(ctx context.Context, sale id.Sale, items []id.Item, user id.User) (map[id.Item]Reservation,
+	error) {
 	reservations, _, err := g.ReservationsAndWaitlist(ctx, sale, items, user, nil)
 	return reservations, err
 }
@@ -163,7 +165,8 @@ func (l lookup) read(records map[id.Item]*shared, waitlists map[id.Item]*redis.B
 
 // ReservationTasks returns the tasks of the users' reservations of an item, with one
 // command. Users without a reservation are left out.
-func (g *Gate) ReservationTasks(ctx context.Context, sale id.Sale, item id.Item, users []id.User) (map[id.User]id.Task, error) {
+func (g *Gate) ReservationTasks(ctx context.Context, sale id.Sale, item id.Item, users []id.User) (map[id.User]id.Task,
+	error) {
 	tasks := map[id.User]id.Task{}
 	if len(users) == 0 {
 		return tasks, nil
@@ -193,7 +196,8 @@ func (g *Gate) ReservationTasks(ctx context.Context, sale id.Sale, item id.Item,
 // CountFormer counts what a user has reserved in a sale, and the user's expiries, under further
 // person keys, before the account is deleted. It returns the epoch of the gates; 0 = a gate is
 // missing or being built, and nothing was changed. A second call changes nothing.
-func (g *Gate) CountFormer(ctx context.Context, sale id.Sale, items []id.Item, user id.User, persons person.Keys) (epoch int64, err error) {
+func (g *Gate) CountFormer(ctx context.Context, sale id.Sale, items []id.Item, user id.User,
+	persons person.Keys) (epoch int64, err error) {
 	shard := id.ShardOf(sale)
 	keys := []string{g.keys.Units(shard, sale), g.keys.ExpiriesPrefix(shard, sale)}
 	args := []any{user.String(), persons.String()}

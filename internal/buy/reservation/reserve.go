@@ -67,12 +67,14 @@ func (g *Gate) reserveAll(ctx context.Context, attempts []*Attempt) []batch.Resu
 	traces := orders.String()
 	outcomes, err := g.sendReserve(ctx, attempts, traces)
 	if err != nil && ambiguous(err) {
-		g.log.WarnContext(ctx, "reserve: reply lost, sending again", slog.Int("attempts", len(attempts)), slog.Any("error", err))
+		g.log.WarnContext(ctx, "reserve: reply lost, sending again", slog.Int("attempts", len(attempts)),
+			slog.Any("error", err))
 		if outcomes, err = g.sendReserve(ctx, attempts, traces); err != nil {
 			err = lostTwice(err)
 		}
 	} else if err != nil {
-		err = fault.Wrap(fault.Unavailable, "The sale cannot be reached now. Please try again with the same idempotency key.", fmt.Errorf("reserve: %w", err))
+		err = fault.Wrap(fault.Unavailable, "The sale cannot be reached now. Please try again with the same idempotency key.",
+			fmt.Errorf("reserve: %w", err))
 	}
 	span.End(err)
 	g.metrics.batch(len(attempts), time.Since(start), span.TraceID(), err)
@@ -102,7 +104,8 @@ func traced(attempts []*Attempt) tracing.Orders {
 }
 
 func lostTwice(err error) error {
-	return fault.Wrap(fault.Timeout, "It is unknown whether this worked. Please try again with the same idempotency key.", fmt.Errorf("%w: %w", ErrUnknown, err))
+	return fault.Wrap(fault.Timeout, "It is unknown whether this worked. Please try again with the same idempotency key.",
+		fmt.Errorf("%w: %w", ErrUnknown, err))
 }
 
 // own maps a replay of the attempt's own task to Accepted: the reply of its acceptance
@@ -162,15 +165,18 @@ func (g *Gate) sendReserve(ctx context.Context, attempts []*Attempt, traces stri
 	}
 	orders := g.keys.Orders(shard)
 	keys := append(make([]string, 0, 2+6*len(items.keys)+len(attempts)), orders, stream.SumKey(orders))
-	args := append(make([]any, 0, 8+4*len(items.keys)+9*len(attempts)), len(attempts), recordTTL.Milliseconds(), len(items.keys),
+	args := append(make([]any, 0, 8+4*len(items.keys)+9*len(attempts)), len(attempts), recordTTL.Milliseconds(),
+		len(items.keys),
 		counted, stream.FieldID, stream.FieldPayload, traces)
 	for i, b := range items.keys {
-		keys = append(keys, g.keys.Item(shard, b.item), g.keys.Reservations(shard, b.item), g.keys.Permits(shard, b.item), g.keys.IdempotencyKeys(shard, b.sale),
+		keys = append(keys, g.keys.Item(shard, b.item), g.keys.Reservations(shard, b.item), g.keys.Permits(shard, b.item),
+			g.keys.IdempotencyKeys(shard, b.sale),
 			g.keys.FormerReservations(shard, b.item), g.keys.Units(shard, b.sale))
 		args = append(args, b.sale.String(), b.item.String(), first[i].Terms, first[i].OnlyItem)
 	}
 	for i, a := range attempts {
-		args = append(args, itemOf[i]+1, a.User.String(), a.Task.String(), a.Permit.text(), a.Quantity, a.IdempotencyKey, a.Permit.Persons.String())
+		args = append(args, itemOf[i]+1, a.User.String(), a.Task.String(), a.Permit.text(), a.Quantity, a.IdempotencyKey,
+			a.Permit.Persons.String())
 		if counted {
 			keys = append(keys, g.keys.Tries(shard, a.Sale, a.User))
 			args = append(args, a.Tries.Burst, a.Tries.windowMs())
@@ -240,7 +246,8 @@ func parseOutcomes(reply []any, itemOf []int, items int) ([]Outcome, error) {
 		code := Code(take[int64](&r))
 		left, revision := take[int64](&r), take[int64](&r)
 		if code == TooManyTries {
-			outcomes[i] = Outcome{Code: code, At: at, Opens: time.UnixMilli(0).UTC(), RetryAfter: time.Duration(left) * time.Millisecond}
+			outcomes[i] = Outcome{Code: code, At: at, Opens: time.UnixMilli(0).UTC(),
+				RetryAfter: time.Duration(left) * time.Millisecond}
 			continue
 		}
 		o := gates[item]
@@ -260,7 +267,8 @@ func parseOutcomes(reply []any, itemOf []int, items int) ([]Outcome, error) {
 		outcomes[i] = o
 	}
 	if !r.done() {
-		return nil, fmt.Errorf("reserve: malformed reply of %d values for %d attempts on %d items", len(reply), len(itemOf), items)
+		return nil, fmt.Errorf("reserve: malformed reply of %d values for %d attempts on %d items", len(reply), len(itemOf),
+			items)
 	}
 	return outcomes, nil
 }

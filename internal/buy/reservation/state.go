@@ -38,7 +38,8 @@ type State struct {
 
 // State returns the state of the gate of an item.
 func (g *Gate) State(ctx context.Context, sale id.Sale, item id.Item) (State, error) {
-	f, err := stateScript.Run(ctx, g.client, []string{g.keys.Item(id.ShardOf(sale), item), g.keys.Units(id.ShardOf(sale), sale)}).StringSlice()
+	f, err := stateScript.Run(ctx, g.client,
+		[]string{g.keys.Item(id.ShardOf(sale), item), g.keys.Units(id.ShardOf(sale), sale)}).StringSlice()
 	if err == nil && len(f) != 10 {
 		err = fmt.Errorf("reply of %d values", len(f))
 	}
@@ -55,7 +56,8 @@ func (g *Gate) State(ctx context.Context, sale id.Sale, item id.Item) (State, er
 		return n
 	}
 	st := State{
-		Gate: f[0], Epoch: number(f[1]), SaleRevision: number(f[3]), Stock: int(number(f[4])), Revision: number(f[6]), Stale: f[5] == "0",
+		Gate: f[0], Epoch: number(f[1]), SaleRevision: number(f[3]), Stock: int(number(f[4])), Revision: number(f[6]),
+		Stale: f[5] == "0",
 	}
 	st.Total = int(number(f[9]))
 	st.Since = moment(number(f[2]))
@@ -167,7 +169,8 @@ func (g *Gate) Adjust(ctx context.Context, a Adjustment) (Adjusted, error) {
 // kept.
 func (g *Gate) Unload(ctx context.Context, sale id.Sale, item id.Item, epoch int64) (bool, error) {
 	shard := id.ShardOf(sale)
-	keys := []string{g.keys.Item(shard, item), g.keys.Reservations(shard, item), g.keys.Permits(shard, item), g.keys.FormerReservations(shard, item), g.keys.Units(shard, sale)}
+	keys := []string{g.keys.Item(shard, item), g.keys.Reservations(shard, item), g.keys.Permits(shard, item),
+		g.keys.FormerReservations(shard, item), g.keys.Units(shard, sale)}
 	for _, hash := range []string{keys[1], keys[3]} {
 		if err := g.keepKeys(ctx, sale, item, hash, func() error { return nil }); err != nil {
 			return false, err

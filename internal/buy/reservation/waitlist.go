@@ -48,7 +48,8 @@ const (
 // Status records whether buyers wait for an item, if that is known, which keeps released
 // units for them for three seconds. It returns the status of the gate and of the given
 // users, at most a few hundred.
-func (g *Gate) Status(ctx context.Context, sale id.Sale, item id.Item, waiting Waiting, users ...StatusUser) (GateStatus, error) {
+func (g *Gate) Status(ctx context.Context, sale id.Sale, item id.Item, waiting Waiting,
+	users ...StatusUser) (GateStatus, error) {
 	shard := id.ShardOf(sale)
 	keys := []string{g.keys.Item(shard, item), g.keys.Reservations(shard, item), g.keys.Units(shard, sale)}
 	args := append(make([]any, 0, 3+2*len(users)), string(waiting), g.keys.ExpiriesPrefix(shard, sale), item.String())
@@ -61,7 +62,8 @@ func (g *Gate) Status(ctx context.Context, sale id.Sale, item id.Item, waiting W
 	}
 	r := replyReader{values: reply}
 	state := take[int64](&r)
-	s := GateStatus{Loaded: state >= 0, Open: state == 1, Ended: state == 0, Stock: int(take[int64](&r)), Users: make([]UserStatus, len(users))}
+	s := GateStatus{Loaded: state >= 0, Open: state == 1, Ended: state == 0, Stock: int(take[int64](&r)),
+		Users: make([]UserStatus, len(users))}
 	for i := range users {
 		task := take[string](&r)
 		s.Users[i].Wait = time.Duration(take[int64](&r)) * time.Millisecond
@@ -77,7 +79,8 @@ func (g *Gate) Status(ctx context.Context, sale id.Sale, item id.Item, waiting W
 		}
 	}
 	if !r.done() {
-		return GateStatus{}, fmt.Errorf("status of gate %s: malformed reply of %d values for %d users", item, len(reply), len(users))
+		return GateStatus{}, fmt.Errorf("status of gate %s: malformed reply of %d values for %d users", item, len(reply),
+			len(users))
 	}
 	return s, nil
 }
@@ -88,12 +91,14 @@ func (g *Gate) Status(ctx context.Context, sale id.Sale, item id.Item, waiting W
 func (g *Gate) Redeem(ctx context.Context, a Attempt, offer id.Waitlist) (Outcome, error) {
 	o, err := g.redeem(ctx, a, offer)
 	if err != nil && ambiguous(err) {
-		g.log.WarnContext(ctx, "redeem: reply lost, sending again", slog.String("task", a.Task.String()), slog.Any("error", err))
+		g.log.WarnContext(ctx, "redeem: reply lost, sending again", slog.String("task", a.Task.String()),
+			slog.Any("error", err))
 		if o, err = g.redeem(ctx, a, offer); err != nil {
 			err = lostTwice(err)
 		}
 	} else if err != nil {
-		err = fault.Wrap(fault.Unavailable, "The sale cannot be reached now. Please try again with the same idempotency key.", fmt.Errorf("redeem: %w", err))
+		err = fault.Wrap(fault.Unavailable, "The sale cannot be reached now. Please try again with the same idempotency key.",
+			fmt.Errorf("redeem: %w", err))
 	}
 	return o.own(&a), err
 }

@@ -40,7 +40,10 @@ func isActive(now time.Time) predicate.Sale {
 			t := entsql.Table(entsale.Table)
 			return entsql.Dialect(s.Dialect()).Select(t.C(entsale.FieldID)).From(t).Where(where(t))
 		}
-		onSale := selected(func(t *entsql.SelectTable) *entsql.Predicate { return entsql.In(t.C(entsale.FieldStatus), running...) })
+		onSale := selected(func(t *entsql.SelectTable) *entsql.Predicate {
+			return entsql.In(t.C(entsale.FieldStatus),
+				running...)
+		})
 		unsettled := selected(func(t *entsql.SelectTable) *entsql.Predicate {
 			return entsql.And(entsql.EQ(t.C(entsale.FieldStatus), string(Ended)), entsql.IsNull(t.C(entsale.FieldSettledAt)),
 				entsql.GT(t.C(entsale.FieldEndsAt), since))
@@ -70,11 +73,13 @@ type figures []struct {
 // queries.
 func (s *Store) Version(ctx context.Context, now time.Time) (Version, error) {
 	var sales, goods figures
-	err := s.db.Sale.Query().Where(isActive(now)).Aggregate(ent.Count(), ent.As(ent.Sum(entsale.FieldRevision), "sum")).Scan(ctx, &sales)
+	err := s.db.Sale.Query().Where(isActive(now)).Aggregate(ent.Count(), ent.As(ent.Sum(entsale.FieldRevision), "sum")).
+		Scan(ctx, &sales)
 	if err != nil {
 		return Version{}, fmt.Errorf("read catalogue version: %w", err)
 	}
-	err = s.db.Goods.Query().Where(inSales(isActive(now))).Aggregate(ent.Count(), ent.As(ent.Sum(entgoods.FieldRevision), "sum")).Scan(ctx, &goods)
+	err = s.db.Goods.Query().Where(inSales(isActive(now))).
+		Aggregate(ent.Count(), ent.As(ent.Sum(entgoods.FieldRevision), "sum")).Scan(ctx, &goods)
 	if err != nil {
 		return Version{}, fmt.Errorf("read catalogue version: %w", err)
 	}

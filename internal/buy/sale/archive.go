@@ -51,7 +51,8 @@ func (k kept) fresh(s *Snapshot, now time.Time) bool {
 
 // archived returns the value of a key from the cache, or reads it. If the database is
 // unreachable it returns the last value.
-func archived[T any](ctx context.Context, c *Catalog, key string, read func(ctx context.Context) (T, error)) (T, error) {
+func archived[T any](ctx context.Context, c *Catalog, key string, read func(ctx context.Context) (T, error)) (T,
+	error) {
 	snap, err := c.Snapshot(ctx)
 	if err != nil {
 		var none T
@@ -124,7 +125,8 @@ func (c *Catalog) Item(ctx context.Context, id id.Item) (*Item, *Sale, error) {
 	return nil, nil, nil
 }
 
-func (c *Catalog) lookUp(ctx context.Context, key string, active func(*Snapshot) *Sale, read func(context.Context) (*Sale, error)) (*Sale, error) {
+func (c *Catalog) lookUp(ctx context.Context, key string, active func(*Snapshot) *Sale,
+	read func(context.Context) (*Sale, error)) (*Sale, error) {
 	snap, err := c.Snapshot(ctx)
 	if err != nil {
 		return nil, err

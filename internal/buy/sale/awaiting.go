@@ -40,7 +40,8 @@ func (s *Store) AwaitingApproval(ctx context.Context, limit int) ([]Awaiting, er
 	for i, v := range sales {
 		ids[i] = v.ID
 	}
-	lines, err := s.db.SaleLog.Query().Where(salelog.SaleIDIn(ids...), salelog.ActIn(string(ActCreate), string(ActUpdate), string(ActSubmit))).
+	lines, err := s.db.SaleLog.Query().Where(salelog.SaleIDIn(ids...), salelog.ActIn(string(ActCreate), string(ActUpdate),
+		string(ActSubmit))).
 		Order(ent.Asc(salelog.FieldRevision)).All(ctx)
 	if err != nil {
 		return nil, wrapAwaiting(err)

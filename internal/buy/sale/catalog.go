@@ -204,7 +204,10 @@ func newSnapshot(sales []*Sale) *Snapshot {
 		items: make(map[id.Item]*Item), goods: make(map[id.Goods]*Goods),
 		public: make(map[id.Goods]bool),
 	}
-	sort.Slice(sales, func(i, j int) bool { return lessByTime(sales[i].StartsAt, sales[j].StartsAt, sales[i].ID, sales[j].ID) })
+	sort.Slice(sales, func(i, j int) bool {
+		return lessByTime(sales[i].StartsAt, sales[j].StartsAt, sales[i].ID,
+			sales[j].ID)
+	})
 	for _, v := range sales {
 		s.sales[v.ID] = v
 		s.slugs[v.Slug] = v

@@ -21,7 +21,8 @@ var DefaultLimitBy = LimitBy{Contact: true}
 // LimitByKinds returns what counts the given kinds.
 func LimitByKinds(kinds []person.Kind) LimitBy {
 	return LimitBy{
-		Contact: slices.Contains(kinds, person.Contact), Address: slices.Contains(kinds, person.Address), Payment: slices.Contains(kinds, person.Payment),
+		Contact: slices.Contains(kinds, person.Contact), Address: slices.Contains(kinds, person.Address),
+		Payment: slices.Contains(kinds, person.Payment),
 	}
 }
 

@@ -42,7 +42,8 @@ type Filter struct {
 // Archived reports whether the filter may match sales that are not in the snapshot. Buyers
 // see only those that are over.
 func (f Filter) Archived() bool {
-	return f.Hidden || len(f.Phases) == 0 || slices.Contains(f.Phases, PhaseEnded) || slices.Contains(f.Phases, PhaseCancelled)
+	return f.Hidden || len(f.Phases) == 0 || slices.Contains(f.Phases, PhaseEnded) ||
+		slices.Contains(f.Phases, PhaseCancelled)
 }
 
 // ArchivePage is a page of rows that are not in the snapshot.
@@ -53,7 +54,8 @@ type ArchivePage[T any] struct {
 
 // ArchivedSales returns sales that are not in a snapshot, by their start or their creation,
 // and how many match the filter in all.
-func (c *Catalog) ArchivedSales(ctx context.Context, s *Snapshot, f Filter, byCreation bool, r Range) (ArchivePage[*Sale], error) {
+func (c *Catalog) ArchivedSales(ctx context.Context, s *Snapshot, f Filter, byCreation bool,
+	r Range) (ArchivePage[*Sale], error) {
 	key := fmt.Sprintf("sales %v %t %s", f, byCreation, r)
 	return archived(ctx, c, key, func(ctx context.Context) (page ArchivePage[*Sale], err error) {
 		page.Rows, page.Total, err = c.store.list(ctx, s.ids(), f, byCreation, r, c.clock.Now())
@@ -206,7 +208,8 @@ func inPhase(phase Phase, now time.Time) predicate.Sale {
 	case PhaseCancelled:
 		return entsale.StatusEQ(entsale.StatusCANCELLED)
 	case PhaseEnded:
-		return entsale.And(entsale.StatusNEQ(entsale.StatusCANCELLED), entsale.Or(entsale.StatusEQ(entsale.StatusENDED), entsale.EndsAtLTE(now)))
+		return entsale.And(entsale.StatusNEQ(entsale.StatusCANCELLED), entsale.Or(entsale.StatusEQ(entsale.StatusENDED),
+			entsale.EndsAtLTE(now)))
 	case PhaseUpcoming:
 		return entsale.And(planned, entsale.StartsAtGT(now), entsale.EndsAtGT(now))
 	case PhaseLive:

@@ -74,17 +74,20 @@ func (s *Store) preparations(ctx context.Context, sales []*Sale) ([]prepared, er
 	ofRunning := func(field string) func(*sql.Selector) {
 		return func(q *sql.Selector) {
 			of := sql.Table(entsale.Table)
-			q.Where(sql.In(q.C(field), sql.Select(of.C(entsale.FieldID)).From(of).Where(sql.In(of.C(entsale.FieldStatus), running...))))
+			q.Where(sql.In(q.C(field), sql.Select(of.C(entsale.FieldID)).From(of).
+				Where(sql.In(of.C(entsale.FieldStatus), running...))))
 		}
 	}
-	lines, err := s.db.SaleLog.Query().Where(salelog.ActIn(preparing...), salelog.ActorIDNotNil(), ofRunning(salelog.FieldSaleID)).
+	lines, err := s.db.SaleLog.Query().Where(salelog.ActIn(preparing...), salelog.ActorIDNotNil(),
+		ofRunning(salelog.FieldSaleID)).
 		Select(salelog.FieldSaleID, salelog.FieldActorID).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read who prepared sales: %w", err)
 	}
 	// A request changes nothing before it is confirmed, and a confirmation is a change of the
 	// sale, after which the catalogue is read again.
-	asked, err := s.db.Intervention.Query().Where(intervention.StateNEQ(intervention.StateREQUESTED), intervention.StateNEQ(intervention.StateDECLINED), ofRunning(intervention.FieldSaleID)).
+	asked, err := s.db.Intervention.Query().Where(intervention.StateNEQ(intervention.StateREQUESTED),
+		intervention.StateNEQ(intervention.StateDECLINED), ofRunning(intervention.FieldSaleID)).
 		Select(intervention.FieldSaleID, intervention.FieldRequestedBy).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read who intervened in sales: %w", err)
@@ -130,7 +133,8 @@ func (s *Store) owners(ctx context.Context, acts []prepared) (map[id.User]id.Use
 	if len(actors) == 0 {
 		return nil, nil
 	}
-	tokens, err := s.db.ServiceToken.Query().Where(servicetoken.IDIn(id.As[id.ServiceToken](actors)...), servicetoken.CreatedByNotNil()).
+	tokens, err := s.db.ServiceToken.Query().Where(servicetoken.IDIn(id.As[id.ServiceToken](actors)...),
+		servicetoken.CreatedByNotNil()).
 		Select(servicetoken.FieldID, servicetoken.FieldCreatedBy).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read who created service tokens: %w", err)

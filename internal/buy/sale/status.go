@@ -187,7 +187,9 @@ func Statuses() []Status {
 // Acts lists every act.
 func Acts() []Act {
 	return []Act{
-		ActCreate, ActUpdate, ActSubmit, ActApprove, ActReject, ActWithdraw, ActSchedule, ActPreheat, ActOpen, ActPause, ActResume,
-		ActEnd, ActCancel, ActDiscard, ActSettle, ActRebuild, ActAdjust, ActVoid, ActExpire, ActHold, ActRelease, ActSwitch, ActExtend, ActDescribe, ActGoods,
+		ActCreate, ActUpdate, ActSubmit, ActApprove, ActReject, ActWithdraw, ActSchedule, ActPreheat, ActOpen, ActPause,
+		ActResume,
+		ActEnd, ActCancel, ActDiscard, ActSettle, ActRebuild, ActAdjust, ActVoid, ActExpire, ActHold, ActRelease, ActSwitch,
+		ActExtend, ActDescribe, ActGoods,
 	}
 }

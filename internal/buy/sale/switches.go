@@ -6,13 +6,17 @@ import "strings"
 // process applies them through the catalogue, within a second.
 type Switches struct {
 	CaptchaRequired bool     `json:"captchaRequired"`
-	CaptchaKinds    []string `json:"captchaKinds"`             // offered kinds of captcha; empty = every kind
-	PowMax          int      `json:"proofOfWorkMax"`           // highest number of a proof of work; 0 = the server's default
-	PermitPerMille  int      `json:"permitPerMille"`           // unused path tokens at a time per thousand units left; 0 = no limit
-	InflowPerSecond int      `json:"inflowPerSecond"`          // buyers admitted from the waiting room per second; 0 = no limit
-	ReviewAccounts  int      `json:"reviewAccounts,omitempty"` // accounts of a cluster whose unpaid orders are held for review; 0 = none are
-	LimitBurst      int      `json:"limitBurst"`               // attempts of one user at once; 0 = the product's default
-	LimitPerSecond  float64  `json:"limitPerSecond"`           // attempts allowed again per second; 0 = the product's default
+	CaptchaKinds    []string `json:"captchaKinds"` // offered kinds of captcha; empty = every kind
+	// highest number of a proof of work; 0 = the server's default
+	PowMax int `json:"proofOfWorkMax"`
+	// unused path tokens at a time per thousand units left; 0 = no limit
+	PermitPerMille int `json:"permitPerMille"`
+	// buyers admitted from the waiting room per second; 0 = no limit
+	InflowPerSecond int `json:"inflowPerSecond"`
+	// accounts of a cluster whose unpaid orders are held for review; 0 = none are
+	ReviewAccounts int     `json:"reviewAccounts,omitempty"`
+	LimitBurst     int     `json:"limitBurst"`     // attempts of one user at once; 0 = the product's default
+	LimitPerSecond float64 `json:"limitPerSecond"` // attempts allowed again per second; 0 = the product's default
 }
 
 // DefaultSwitches returns the switches of a sale that no operator has changed.

@@ -60,8 +60,9 @@ func TermsOf(v *Sale) Terms {
 		PaymentWindow: int(v.PaymentWindow / time.Second), PurchaseLimit: v.PurchaseLimit, LimitBy: v.LimitBy.Kinds(),
 		HideExactStock: v.HideExactStock, RequiresAddress: v.RequiresAddress,
 		VerifiedContact: v.Requires.VerifiedContact, AccountAge: int(v.Requires.AccountAge / time.Hour),
-		CaptchaRequired: v.Switches.CaptchaRequired, CaptchaKinds: append([]string{}, v.Switches.CaptchaKinds...), Accent: v.Accent.Color,
-		Items: make([]ItemTerms, len(v.Items)),
+		CaptchaRequired: v.Switches.CaptchaRequired, CaptchaKinds: append([]string{}, v.Switches.CaptchaKinds...),
+		Accent: v.Accent.Color,
+		Items:  make([]ItemTerms, len(v.Items)),
 	}
 	for i, item := range v.Items {
 		t.Items[i] = ItemTerms{
@@ -126,7 +127,8 @@ func (s *Store) Approval(ctx context.Context, of id.Sale) (*Approval, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the approval of sale %s: %w", of, err)
 	}
-	return &Approval{Sale: of, By: row.ApprovedBy, At: row.CreatedAt.UTC(), Hash: hashOf([]byte(row.Terms)), text: row.Terms}, nil
+	return &Approval{Sale: of, By: row.ApprovedBy, At: row.CreatedAt.UTC(), Hash: hashOf([]byte(row.Terms)),
+		text: row.Terms}, nil
 }
 
 // Term is a value that buyers see, when it was approved and now.
@@ -205,7 +207,8 @@ func (d *document) read(text string) error {
 
 // termOrder are the names of Terms and ItemTerms in the order of a page.
 var termOrder = []string{
-	"title", "rules", "startsAt", "endsAt", "paymentWindowSeconds", "purchaseLimit", "limitBy", "hideExactStock", "requiresAddress",
+	"title", "rules", "startsAt", "endsAt", "paymentWindowSeconds", "purchaseLimit", "limitBy", "hideExactStock",
+	"requiresAddress",
 	"requireVerifiedContact", "minimumAccountAge", "captchaRequired", "captchaKinds", "accent",
 	"name", "description", "imageUrl", "imageAlt", "price", "listPrice", "currency", "stock",
 }

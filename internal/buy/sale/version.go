@@ -42,7 +42,8 @@ type Versions struct {
 
 // NewVersions returns a Versions with the given key prefix.
 func NewVersions(client redis.UniversalClient, prefix string, log *slog.Logger) *Versions {
-	return &Versions{client: client, version: prefix + "{catalog}:version", writing: prefix + "{catalog}:writing", log: log}
+	return &Versions{client: client, version: prefix + "{catalog}:version", writing: prefix + "{catalog}:writing",
+		log: log}
 }
 
 // Write runs write, which changes sales or products in the database, and makes the

@@ -201,7 +201,8 @@ func (f *Feed) write(ctx context.Context, saleID id.Sale, line Line) {
 		})
 	}
 	if err != nil {
-		f.cfg.Log.WarnContext(ctx, "a line of a sale's log is lost", slog.String("sale", saleID.Public()), slog.Any("error", err))
+		f.cfg.Log.WarnContext(ctx, "a line of a sale's log is lost", slog.String("sale", saleID.Public()),
+			slog.Any("error", err))
 	}
 }
 

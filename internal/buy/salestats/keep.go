@@ -61,8 +61,10 @@ func (r *Reader) Keep(ctx context.Context, sale id.Sale) error {
 		return fmt.Errorf("keep figures of sale %s: %w", sale, err)
 	}
 	err = r.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		return postgres.Insert(ctx, tx, sql.Insert(salefigures.Table).Columns(salefigures.FieldID, salefigures.FieldFigures, salefigures.FieldUpdatedAt).
-			Values(sale, string(text), r.cfg.Clock.Now()).OnConflict(sql.ConflictColumns(salefigures.FieldID), sql.ResolveWithNewValues()))
+		return postgres.Insert(ctx, tx, sql.Insert(salefigures.Table).Columns(salefigures.FieldID, salefigures.FieldFigures,
+			salefigures.FieldUpdatedAt).
+			Values(sale, string(text), r.cfg.Clock.Now()).OnConflict(sql.ConflictColumns(salefigures.FieldID),
+			sql.ResolveWithNewValues()))
 	})
 	if err != nil {
 		return fmt.Errorf("keep figures of sale %s: %w", sale, err)

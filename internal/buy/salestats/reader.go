@@ -125,7 +125,8 @@ func (r *Reader) units(ctx context.Context, sale id.Sale) (rec *record, g gates,
 			return rec, g, true, nil
 		}
 		before := rec
-		if rec, err = r.record(ctx, sale); rec != nil && err == nil && rec.total() == before.total() && rec.withdrawing == before.withdrawing {
+		if rec, err = r.record(ctx, sale); rec != nil && err == nil && rec.total() == before.total() &&
+			rec.withdrawing == before.withdrawing {
 			return before, g, true, nil
 		}
 	}

@@ -63,7 +63,8 @@ func (r *Reader) record(ctx context.Context, sale id.Sale) (*record, error) {
 		if there, err = tx.Sale.Query().Where(entsale.ID(sale)).Exist(ctx); err != nil || !there {
 			return err
 		}
-		if rec.items, err = tx.SaleItem.Query().Where(saleitem.SaleID(sale)).Order(ent.Asc(saleitem.FieldPosition)).All(ctx); err != nil {
+		if rec.items, err = tx.SaleItem.Query().Where(saleitem.SaleID(sale)).Order(ent.Asc(saleitem.FieldPosition)).
+			All(ctx); err != nil {
 			return err
 		}
 		if rec.failed, err = tx.OrderFailure.Query().Where(orderfailure.SaleID(sale)).Count(ctx); err != nil {
@@ -100,7 +101,8 @@ func (rec *record) readWaitlists(ctx context.Context, tx *ent.Tx) error {
 		Units  int     `json:"units"`
 	}
 	err := tx.WaitlistEntry.Query().
-		Where(waitlistentry.ItemIDIn(items...), waitlistentry.StatusIn(waitlistentry.StatusWAITING, waitlistentry.StatusOFFERED)).
+		Where(waitlistentry.ItemIDIn(items...), waitlistentry.StatusIn(waitlistentry.StatusWAITING,
+			waitlistentry.StatusOFFERED)).
 		GroupBy(waitlistentry.FieldItemID, waitlistentry.FieldStatus).
 		Aggregate(ent.As(ent.Count(), "count"), ent.As(ent.Sum(waitlistentry.FieldQuantity), "units")).Scan(ctx, &rows)
 	for _, row := range rows {
@@ -126,7 +128,8 @@ func (rec *record) tally(ctx context.Context, tx *ent.Tx, sale id.Sale) error {
 	err := tx.Order.Query().Where(entorder.SaleID(sale)).Modify(func(s *entsql.Selector) {
 		s.Select(s.C(entorder.FieldStatus), entsql.As(entsql.Count("*"), "count"),
 			entsql.As("CAST(SUM(quantity * unit_price_minor) AS BIGINT)", "minor"),
-			entsql.As("CAST(SUM(refunded_quantity * unit_price_minor) AS BIGINT)", "refunded")).GroupBy(s.C(entorder.FieldStatus))
+			entsql.As("CAST(SUM(refunded_quantity * unit_price_minor) AS BIGINT)", "refunded")).
+			GroupBy(s.C(entorder.FieldStatus))
 	}).Scan(ctx, &rows)
 	if err != nil {
 		return err

@@ -169,7 +169,8 @@ func (r *Recorder) refused(a refusal.Refused) {
 
 // Called counts one call of a stage before placeOrder.
 func (r *Recorder) Called(c Call) {
-	r.refused(refusal.Refused{User: c.User, Sale: c.Sale, Item: c.Item, Stage: string(c.Stage), Code: fault.ReasonOf(c.Err)})
+	r.refused(refusal.Refused{User: c.User, Sale: c.Sale, Item: c.Item, Stage: string(c.Stage),
+		Code: fault.ReasonOf(c.Err)})
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if b := r.batch(c.Sale); b != nil {
@@ -288,7 +289,8 @@ func (r *Recorder) send(ctx context.Context, sale id.Sale, b *batch) error {
 	shard := id.ShardOf(sale)
 	keys := []string{r.cfg.Keys.Stats(shard, sale)}
 	fields := b.counters()
-	args := append([]any{r.process, b.seq, int(countersLife.Seconds()), int(seriesLife.Seconds()), len(fields) / 2}, fields...)
+	args := append([]any{r.process, b.seq, int(countersLife.Seconds()), int(seriesLife.Seconds()), len(fields) / 2},
+		fields...)
 	for at, fields := range b.series() {
 		keys = append(keys, r.cfg.Keys.Series(shard, sale, at))
 		args = append(args, len(fields)/2)

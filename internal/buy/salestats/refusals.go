@@ -33,5 +33,6 @@ func (r *Refusals) Note(a refusal.Refused) {
 
 // unserved keeps the end of a ticket among the refusals of its buyer.
 func (r *Refusals) unserved(u queue.Unserved) {
-	r.Note(refusal.Refused{User: u.User, Sale: u.Sale, Item: u.Item, Stage: string(StageQueue), Code: u.Why, Ahead: u.Ahead})
+	r.Note(refusal.Refused{User: u.User, Sale: u.Sale, Item: u.Item, Stage: string(StageQueue), Code: u.Why,
+		Ahead: u.Ahead})
 }

@@ -69,12 +69,13 @@ type Stats struct {
 	Refunded  int // including refunds in progress
 	Failed    int // tasks that ended without an order
 
-	Units     Units
-	Items     []ItemFigures // in the order of the sale
-	Waiting   int           // buyers on the waitlists
-	GMV       money.Amount  // total of paid orders, without refunded units
-	Net       money.Amount  // total that came in and did not go back: paid orders, and those whose refund is not done, without refunded units
-	RefundSum money.Amount  // total that went back
+	Units   Units
+	Items   []ItemFigures // in the order of the sale
+	Waiting int           // buyers on the waitlists
+	GMV     money.Amount  // total of paid orders, without refunded units
+	// total that came in and did not go back: paid orders, and those whose refund is not done, without refunded units
+	Net       money.Amount
+	RefundSum money.Amount // total that went back
 
 	Series []Point // the last five minutes, oldest first
 }

@@ -24,7 +24,8 @@ const BuyerRevision = math.MaxInt64
 // open order, then each order that is new or changed.
 func (s *Storefront) WatchOrders(ctx context.Context, user id.User) (notifier.Source[*order.Order], error) {
 	reads := int64(0)
-	states, err := notifier.Follow(ctx, s.hub, BuyerKey(user), func(ctx context.Context) (notifier.State[[]*order.Order], error) {
+	states, err := notifier.Follow(ctx, s.hub, BuyerKey(user), func(ctx context.Context) (notifier.State[[]*order.Order],
+		error) {
 		page, err := s.orders.ListByUser(ctx, user, order.ListInput{Limit: followedOrders})
 		if err != nil {
 			return notifier.State[[]*order.Order]{}, err

@@ -95,7 +95,8 @@ func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user id.User) (Vi
 // remaining returns the items of a sale for a buyer, and the most units that the next
 // order may have. An offer of the waitlist may be redeemed; beside any other reservation
 // there is no second order of the item.
-func remaining(v *sale.Sale, held map[id.Item]reservation.Reservation, entries []*waitlist.Entry) (items []ItemViewer, most int) {
+func remaining(v *sale.Sale, held map[id.Item]reservation.Reservation, entries []*waitlist.Entry) (items []ItemViewer,
+	most int) {
 	units := 0
 	for _, r := range held {
 		units += r.Quantity
@@ -123,7 +124,8 @@ func remaining(v *sale.Sale, held map[id.Item]reservation.Reservation, entries [
 
 // newestOrder returns the newest order of a user in a sale that is still live, or nil.
 func (s *Storefront) newestOrder(ctx context.Context, saleID id.Sale, user id.User) (*order.Order, error) {
-	page, err := s.orders.ListByUser(ctx, user, order.ListInput{Filter: order.Filter{Sale: saleID, Statuses: order.Live()}, Limit: 1})
+	page, err := s.orders.ListByUser(ctx, user, order.ListInput{Filter: order.Filter{Sale: saleID, Statuses: order.Live()},
+		Limit: 1})
 	if err != nil || len(page.Orders) == 0 {
 		return nil, err
 	}
@@ -133,7 +135,8 @@ func (s *Storefront) newestOrder(ctx context.Context, saleID id.Sale, user id.Us
 // holding returns the reservations of a user in a sale, by item, and whether the
 // sale has a waitlist, so that a new waitlist entry is visible at once in every
 // process.
-func (s *Storefront) holding(ctx context.Context, v *sale.Sale, user id.User) (map[id.Item]reservation.Reservation, bool, error) {
+func (s *Storefront) holding(ctx context.Context, v *sale.Sale, user id.User) (map[id.Item]reservation.Reservation,
+	bool, error) {
 	var soldOut []id.Item
 	for _, item := range v.Items {
 		if view, ok := s.stock.View(item.ID); !ok || view.ForSale(s.Now()) == 0 {

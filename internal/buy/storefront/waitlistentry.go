@@ -116,10 +116,11 @@ func (w *entryWatch) followDepartures() {
 		w.departures.Close()
 		w.departures = nil
 	case open && w.departures == nil:
-		departures, err := notifier.Follow(w.ctx, w.store.hub, departuresKey(w.sale), func(context.Context) (notifier.State[int64], error) {
-			revision := w.store.seen.departures.read(w.sale)
-			return notifier.State[int64]{Value: revision, Revision: revision}, nil
-		})
+		departures, err := notifier.Follow(w.ctx, w.store.hub, departuresKey(w.sale),
+			func(context.Context) (notifier.State[int64], error) {
+				revision := w.store.seen.departures.read(w.sale)
+				return notifier.State[int64]{Value: revision, Revision: revision}, nil
+			})
 		if err != nil {
 			return // the hub is full: changes of the entry are still sent
 		}

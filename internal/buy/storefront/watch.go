@@ -39,7 +39,8 @@ func departuresKey(v id.Sale) string { return "line:" + v.String() }
 func errGone(what string) error { return fault.New(fault.NotFound, "There is no such "+what+".") }
 
 // WatchTask follows an order task of a user until it ends.
-func (s *Storefront) WatchTask(ctx context.Context, taskID id.Task, owner id.User) (*notifier.Follower[*order.Task], error) {
+func (s *Storefront) WatchTask(ctx context.Context, taskID id.Task, owner id.User) (*notifier.Follower[*order.Task],
+	error) {
 	return notifier.Follow(ctx, s.hub, TaskKey(taskID), func(ctx context.Context) (notifier.State[*order.Task], error) {
 		t, err := s.orders.Task(ctx, taskID, owner)
 		if err == nil && t == nil {
@@ -68,7 +69,8 @@ func (s *Storefront) WatchOrder(ctx context.Context, orderID id.Order) (*notifie
 
 // WatchStatus follows the state of a sale for a user until the sale ends: the public
 // state, and the user's own waitlist entry. uuid.Nil means no user.
-func (s *Storefront) WatchStatus(ctx context.Context, saleID id.Sale, user id.User) (notifier.Source[*sale.Sale], error) {
+func (s *Storefront) WatchStatus(ctx context.Context, saleID id.Sale, user id.User) (notifier.Source[*sale.Sale],
+	error) {
 	if user.IsZero() {
 		return s.watchPhase(ctx, saleID)
 	}
@@ -100,7 +102,8 @@ func (s *Storefront) watchPhase(ctx context.Context, saleID id.Sale) (*notifier.
 
 // WatchStock follows the stock of a sale's items until the sale ends: every change, or
 // only changes of a level for those who do not see numbers.
-func (s *Storefront) WatchStock(ctx context.Context, saleID id.Sale, levels bool) (*notifier.Follower[[]*sale.Item], error) {
+func (s *Storefront) WatchStock(ctx context.Context, saleID id.Sale, levels bool) (*notifier.Follower[[]*sale.Item],
+	error) {
 	key, seen, mark := stockKey(saleID), &s.seen.stocks, s.stockMark
 	if levels {
 		key, seen, mark = levelKey(saleID), &s.seen.levels, s.levelMark
@@ -117,7 +120,8 @@ func (s *Storefront) WatchStock(ctx context.Context, saleID id.Sale, levels bool
 // begin reads a sale with the revision of its state of one kind. A first state is the
 // snapshot of its follower, not a change after it. Sales that are not in the catalogue do
 // not change and have the revision 0.
-func (s *Storefront) begin(ctx context.Context, saleID id.Sale, seen *numbered, mark func(*sale.Sale) string) (*sale.Sale, int64, error) {
+func (s *Storefront) begin(ctx context.Context, saleID id.Sale, seen *numbered,
+	mark func(*sale.Sale) string) (*sale.Sale, int64, error) {
 	revision := seen.read(saleID)
 	v, err := s.find(ctx, saleID)
 	if err != nil || revision > 0 {

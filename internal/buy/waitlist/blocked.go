@@ -22,7 +22,8 @@ func (s *Service) LeaveBlocked(ctx context.Context) (left int, err error) {
 	rows, err := s.db.Ent.WaitlistEntry.Query().
 		Where(waitlistentry.StatusIn(openStatuses...), func(s *sql.Selector) {
 			users := sql.Table(user.Table)
-			s.Where(sql.In(s.C(waitlistentry.FieldUserID), sql.Select(users.C(user.FieldID)).From(users).Where(sql.NotNull(users.C(user.FieldDisabledAt)))))
+			s.Where(sql.In(s.C(waitlistentry.FieldUserID), sql.Select(users.C(user.FieldID)).From(users).
+				Where(sql.NotNull(users.C(user.FieldDisabledAt)))))
 		}).
 		Order(ent.Asc(waitlistentry.FieldID)).Limit(maxBlocked).All(ctx)
 	if err != nil {

@@ -156,7 +156,8 @@ func (s *Service) enter(ctx context.Context, item id.Item, inputs []JoinInput, e
 			for i, in := range inputs {
 				entryIDs[i] = id.New[id.Waitlist]()
 				rows[i] = tx.WaitlistEntry.Create().SetID(entryIDs[i]).SetSaleID(in.Sale).SetItemID(in.Item).SetUserID(in.User).
-					SetQuantity(in.Quantity).SetNillableContactKey(columnOf(in.Persons.Contact)).SetNillableAddressKey(columnOf(in.Persons.Address)).
+					SetQuantity(in.Quantity).SetNillableContactKey(columnOf(in.Persons.Contact)).
+					SetNillableAddressKey(columnOf(in.Persons.Address)).
 					SetCreatedAt(now).SetUpdatedAt(now)
 			}
 			return tx.WaitlistEntry.CreateBulk(rows...).Exec(ctx)
@@ -183,7 +184,8 @@ func (s *Service) enter(ctx context.Context, item id.Item, inputs []JoinInput, e
 }
 
 // entered publishes new entries.
-func (s *Service) entered(ctx context.Context, saleID id.Sale, item id.Item, entryIDs []id.Waitlist, ends map[id.User]joined) error {
+func (s *Service) entered(ctx context.Context, saleID id.Sale, item id.Item, entryIDs []id.Waitlist,
+	ends map[id.User]joined) error {
 	if _, err := s.gate.Status(ctx, saleID, item, reservation.BuyersWait); err != nil {
 		s.log.WarnContext(ctx, "keep units for the waitlist", slog.Any("error", err)) // the next step of the loop does it
 	}
@@ -204,7 +206,8 @@ func (s *Service) entered(ctx context.Context, saleID id.Sale, item id.Item, ent
 // openOf returns the open entries of users.
 func (s *Service) openOf(ctx context.Context, item id.Item, inputs []JoinInput) (map[id.User]joined, error) {
 	rows, err := s.db.Ent.WaitlistEntry.Query().
-		Where(waitlistentry.ItemID(item), waitlistentry.UserIDIn(usersOf(inputs)...), waitlistentry.StatusIn(openStatuses...)).All(ctx)
+		Where(waitlistentry.ItemID(item), waitlistentry.UserIDIn(usersOf(inputs)...),
+			waitlistentry.StatusIn(openStatuses...)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read waitlist entries: %w", err)
 	}

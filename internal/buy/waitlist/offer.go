@@ -32,7 +32,8 @@ const (
 
 // Loop returns the loop that makes and expires offers and releases units.
 func (s *Service) Loop() periodic.Loop {
-	return periodic.Loop{Name: "waitlist", Every: every, Idle: idle, Busy: s.waiting.Load, Timeout: stepTimeout, Step: s.Step, Log: s.log}
+	return periodic.Loop{Name: "waitlist", Every: every, Idle: idle, Busy: s.waiting.Load, Timeout: stepTimeout,
+		Step: s.Step, Log: s.log}
 }
 
 // item is an item with a waitlist.
@@ -113,7 +114,8 @@ func (s *Service) expire(ctx context.Context, it item, counts map[string]int) er
 	if it.held || !it.over && !s.gates.serves(it.id) {
 		return nil
 	}
-	ending := waitlistentry.And(waitlistentry.StatusEQ(waitlistentry.StatusOFFERED), waitlistentry.OfferExpiresAtLT(s.now()))
+	ending := waitlistentry.And(waitlistentry.StatusEQ(waitlistentry.StatusOFFERED),
+		waitlistentry.OfferExpiresAtLT(s.now()))
 	if it.over {
 		ending = waitlistentry.StatusIn(openStatuses...)
 	}

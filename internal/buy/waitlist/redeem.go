@@ -41,7 +41,8 @@ func (s *Service) Redeem(ctx context.Context, entry id.Waitlist, a reservation.A
 		case err != nil:
 			return reservation.Outcome{}, err
 		case r.Building:
-			return reservation.Outcome{}, fault.New(fault.Unavailable, "The sale is being loaded. Please try again with the same idempotency key.")
+			return reservation.Outcome{}, fault.New(fault.Unavailable,
+				"The sale is being loaded. Please try again with the same idempotency key.")
 		}
 	}
 	return o, s.redeemed(ctx, e, o.Task)

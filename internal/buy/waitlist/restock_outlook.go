@@ -121,12 +121,14 @@ func (c CatalogItems) Items(ctx context.Context) (items []Item, err error) {
 
 // NewRestockOutlooks returns an empty cache.
 func NewRestockOutlooks(service *Service, items Items, log *slog.Logger) *RestockOutlooks {
-	return &RestockOutlooks{service: service, items: items, log: log, known: map[id.Item]RestockOutlook{}, hasEntries: map[id.Item]bool{}}
+	return &RestockOutlooks{service: service, items: items, log: log, known: map[id.Item]RestockOutlook{},
+		hasEntries: map[id.Item]bool{}}
 }
 
 // Loop returns the loop that refreshes the cache.
 func (o *RestockOutlooks) Loop() periodic.Loop {
-	return periodic.Loop{Name: "restock outlooks", Every: restockOutlooksEvery, Timeout: stepTimeout, Step: o.Step, Log: o.log}
+	return periodic.Loop{Name: "restock outlooks", Every: restockOutlooksEvery, Timeout: stepTimeout, Step: o.Step,
+		Log: o.log}
 }
 
 // Of returns the restock outlook of a sold-out item; false if the item is not sold out, or has

@@ -98,9 +98,12 @@ func newest(sale id.Sale, users []id.User) predicate.WaitlistEntry {
 			anyUser[i] = u
 		}
 		own := build.Select(t.C(waitlistentry.FieldID)).
-			AppendSelectExprAs(sql.RowNumber().PartitionBy(t.C(waitlistentry.FieldUserID)).OrderBy(sql.Desc(t.C(waitlistentry.FieldID))), "nth").
-			From(t).Where(sql.And(sql.EQ(t.C(waitlistentry.FieldSaleID), sale), sql.In(t.C(waitlistentry.FieldUserID), anyUser...))).As("own")
-		s.Where(sql.In(s.C(waitlistentry.FieldID), build.Select(own.C(waitlistentry.FieldID)).From(own).Where(sql.EQ(own.C("nth"), 1))))
+			AppendSelectExprAs(sql.RowNumber().PartitionBy(t.C(waitlistentry.FieldUserID)).
+				OrderBy(sql.Desc(t.C(waitlistentry.FieldID))), "nth").
+			From(t).Where(sql.And(sql.EQ(t.C(waitlistentry.FieldSaleID), sale),
+			sql.In(t.C(waitlistentry.FieldUserID), anyUser...))).As("own")
+		s.Where(sql.In(s.C(waitlistentry.FieldID), build.Select(own.C(waitlistentry.FieldID)).From(own).
+			Where(sql.EQ(own.C("nth"), 1))))
 	}
 }
 
@@ -182,7 +185,8 @@ func Holds(ctx context.Context, client *ent.WaitlistEntryClient, item id.Item, n
 
 // HasWaiting reports whether buyers wait for an item.
 func HasWaiting(ctx context.Context, client *ent.WaitlistEntryClient, item id.Item) (bool, error) {
-	waiting, err := client.Query().Where(waitlistentry.ItemID(item), waitlistentry.StatusEQ(waitlistentry.StatusWAITING)).Exist(ctx)
+	waiting, err := client.Query().Where(waitlistentry.ItemID(item), waitlistentry.StatusEQ(waitlistentry.StatusWAITING)).
+		Exist(ctx)
 	if err != nil {
 		return false, fmt.Errorf("read waitlist of item %s: %w", item, err)
 	}

@@ -182,7 +182,8 @@ func New(cfg Config) *Service {
 	}
 	timeout := cmp.Or(cfg.Timeout, DefaultTimeout)
 	s.joins = batch.New(batch.Config[JoinInput, joined]{
-		Process: s.joinAll, MaxBatch: maxTogether, MaxInFlight: 1, MaxWaiting: maxAsking, Timeout: timeout, // one at a time: entries are appended in order
+		// one at a time: entries are appended in order
+		Process: s.joinAll, MaxBatch: maxTogether, MaxInFlight: 1, MaxWaiting: maxAsking, Timeout: timeout,
 	})
 	s.owns = batch.New(batch.Config[buyer, []*Entry]{
 		Process: s.inAll, MaxBatch: maxTogether, MaxInFlight: 2, MaxWaiting: maxAsking, Timeout: timeout,

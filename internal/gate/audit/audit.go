@@ -161,7 +161,8 @@ func (a *Auditor) wait(ctx context.Context) error {
 // report compares the stores and sums up.
 func (s *state) report() *Report {
 	f := s.findings()
-	r := &Report{SaleID: s.sale.Public(), Findings: f.lines, Notes: f.notes, Stream: s.queue, Epoch: s.epoch, Drift: f.drift, Lost: f.lost}
+	r := &Report{SaleID: s.sale.Public(), Findings: f.lines, Notes: f.notes, Stream: s.queue, Epoch: s.epoch,
+		Drift: f.drift, Lost: f.lost}
 	if r.OK = len(r.Findings) == 0; r.OK {
 		r.Findings = []string{} // an empty list in JSON, not null
 	}

@@ -227,7 +227,8 @@ func (f *findings) gate(it *itemState, epoch int64) {
 		f.add("stock %d + reserved %d in Redis is not the %d units that were loaded", g.stock, g.reserved, g.total)
 	}
 	off := func(total int) int { return max(total-it.row.Total, it.row.Total-total) }
-	if off(g.total) > it.moving && (!it.later.whole() || off(it.later.total) > it.moving) { // read before and after the row
+	// read before and after the row
+	if off(g.total) > it.moving && (!it.later.whole() || off(it.later.total) > it.moving) {
 		f.add("%d units were loaded into Redis, and %d are on sale", g.total, it.row.Total)
 	}
 	if g.malformed > 0 {
@@ -254,7 +255,8 @@ func (f *findings) history(it *itemState) {
 		f.add("its gate was built before the last restart or failover of Redis")
 	}
 	if it.later.whole() && it.later.revision < it.row.GateRevision {
-		f.add("its gate is older than one before: its stock has revision %d, and had %d", it.later.revision, it.row.GateRevision)
+		f.add("its gate is older than one before: its stock has revision %d, and had %d", it.later.revision,
+			it.row.GateRevision)
 	}
 }
 

@@ -73,7 +73,8 @@ func readMoney(ctx context.Context, tx *ent.Tx, sale id.Sale, item id.Item) (map
 			return nil, fmt.Errorf("read payments: %w", err)
 		}
 		for _, row := range rows {
-			money[row.ID] = paymentRow{order: row.OrderID, status: payment.Status(row.Status), amount: row.AmountMinor, until: row.ExpiresAt}
+			money[row.ID] = paymentRow{order: row.OrderID, status: payment.Status(row.Status), amount: row.AmountMinor,
+				until: row.ExpiresAt}
 			last = row.ID
 		}
 		if len(rows) < page {
@@ -82,7 +83,9 @@ func readMoney(ctx context.Context, tx *ent.Tx, sale id.Sale, item id.Item) (map
 	}
 	for last := (id.Refund{}); ; {
 		rows, err := tx.Refund.Query().
-			Where(ofItem(entrefund.FieldOrderID), entrefund.IDGT(last), entrefund.Or(entrefund.Transaction(""), entrefund.CauseEQ(entrefund.CauseOUTSIDE)), entrefund.StatusNEQ(entrefund.StatusREJECTED)).
+			Where(ofItem(entrefund.FieldOrderID), entrefund.IDGT(last),
+				entrefund.Or(entrefund.Transaction(""), entrefund.CauseEQ(entrefund.CauseOUTSIDE)),
+				entrefund.StatusNEQ(entrefund.StatusREJECTED)).
 			Order(entrefund.ByID()).Limit(page).All(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read refunds: %w", err)
@@ -90,7 +93,8 @@ func readMoney(ctx context.Context, tx *ent.Tx, sale id.Sale, item id.Item) (map
 		for _, row := range rows {
 			p := money[row.PaymentID]
 			p.refunds = append(p.refunds, refundRow{
-				cause: payment.Cause(row.Cause), status: payment.RefundStatus(row.Status), amount: row.AmountMinor, quantity: row.Quantity, applied: row.Applied,
+				cause: payment.Cause(row.Cause), status: payment.RefundStatus(row.Status), amount: row.AmountMinor,
+				quantity: row.Quantity, applied: row.Applied,
 			})
 			money[row.PaymentID] = p
 			last = row.ID

@@ -147,14 +147,16 @@ func readOrders(ctx context.Context, tx *ent.Tx, sale id.Sale, item id.Item) (ma
 	for last := (id.Order{}); ; {
 		rows, err := tx.Order.Query().Where(entorder.SaleID(sale), entorder.ItemID(item), entorder.IDGT(last)).
 			Order(entorder.ByID()).Limit(page).
-			Select(entorder.FieldID, entorder.FieldUserID, entorder.FieldQuantity, entorder.FieldRefundedQuantity, entorder.FieldStatus,
+			Select(entorder.FieldID, entorder.FieldUserID, entorder.FieldQuantity, entorder.FieldRefundedQuantity,
+				entorder.FieldStatus,
 				entorder.FieldClaimID, entorder.FieldReturnDue).All(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read orders: %w", err)
 		}
 		for _, row := range rows {
 			orders[id.Task(row.ID)] = orderRow{
-				user: row.UserID, quantity: row.Quantity, refunded: order.FromRow(row).RefundedUnits(), status: order.Status(row.Status),
+				user: row.UserID, quantity: row.Quantity, refunded: order.FromRow(row).RefundedUnits(),
+				status:      order.Status(row.Status),
 				reservation: order.FromRow(row).Reservation().Name, returnDue: row.ReturnDue,
 			}
 			last = row.ID

@@ -118,17 +118,20 @@ func (s *Sealer) list(ctx context.Context, now time.Time) (err error) {
 // changed returns the sales that have entries with ids from a given one on.
 func (s *Sealer) changed(ctx context.Context, from uuid.UUID) ([]id.Sale, error) {
 	var acted []id.Sale
-	err := s.DB.Ent.SaleLog.Query().Where(salelog.IDGTE(from), salelog.ActNEQ(ActSeal)).Unique(true).Select(salelog.FieldSaleID).Scan(ctx, &acted)
+	err := s.DB.Ent.SaleLog.Query().Where(salelog.IDGTE(from), salelog.ActNEQ(ActSeal)).Unique(true).
+		Select(salelog.FieldSaleID).Scan(ctx, &acted)
 	if err != nil {
 		return nil, fmt.Errorf("list sales with acts: %w", err)
 	}
 	var items []id.Item
-	err = s.DB.Ent.StockMovement.Query().Where(stockmovement.IDGTE(from)).Unique(true).Select(stockmovement.FieldItemID).Scan(ctx, &items)
+	err = s.DB.Ent.StockMovement.Query().Where(stockmovement.IDGTE(from)).Unique(true).Select(stockmovement.FieldItemID).
+		Scan(ctx, &items)
 	if err != nil {
 		return nil, fmt.Errorf("list items that moved: %w", err)
 	}
 	var moved []id.Sale
-	err = s.DB.Ent.SaleItem.Query().Where(saleitem.IDIn(items...)).Unique(true).Select(saleitem.FieldSaleID).Scan(ctx, &moved)
+	err = s.DB.Ent.SaleItem.Query().Where(saleitem.IDIn(items...)).Unique(true).Select(saleitem.FieldSaleID).
+		Scan(ctx, &moved)
 	if err != nil {
 		return nil, fmt.Errorf("list their sales: %w", err)
 	}
@@ -206,7 +209,8 @@ func (s *Sealer) seal(ctx context.Context, of id.Sale, from uuid.UUID, now time.
 		}
 		sealed = true
 		return writeSeal(ctx, tx, of, &Seal{
-			Type: typeSeal, Seq: next, Through: through, Until: uuid.Max, Format: began, Entries: c.entries, Head: c.hex(), At: now,
+			Type: typeSeal, Seq: next, Through: through, Until: uuid.Max, Format: began, Entries: c.entries, Head: c.hex(),
+			At: now,
 		})
 	})
 	if postgres.IsUnique(err) {
@@ -283,7 +287,8 @@ func withoutPosition(q *sql.Selector, field string) {
 
 // logQueries returns queries of the acts of a sale and of its moves with ids from a given
 // one on; nil = it has no items.
-func logQueries(ctx context.Context, tx *ent.Tx, of id.Sale, from uuid.UUID) (*ent.SaleLogQuery, *ent.StockMovementQuery, error) {
+func logQueries(ctx context.Context, tx *ent.Tx, of id.Sale, from uuid.UUID) (*ent.SaleLogQuery,
+	*ent.StockMovementQuery, error) {
 	acts := tx.SaleLog.Query().Where(salelog.SaleID(of), salelog.IDGTE(from), salelog.ActNEQ(ActSeal))
 	items, err := tx.SaleItem.Query().Where(saleitem.SaleID(of)).IDs(ctx)
 	if err != nil {
@@ -438,7 +443,8 @@ type span struct{ from, until uuid.UUID }
 
 // readEntries returns the entries of a sale in a span, in the order of the chain.
 func readEntries(ctx context.Context, tx *ent.Tx, of id.Sale, in span) ([]Entry, error) {
-	acts, err := tx.SaleLog.Query().Where(salelog.SaleID(of), salelog.IDGTE(in.from), salelog.IDLT(in.until), salelog.ActNEQ(ActSeal)).All(ctx)
+	acts, err := tx.SaleLog.Query().Where(salelog.SaleID(of), salelog.IDGTE(in.from), salelog.IDLT(in.until),
+		salelog.ActNEQ(ActSeal)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the acts: %w", err)
 	}
@@ -451,7 +457,8 @@ func readEntries(ctx context.Context, tx *ent.Tx, of id.Sale, in span) ([]Entry,
 		return nil, fmt.Errorf("read the items: %w", err)
 	}
 	for from := in.from; len(items) > 0; {
-		rows, err := tx.StockMovement.Query().Where(stockmovement.ItemIDIn(items...), stockmovement.IDGTE(from), stockmovement.IDLT(in.until)).
+		rows, err := tx.StockMovement.Query().Where(stockmovement.ItemIDIn(items...), stockmovement.IDGTE(from),
+			stockmovement.IDLT(in.until)).
 			Order(ent.Asc(stockmovement.FieldID)).Limit(page).All(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read the moves: %w", err)

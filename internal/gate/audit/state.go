@@ -33,12 +33,13 @@ type itemState struct {
 	moving   int                    // units that operators are moving between Postgres and Redis
 	failures map[id.Task]failure    // by task
 	payments map[id.Payment]paymentRow
-	late     map[id.Task]bool                // reservations for late payments, by name: whether the payment is still to be settled
-	places   map[id.Waitlist]*waitlist.Entry // waitlist entries that are offers, or that have units reserved in Redis
-	gate     gate                            // read before everything else
-	later    gate                            // read after everything else
-	queued   map[id.Task]int                 // task → units, unread or pending
-	dead     map[id.Task]int                 // task → units, dead letters
+	// reservations for late payments, by name: whether the payment is still to be settled
+	late   map[id.Task]bool
+	places map[id.Waitlist]*waitlist.Entry // waitlist entries that are offers, or that have units reserved in Redis
+	gate   gate                            // read before everything else
+	later  gate                            // read after everything else
+	queued map[id.Task]int                 // task → units, unread or pending
+	dead   map[id.Task]int                 // task → units, dead letters
 }
 
 type orderRow struct {

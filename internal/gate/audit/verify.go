@@ -63,7 +63,8 @@ type verifier struct {
 func Verify(in io.Reader, head string) (*Verification, error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
-	v := &verifier{Verification: Verification{Findings: []string{}, Late: []string{}, HeadChecked: head != ""}, units: map[string]map[string]int{}, seen: map[uuid.UUID]bool{}, wanted: head}
+	v := &verifier{Verification: Verification{Findings: []string{}, Late: []string{}, HeadChecked: head != ""},
+		units: map[string]map[string]int{}, seen: map[uuid.UUID]bool{}, wanted: head}
 	for n := 1; lines.Scan(); n++ {
 		if err := v.line(lines.Bytes()); err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)

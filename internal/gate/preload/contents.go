@@ -72,7 +72,8 @@ func (p *Preloader) restoreExpiries(ctx context.Context, saleID id.Sale) error {
 // has begun a newer build. The reservations of live orders are
 // written page by page inside the snapshot: the memory needed does not depend on their
 // number. Each page must be written within idle_in_transaction_session_timeout.
-func (p *Preloader) fill(ctx context.Context, of *ent.Sale, itemID id.Item, waiting []order.Request) (gate reservation.Contents, written bool, err error) {
+func (p *Preloader) fill(ctx context.Context, of *ent.Sale, itemID id.Item,
+	waiting []order.Request) (gate reservation.Contents, written bool, err error) {
 	if err := p.raiseEpoch(ctx, itemID, of.Epoch); err != nil {
 		return gate, false, err
 	}
@@ -152,13 +153,15 @@ func usersWithOffer(offers []*waitlist.Entry) map[id.User]bool {
 // addOrders writes the reservations of the live orders of an item into its gate. It
 // returns false if a newer build has begun. The order of the pages is that of the index
 // of live orders.
-func (p *Preloader) addOrders(ctx context.Context, tx *ent.Tx, gate *reservation.Contents, offered map[id.User]bool) (bool, error) {
+func (p *Preloader) addOrders(ctx context.Context, tx *ent.Tx, gate *reservation.Contents,
+	offered map[id.User]bool) (bool, error) {
 	for after := (id.User{}); ; {
 		page, err := tx.Order.Query().Where(
 			entorder.ItemID(gate.Item), entorder.UserIDGT(after),
 			entorder.StatusIn(entorder.StatusPENDING_PAYMENT, entorder.StatusPAID, entorder.StatusREFUNDING),
 		).Order(ent.Asc(entorder.FieldUserID)).Limit(orderPage).
-			Select(entorder.FieldID, entorder.FieldUserID, entorder.FieldStatus, entorder.FieldQuantity, entorder.FieldRefundedQuantity, entorder.FieldClaimID,
+			Select(entorder.FieldID, entorder.FieldUserID, entorder.FieldStatus, entorder.FieldQuantity,
+				entorder.FieldRefundedQuantity, entorder.FieldClaimID,
 				entorder.FieldReservedAt, entorder.FieldPersonKeys).All(ctx)
 		if err != nil {
 			return false, fmt.Errorf("live orders: %w", err)
@@ -166,7 +169,8 @@ func (p *Preloader) addOrders(ctx context.Context, tx *ent.Tx, gate *reservation
 		list := make([]reservation.Reservation, len(page))
 		for i, row := range page {
 			own := order.FromRow(row).Reservation() // a reacquired order has a reservation under a new task
-			list[i] = reservation.Reservation{User: own.User, Task: own.Name, Persons: own.Persons, Quantity: own.Quantity, At: row.ReservedAt}
+			list[i] = reservation.Reservation{User: own.User, Task: own.Name, Persons: own.Persons, Quantity: own.Quantity,
+				At: row.ReservedAt}
 			if _, has := offered[own.User]; has {
 				offered[own.User] = true
 			}
@@ -183,7 +187,8 @@ func (p *Preloader) addOrders(ctx context.Context, tx *ent.Tx, gate *reservation
 
 // unwrittenReservations returns the reservations of messages that no worker has written
 // yet, and takes their units off the stock.
-func unwrittenReservations(gate *reservation.Contents, unwritten []order.Request, offered map[id.User]bool) []reservation.Reservation {
+func unwrittenReservations(gate *reservation.Contents, unwritten []order.Request,
+	offered map[id.User]bool) []reservation.Reservation {
 	list := make([]reservation.Reservation, len(unwritten))
 	for i, m := range unwritten {
 		gate.Stock -= m.Quantity
@@ -200,13 +205,15 @@ func unwrittenReservations(gate *reservation.Contents, unwritten []order.Request
 
 // offerReservations returns the reservations of the waitlist's offers, and takes their
 // units off the stock. A user with another reservation has just redeemed the offer.
-func offerReservations(gate *reservation.Contents, offers []*waitlist.Entry, offered map[id.User]bool) (list []reservation.Reservation) {
+func offerReservations(gate *reservation.Contents, offers []*waitlist.Entry,
+	offered map[id.User]bool) (list []reservation.Reservation) {
 	for _, e := range offers {
 		if e.Status != waitlist.Offered || offered[e.User] || e.Quantity > gate.Stock {
 			continue
 		}
 		gate.Stock -= e.Quantity
-		list = append(list, reservation.Reservation{User: e.User, Task: id.Task(e.ID), Persons: e.Persons, Quantity: e.Quantity, At: e.UpdatedAt})
+		list = append(list, reservation.Reservation{User: e.User, Task: id.Task(e.ID), Persons: e.Persons,
+			Quantity: e.Quantity, At: e.UpdatedAt})
 	}
 	return list
 }

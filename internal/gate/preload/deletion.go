@@ -67,7 +67,8 @@ func (d Deletions) former(saleID id.Sale, limitBy sale.LimitBy, contact string, 
 
 // store adds the keys to the orders of the account in running sales. A rebuild writes its epoch in
 // the row of the sale before it reads orders: either it sees these, or the epoch has changed.
-func (d Deletions) store(ctx context.Context, tx *ent.Tx, u *account.User, contact string, epochs map[id.Sale]int64) error {
+func (d Deletions) store(ctx context.Context, tx *ent.Tx, u *account.User, contact string,
+	epochs map[id.Sale]int64) error {
 	orders, err := tx.Order.Query().Where(entorder.UserID(u.ID), entorder.StatusNEQ(entorder.StatusREFUNDED)).All(ctx)
 	if err != nil {
 		return fmt.Errorf("read orders: %w", err)

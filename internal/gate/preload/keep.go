@@ -87,7 +87,8 @@ func (p *Preloader) taken(ctx context.Context, row *ent.Sale, now time.Time) (bo
 // follows reports whether a gate has the state and the times of its sale. Redis has times
 // in milliseconds.
 func follows(state reservation.State, row *ent.Sale) bool {
-	return state.Gate == gateState(row) && state.Opens.UnixMilli() == row.StartsAt.UnixMilli() && state.Closes.UnixMilli() == row.EndsAt.UnixMilli()
+	return state.Gate == gateState(row) && state.Opens.UnixMilli() == row.StartsAt.UnixMilli() &&
+		state.Closes.UnixMilli() == row.EndsAt.UnixMilli()
 }
 
 // ahead reports whether a gate has an epoch, or the state of a revision, that its sale as
@@ -160,7 +161,8 @@ func (p *Preloader) noteRevision(ctx context.Context, item *ent.SaleItem, revisi
 
 func (p *Preloader) raiseRevision(ctx context.Context, item id.Item, revision int64) error {
 	err := p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		return tx.SaleItem.Update().Where(saleitem.ID(item), saleitem.GateRevisionLT(revision)).SetGateRevision(revision).Exec(ctx)
+		return tx.SaleItem.Update().Where(saleitem.ID(item), saleitem.GateRevisionLT(revision)).SetGateRevision(revision).
+			Exec(ctx)
 	})
 	if err != nil {
 		return fmt.Errorf("note revision of gate %s: %w", item, err)

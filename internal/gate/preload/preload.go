@@ -151,7 +151,8 @@ func New(cfg Config) *Preloader {
 	return &Preloader{
 		db: cfg.DB, gate: cfg.Gate, backlog: cfg.Backlog,
 		versions: cfg.Versions, outbox: cfg.Outbox, figures: cfg.Figures, feed: cfg.Feed, catalog: cfg.Catalog,
-		inFlightWait: cfg.InFlightWait, slot: cfg.Slot, slots: cfg.Slots, noteTimeout: cfg.NoteTimeout, clock: cfg.Clock, shared: cfg.Shared, log: cfg.Log,
+		inFlightWait: cfg.InFlightWait, slot: cfg.Slot, slots: cfg.Slots, noteTimeout: cfg.NoteTimeout, clock: cfg.Clock,
+		shared: cfg.Shared, log: cfg.Log,
 	}
 }
 

@@ -76,11 +76,13 @@ func (p *Preloader) forgetPersons(ctx context.Context, saleID id.Sale) error {
 	for cleared := forgetBatch; cleared == forgetBatch; {
 		err := p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 			ids, err := tx.Order.Query().Where(entorder.SaleID(saleID), entorder.Or(
-				entorder.PersonKeysNotNil(), entorder.PaymentKeyNotNil(), entorder.NetworkKeyNotNil(), entorder.DeviceKeyNotNil(), entorder.ReviewAnswerNotNil())).Limit(forgetBatch).IDs(ctx)
+				entorder.PersonKeysNotNil(), entorder.PaymentKeyNotNil(), entorder.NetworkKeyNotNil(), entorder.DeviceKeyNotNil(),
+				entorder.ReviewAnswerNotNil())).Limit(forgetBatch).IDs(ctx)
 			if cleared = len(ids); err != nil || cleared == 0 {
 				return err
 			}
-			return tx.Order.Update().Where(entorder.IDIn(ids...)).ClearPersonKeys().ClearPaymentKey().ClearNetworkKey().ClearDeviceKey().ClearReviewAnswer().Exec(ctx)
+			return tx.Order.Update().Where(entorder.IDIn(ids...)).ClearPersonKeys().ClearPaymentKey().ClearNetworkKey().
+				ClearDeviceKey().ClearReviewAnswer().Exec(ctx)
 		})
 		if err != nil {
 			return fmt.Errorf("clear person keys of sale %s: %w", saleID, err)
@@ -118,7 +120,8 @@ func (p *Preloader) keepFigures(ctx context.Context, saleID id.Sale, settled boo
 // that ended it crashed. A lost or never completed gate is not rebuilt: late payments
 // and releases would otherwise wait for it without end. It is removed once the orders
 // that it accepted are written, or their time has passed; then Postgres alone decides.
-func (p *Preloader) closeGate(ctx context.Context, row *ent.Sale, items []*ent.SaleItem, item *ent.SaleItem, retentionOver bool) error {
+func (p *Preloader) closeGate(ctx context.Context, row *ent.Sale, items []*ent.SaleItem, item *ent.SaleItem,
+	retentionOver bool) error {
 	state, err := p.gate.State(ctx, row.ID, item.ID)
 	if err != nil || state.Gate == "" {
 		return err
@@ -161,10 +164,12 @@ func (p *Preloader) unload(ctx context.Context, row *ent.Sale, item *ent.SaleIte
 func (p *Preloader) settled(ctx context.Context, row *ent.Sale, items []*ent.SaleItem) (bool, error) {
 	for _, unfinished := range []func(context.Context) (bool, error){
 		p.db.Ent.Order.Query().Where(entorder.SaleID(row.ID),
-			entorder.Or(entorder.StatusIn(entorder.StatusPENDING_PAYMENT, entorder.StatusREFUNDING), entorder.ReturnDue(true))).Exist,
+			entorder.Or(entorder.StatusIn(entorder.StatusPENDING_PAYMENT, entorder.StatusREFUNDING), entorder.ReturnDue(true))).
+			Exist,
 		p.db.Ent.OrderFailure.Query().Where(orderfailure.SaleID(row.ID), orderfailure.Released(false)).Exist,
 		p.db.Ent.Intervention.Query().Where(intervention.SaleID(row.ID), intervention.StateIn(
-			intervention.StateTAKING, intervention.StateRETURNING, intervention.StateREFUNDING, intervention.StateFINISHING)).Exist,
+			intervention.StateTAKING, intervention.StateRETURNING, intervention.StateREFUNDING, intervention.StateFINISHING)).
+			Exist,
 	} {
 		if there, err := unfinished(ctx); err != nil || there {
 			return false, err

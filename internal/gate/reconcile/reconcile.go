@@ -72,7 +72,8 @@ type Reconciler struct {
 // NewOf returns a reconciler of a source. It registers its metrics with reg; nil =
 // metrics are not exported.
 func NewOf(source Source, reg prometheus.Registerer, log *slog.Logger) *Reconciler {
-	return &Reconciler{source: source, metrics: newMetrics(reg), log: log, suspect: map[id.Sale]bool{}, reported: map[string]int{}}
+	return &Reconciler{source: source, metrics: newMetrics(reg), log: log, suspect: map[id.Sale]bool{},
+		reported: map[string]int{}}
 }
 
 // Loop returns the loop of the reconciler.

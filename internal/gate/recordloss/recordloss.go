@@ -111,8 +111,9 @@ type Watch struct {
 
 // NewWatch returns a Watch.
 func NewWatch(cfg Config) *Watch {
-	return &Watch{cfg: cfg, key: keyOf(cfg.Keys, "mark"), found: telemetry.For(cfg.Registerer, "recordloss").Counter("found_total",
-		"Losses of commits by Postgres that this process found: it went back, was promoted or was replaced.")}
+	return &Watch{cfg: cfg, key: keyOf(cfg.Keys, "mark"), found: telemetry.For(cfg.Registerer, "recordloss").
+		Counter("found_total",
+			"Losses of commits by Postgres that this process found: it went back, was promoted or was replaced.")}
 }
 
 // keyOf returns a key of the package. All have one slot.
@@ -173,7 +174,8 @@ func (w *Watch) identity(ctx context.Context) (is identity, err error) {
 		return is, nil
 	}
 	// The file name begins with the timeline; pg_control_checkpoint has that of the last checkpoint.
-	err = w.cfg.DB.SQL.QueryRowContext(ctx, `SELECT system_identifier, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int8,
+	err = w.cfg.DB.SQL.QueryRowContext(ctx,
+		`SELECT system_identifier, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int8,
 		(SELECT oid::int8 FROM pg_database WHERE datname = current_database()) FROM pg_control_system()`).Scan(&is.system, &is.timeline, &is.database)
 	if err != nil && postgres.IsUnsupported(err) {
 		w.mu.Lock()
@@ -227,8 +229,10 @@ func (w *Watch) mark(ctx context.Context) (row *ent.RecordMark, err error) {
 	}
 	if found {
 		w.found.Inc()
-		w.cfg.Log.ErrorContext(ctx, "postgres has lost commits", slog.Int64("mark", was.Mark-1), slog.Int64("known_mark", known),
-			slog.Int64("timeline", is.timeline), slog.Int64("former_timeline", was.Timeline), slog.Bool("replaced", is.system != was.SystemID || is.database != was.DatabaseID))
+		w.cfg.Log.ErrorContext(ctx, "postgres has lost commits", slog.Int64("mark", was.Mark-1),
+			slog.Int64("known_mark", known),
+			slog.Int64("timeline", is.timeline), slog.Int64("former_timeline", was.Timeline),
+			slog.Bool("replaced", is.system != was.SystemID || is.database != was.DatabaseID))
 	}
 	w.mu.Lock()
 	w.highest = max(w.highest, row.Mark)
@@ -248,7 +252,8 @@ func (w *Watch) mark(ctx context.Context) (row *ent.RecordMark, err error) {
 // after reports whether a server has a later history than the one that wrote the mark, or
 // one of its own.
 func (is identity) after(was *ent.RecordMark) bool {
-	return is.system != 0 && was.SystemID != 0 && (is.system != was.SystemID || is.timeline > was.Timeline || is.database != was.DatabaseID)
+	return is.system != 0 && was.SystemID != 0 && (is.system != was.SystemID || is.timeline > was.Timeline ||
+		is.database != was.DatabaseID)
 }
 
 // known returns the highest mark that Redis or this process has seen committed.

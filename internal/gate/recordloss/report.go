@@ -46,8 +46,9 @@ type Concern struct {
 	Payment string `json:"paymentId,omitempty"` // of an order: the last that Postgres has
 	Sale    string `json:"saleId,omitempty"`
 	User    string `json:"userId,omitempty"`
-	Copy    string `json:"copy,omitempty"`   // state in Redis, or what the provider reported
-	Record  string `json:"record,omitempty"` // state in Postgres now: of the order, of the money, or the code of the failure
+	Copy    string `json:"copy,omitempty"` // state in Redis, or what the provider reported
+	// state in Postgres now: of the order, of the money, or the code of the failure
+	Record string `json:"record,omitempty"`
 }
 
 // Report lists what the last loss of commits concerns.
@@ -104,7 +105,8 @@ func concernsOf(found order.Unrecorded) (concerns []Concern) {
 	for what, orders := range map[string][]*order.Order{OrderMissing: found.Orders, OrderBehind: found.Newer} {
 		for _, o := range orders {
 			concerns = append(concerns, Concern{
-				What: what, Order: o.ID.Public(), Task: id.Task(o.ID).Public(), Sale: o.Sale.Public(), User: o.User.Public(), Copy: string(o.Status),
+				What: what, Order: o.ID.Public(), Task: id.Task(o.ID).Public(), Sale: o.Sale.Public(), User: o.User.Public(),
+				Copy: string(o.Status),
 			})
 		}
 	}
@@ -205,7 +207,8 @@ func (r Reporter) complete(ctx context.Context, concerns []Concern) error {
 	for _, row := range failed {
 		at[row.ID].Record = row.Code
 	}
-	payments, err := r.DB.Ent.Payment.Query().Where(entpayment.OrderIDIn(id.As[id.Order](tasks)...)).Order(ent.Asc(entpayment.FieldID)).All(ctx)
+	payments, err := r.DB.Ent.Payment.Query().Where(entpayment.OrderIDIn(id.As[id.Order](tasks)...)).
+		Order(ent.Asc(entpayment.FieldID)).All(ctx)
 	if err != nil {
 		return fmt.Errorf("read payments: %w", err)
 	}
@@ -217,7 +220,8 @@ func (r Reporter) complete(ctx context.Context, concerns []Concern) error {
 
 // held returns the money that is held since a time.
 func (r Reporter) held(ctx context.Context, since time.Time) (concerns []Concern, err error) {
-	rows, err := r.DB.Ent.PaymentEvent.Query().Where(paymentevent.StateEQ(paymentevent.StateHELD), paymentevent.CreatedAtGTE(since)).
+	rows, err := r.DB.Ent.PaymentEvent.Query().Where(paymentevent.StateEQ(paymentevent.StateHELD),
+		paymentevent.CreatedAtGTE(since)).
 		Order(ent.Asc(paymentevent.FieldID)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read held money: %w", err)

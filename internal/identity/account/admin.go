@@ -142,7 +142,8 @@ func (a *Admin) change(ctx context.Context, userID id.User, set func(*ent.UserUp
 }
 
 // changeWith is like change, with a transaction that returns the user as changed.
-func (a *Admin) changeWith(ctx context.Context, do func(ctx context.Context, tx *ent.Tx) (*ent.User, error)) (*User, error) {
+func (a *Admin) changeWith(ctx context.Context, do func(ctx context.Context, tx *ent.Tx) (*ent.User, error)) (*User,
+	error) {
 	changed, err := a.cfg.Store.update(ctx, do)
 	if err != nil || changed == nil {
 		return nil, err

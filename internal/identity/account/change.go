@@ -38,14 +38,16 @@ func (s *Service) ChangePassword(ctx context.Context, p *auth.Principal, in Chan
 		return 0, badField("newPassword", fault.Rule{Code: "not the present password"})
 	}
 	hash := ""
-	if err := s.present(ctx, p, user, presented{password: in.Current, field: "currentPassword", code: in.Code, from: in.Addr}, func() (err error) {
+	if err := s.present(ctx, p, user, presented{password: in.Current, field: "currentPassword", code: in.Code,
+		from: in.Addr}, func() (err error) {
 		hash, err = s.passwords.hash(ctx, next)
 		return err
 	}); err != nil {
 		return 0, err
 	}
 	if _, err := s.cfg.Admin.changeWith(ctx, func(ctx context.Context, tx *ent.Tx) (*ent.User, error) {
-		return s.cfg.Admin.passwordChanged(ctx, tx, tx.User.UpdateOneID(user.ID).AddVersion(1).SetPasswordHash(hash), in.Language)
+		return s.cfg.Admin.passwordChanged(ctx, tx, tx.User.UpdateOneID(user.ID).AddVersion(1).SetPasswordHash(hash),
+			in.Language)
 	}); err != nil {
 		return 0, err
 	}

@@ -22,8 +22,9 @@ import (
 )
 
 const (
-	localTTL    = 4 * time.Second // in the process
-	staffTTL    = 4 * time.Second // of operators and administrators in Redis: a role removed by SQL stops working within localTTL + staffTTL
+	localTTL = 4 * time.Second // in the process
+	// of operators and administrators in Redis: a role removed by SQL stops working within localTTL + staffTTL
+	staffTTL    = 4 * time.Second
 	customerTTL = 10 * time.Minute
 	localSize   = 1 << 15 // users, about 300 bytes each
 )

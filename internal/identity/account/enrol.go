@@ -24,7 +24,8 @@ type TOTPSecret struct {
 // StartTOTP makes a secret for the user. Sign-in needs no code before ConfirmTOTP.
 // Refusals: those of a wrong password, see ChangePassword, and CONFLICT while codes are
 // needed already.
-func (s *Service) StartTOTP(ctx context.Context, p *auth.Principal, password string, from netip.Addr) (TOTPSecret, error) {
+func (s *Service) StartTOTP(ctx context.Context, p *auth.Principal, password string, from netip.Addr) (TOTPSecret,
+	error) {
 	u, err := s.signedIn(ctx, p)
 	if err != nil {
 		return TOTPSecret{}, err
@@ -59,7 +60,8 @@ func (s *Service) StartTOTP(ctx context.Context, p *auth.Principal, password str
 // ConfirmTOTP checks a code of the secret that StartTOTP made. From then on sign-in needs
 // a code, and the user's other sessions are ended. It returns recovery codes and the
 // number of ended sessions. Refusals: ONE_TIME_CODE_INVALID, CONFLICT.
-func (s *Service) ConfirmTOTP(ctx context.Context, p *auth.Principal, code string) (codes []string, ended int, err error) {
+func (s *Service) ConfirmTOTP(ctx context.Context, p *auth.Principal, code string) (codes []string, ended int,
+	err error) {
 	row, err := s.store.db.Ent.User.Get(ctx, p.UserID)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read user: %w", err)
@@ -109,7 +111,8 @@ func (s *Service) RemoveTOTP(ctx context.Context, p *auth.Principal, in RemoveTO
 	if err != nil {
 		return 0, err
 	}
-	if err := s.present(ctx, p, u, presented{password: in.Password, field: "password", code: in.Code, from: in.Addr}, nil); err != nil {
+	if err := s.present(ctx, p, u, presented{password: in.Password, field: "password", code: in.Code, from: in.Addr},
+		nil); err != nil {
 		return 0, err
 	}
 	if _, err := s.cfg.Admin.change(ctx, u.ID, clearTOTP); err != nil {

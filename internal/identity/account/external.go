@@ -41,7 +41,8 @@ type External struct {
 // AdmitExternal decides whether a callback may cost its provider a request: it counts the
 // client's address, and uses up the callback's state, which is new for life. first is false
 // for a state that was used before. Refusal: fault.Throttled.
-func (s *Service) AdmitExternal(ctx context.Context, from netip.Addr, state string, life time.Duration) (first bool, err error) {
+func (s *Service) AdmitExternal(ctx context.Context, from netip.Addr, state string, life time.Duration) (first bool,
+	err error) {
 	if err := s.limit(ctx, loginsPerAddress, from); err != nil {
 		return false, err
 	}
@@ -85,7 +86,8 @@ func (s *Service) SignInExternal(ctx context.Context, in External) (*SignedIn, e
 		}
 	}
 	s.adoptExternalID(ctx, in, signed.User)
-	s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventSignIn, Actor: signed.User.ID, Subject: signed.User.ID, Addr: in.Addr, Detail: "with " + in.Issuer})
+	s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventSignIn, Actor: signed.User.ID, Subject: signed.User.ID,
+		Addr: in.Addr, Detail: "with " + in.Issuer})
 	return signed, nil
 }
 
@@ -96,7 +98,8 @@ func (s *Service) adoptExternalID(ctx context.Context, in External, u *User) {
 		return
 	}
 	if _, err := s.cfg.Admin.SetExternalID(ctx, u.ID, u.ID, in.ExternalID); err != nil {
-		s.cfg.Log.WarnContext(ctx, "external id of a user not stored", slog.String("issuer", in.Issuer), slog.Any("error", err))
+		s.cfg.Log.WarnContext(ctx, "external id of a user not stored", slog.String("issuer", in.Issuer),
+			slog.Any("error", err))
 	}
 }
 
@@ -115,7 +118,8 @@ func (s *Service) registerExternal(ctx context.Context, in External) (*SignedIn,
 		if err := insertUser(ctx, tx, made, ""); err != nil {
 			return err
 		}
-		return tx.UserIdentity.Create().SetID(id.New[uuid.UUID]()).SetIssuer(in.Issuer).SetSubject(in.Subject).SetUserID(made.ID).
+		return tx.UserIdentity.Create().SetID(id.New[uuid.UUID]()).SetIssuer(in.Issuer).SetSubject(in.Subject).
+			SetUserID(made.ID).
 			SetCreatedAt(made.CreatedAt).Exec(ctx)
 	})
 }
@@ -132,7 +136,8 @@ func (s *Service) signInKnown(ctx context.Context, in External, u *User) (*Signe
 			return nil, fmt.Errorf("role of a user of %s: %w", in.Issuer, err)
 		}
 		u = changed
-		s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventRoleChanged, Subject: u.ID, Detail: string(u.Role) + " by " + in.Issuer})
+		s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventRoleChanged, Subject: u.ID, Detail: string(u.Role) + " by " +
+			in.Issuer})
 		if _, err := s.cfg.Admin.endAll(ctx, u.ID, id.Session{}, endedByRole); err != nil {
 			return nil, err
 		}
@@ -149,7 +154,8 @@ func (s *Service) signInKnown(ctx context.Context, in External, u *User) (*Signe
 
 // byIdentity returns the user of an identity; nil if there is none.
 func (s *Store) byIdentity(ctx context.Context, in External) (*User, error) {
-	row, err := s.db.Ent.UserIdentity.Query().Where(useridentity.Issuer(in.Issuer), useridentity.Subject(in.Subject)).Only(ctx)
+	row, err := s.db.Ent.UserIdentity.Query().Where(useridentity.Issuer(in.Issuer), useridentity.Subject(in.Subject)).
+		Only(ctx)
 	if ent.IsNotFound(err) {
 		return nil, nil
 	}

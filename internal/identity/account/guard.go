@@ -100,7 +100,8 @@ func (g *guard) knownNetwork(ctx context.Context, network netip.Prefix) bool {
 	return err == nil && n == 1
 }
 
-func (g *guard) evaluate(ctx context.Context, try guarded, answered bool) (verdict string, wait time.Duration, err error) {
+func (g *guard) evaluate(ctx context.Context, try guarded, answered bool) (verdict string, wait time.Duration,
+	err error) {
 	flag := "0"
 	if answered {
 		flag = "1"
@@ -108,7 +109,8 @@ func (g *guard) evaluate(ctx context.Context, try guarded, answered bool) (verdi
 	reply, err := guardScript.Run(ctx, g.client, []string{g.key(try)}, flag, captchaFrom, delayFrom,
 		firstDelay.Milliseconds(), longestWait.Milliseconds(), guardMemory.Milliseconds()).Slice()
 	if err != nil {
-		return "", 0, fault.Wrap(fault.Unavailable, "Sign-in is not available now. Please try again shortly.", fmt.Errorf("guard of an account: %w", err))
+		return "", 0, fault.Wrap(fault.Unavailable, "Sign-in is not available now. Please try again shortly.",
+			fmt.Errorf("guard of an account: %w", err))
 	}
 	if len(reply) != 2 {
 		return "", 0, fmt.Errorf("guard of an account replied %d values", len(reply))

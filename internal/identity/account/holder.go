@@ -53,7 +53,8 @@ func (s *Service) AdmitHolder(ctx context.Context, in Holder) (*User, id.Session
 		return nil, id.Session{}, fault.New(fault.Unauthenticated, "The account is disabled.")
 	}
 	if in.Verified && !u.Verified && (u.Account == in.Email || strings.HasPrefix(u.Account, externalAccount)) {
-		if u, err = s.cfg.Admin.change(ctx, u.ID, func(up *ent.UserUpdateOne) { up.SetVerifiedAt(s.cfg.Clock.Now()) }); err != nil || u == nil {
+		if u, err = s.cfg.Admin.change(ctx, u.ID,
+			func(up *ent.UserUpdateOne) { up.SetVerifiedAt(s.cfg.Clock.Now()) }); err != nil || u == nil {
 			return nil, id.Session{}, fmt.Errorf("verify contact of a user of %s: %w", in.Issuer, err)
 		}
 	}
@@ -116,12 +117,14 @@ func (s *Service) link(ctx context.Context, in Holder, known *User, free bool) (
 			}
 			row, err = tx.User.UpdateOneID(made.ID).SetExternalID(in.Subject).Save(ctx)
 		} else {
-			row, err = tx.User.UpdateOneID(known.ID).Where(user.RoleEQ(user.RoleCUSTOMER)).AddVersion(1).SetExternalID(in.Subject).Save(ctx)
+			row, err = tx.User.UpdateOneID(known.ID).Where(user.RoleEQ(user.RoleCUSTOMER)).AddVersion(1).
+				SetExternalID(in.Subject).Save(ctx)
 		}
 		if err != nil {
 			return nil, err
 		}
-		return row, tx.UserIdentity.Create().SetID(id.New[uuid.UUID]()).SetIssuer(in.Issuer).SetSubject(in.Subject).SetUserID(row.ID).
+		return row, tx.UserIdentity.Create().SetID(id.New[uuid.UUID]()).SetIssuer(in.Issuer).SetSubject(in.Subject).
+			SetUserID(row.ID).
 			SetCreatedAt(s.cfg.Clock.Now()).Exec(ctx)
 	})
 }
@@ -137,7 +140,8 @@ func (s *Service) holderSession(ctx context.Context, u *User, in Holder) (id.Ses
 		return id.Session{}, fault.New(fault.Unauthenticated, "The session was ended after the token was issued.")
 	}
 	now := s.cfg.Clock.Now()
-	live, err := s.store.db.Ent.Session.Query().Where(shared, session.RevokedAtIsNil(), session.ExpiresAtGT(now)).Order(ent.Asc(session.FieldID)).First(ctx)
+	live, err := s.store.db.Ent.Session.Query().Where(shared, session.RevokedAtIsNil(), session.ExpiresAtGT(now)).
+		Order(ent.Asc(session.FieldID)).First(ctx)
 	switch {
 	case ent.IsNotFound(err):
 		return s.openHolderSession(ctx, u, in)
@@ -145,7 +149,8 @@ func (s *Service) holderSession(ctx context.Context, u *User, in Holder) (id.Ses
 		return id.Session{}, fmt.Errorf("read session: %w", err)
 	case live.ExpiresAt.Before(in.ExpiresAt):
 		err = s.store.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-			return tx.Session.Update().Where(session.ID(live.ID), session.RevokedAtIsNil()).SetRotatedAt(now).SetExpiresAt(in.ExpiresAt.UTC()).Exec(ctx)
+			return tx.Session.Update().Where(session.ID(live.ID), session.RevokedAtIsNil()).SetRotatedAt(now).
+				SetExpiresAt(in.ExpiresAt.UTC()).Exec(ctx)
 		})
 		if err != nil && !errors.Is(err, postgres.ErrCommitUnknown) { // the next token extends it
 			return id.Session{}, fmt.Errorf("extend session: %w", err)
@@ -161,11 +166,16 @@ func (s *Service) openHolderSession(ctx context.Context, u *User, in Holder) (id
 	if _, err := rand.Read(unused); err != nil {
 		return id.Session{}, fmt.Errorf("session: %w", err)
 	}
-	row := &ent.Session{ID: id.New[id.Session](), UserID: u.ID, TokenHash: unused, Generation: 1, CreatedAt: now, RotatedAt: now, ExpiresAt: in.ExpiresAt.UTC(), Issuer: in.Issuer}
-	if err := s.store.write(ctx, row, func(ctx context.Context, tx *ent.Tx) error { return insertSession(ctx, tx, row) }); err != nil {
+	row := &ent.Session{ID: id.New[id.Session](), UserID: u.ID, TokenHash: unused, Generation: 1, CreatedAt: now,
+		RotatedAt: now, ExpiresAt: in.ExpiresAt.UTC(), Issuer: in.Issuer}
+	if err := s.store.write(ctx, row, func(ctx context.Context, tx *ent.Tx) error {
+		return insertSession(ctx, tx,
+			row)
+	}); err != nil {
 		return id.Session{}, err
 	}
 	s.cfg.Directory.cache(ctx, u)
-	s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventSignIn, Actor: u.ID, Subject: u.ID, Detail: "with a token of " + in.Issuer})
+	s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventSignIn, Actor: u.ID, Subject: u.ID, Detail: "with a token of " +
+		in.Issuer})
 	return row.ID, nil
 }

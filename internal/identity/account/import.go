@@ -23,7 +23,8 @@ import (
 const importBatch = 500
 
 // importColumns are the columns of a file of customers; account is required.
-var importColumns = []string{"account", "displayName", "externalId", "passwordHash", "verified", "language", "createdAt"}
+var importColumns = []string{"account", "displayName", "externalId", "passwordHash", "verified", "language",
+	"createdAt"}
 
 // Import describes an import of customers.
 type Import struct {
@@ -140,7 +141,8 @@ func (i *importer) parse(row spreadsheet.Row) (newCustomer, error) {
 		return newCustomer{}, fmt.Errorf("account: must be an %s", i.store.names.rule())
 	}
 	c := newCustomer{line: row.Line, hash: trimHashPrefix(field("passwordHash")), language: field("language")}
-	c.user = i.store.newUser(NewUser{Account: account, DisplayName: shownName(row.Field("displayName"), account)}, auth.Customer)
+	c.user = i.store.newUser(NewUser{Account: account, DisplayName: shownName(row.Field("displayName"), account)},
+		auth.Customer)
 	c.user.ExternalID = field("externalId")
 	if c.user.ExternalID != "" && !externalIDFormat.MatchString(c.user.ExternalID) {
 		return c, errors.New("externalId: 1 to 255 printable ASCII characters")
@@ -210,7 +212,8 @@ func (i *importer) unknown(ctx context.Context) ([]newCustomer, error) {
 		there["a"+account] = true
 	}
 	if len(externals) > 0 {
-		byExternal, err := i.store.db.Ent.User.Query().Where(user.ExternalIDIn(externals...)).Select(user.FieldExternalID).Strings(ctx)
+		byExternal, err := i.store.db.Ent.User.Query().Where(user.ExternalIDIn(externals...)).Select(user.FieldExternalID).
+			Strings(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read users by external id: %w", err)
 		}
@@ -254,7 +257,8 @@ func (i *importer) insert(ctx context.Context, all ...newCustomer) error {
 	err := i.store.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		rows := make([]*ent.UserCreate, len(all))
 		for n, c := range all {
-			rows[n] = tx.User.Create().SetID(id.New[id.User]()).SetAccount(c.user.Account).SetDisplayName(c.user.DisplayName).SetPasswordHash(c.hash).
+			rows[n] = tx.User.Create().SetID(id.New[id.User]()).SetAccount(c.user.Account).SetDisplayName(c.user.DisplayName).
+				SetPasswordHash(c.hash).
 				SetCreatedAt(c.user.CreatedAt).SetNillableVerifiedAt(c.verifiedAt).SetLanguage(c.language)
 			if c.user.ExternalID != "" {
 				rows[n].SetExternalID(c.user.ExternalID)

@@ -78,7 +78,8 @@ func CheckImportedHash(encoded string) error {
 		if err != nil {
 			return err
 		}
-		if int64(params.Memory)<<10 > maxHashMemory || params.Iterations > maxArgonPasses || params.Parallelism > maxHashLanes {
+		if int64(params.Memory)<<10 > maxHashMemory || params.Iterations > maxArgonPasses ||
+			params.Parallelism > maxHashLanes {
 			return errors.New("the parameters of argon2 are too high")
 		}
 		return nil

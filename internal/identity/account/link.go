@@ -121,7 +121,8 @@ func (s *Service) RequestEmail(ctx context.Context, p *auth.Principal, in Reques
 	}
 	if address != user.Account {
 		link.purpose = accountlink.PurposeCHANGE
-		if err := s.present(ctx, p, user, presented{password: in.Password, field: "currentPassword", code: in.Code, from: in.Addr}, nil); err != nil {
+		if err := s.present(ctx, p, user, presented{password: in.Password, field: "currentPassword", code: in.Code,
+			from: in.Addr}, nil); err != nil {
 			return err
 		}
 	}
@@ -181,7 +182,8 @@ func (s *Service) ConfirmEmail(ctx context.Context, token string, from netip.Add
 		return "", err
 	}
 	if former != changed.Account {
-		s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventAddressChanged, Actor: changed.ID, Subject: changed.ID, Addr: from})
+		s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventAddressChanged, Actor: changed.ID, Subject: changed.ID,
+			Addr: from})
 	}
 	return changed.Account, nil
 }
@@ -230,7 +232,10 @@ func (s *Service) RequestReset(ctx context.Context, in RequestResetInput) error 
 	if user != nil && !user.Disabled && s.outbox(user.Account) != nil && allowed.Allowed {
 		link.user, link.to = user.ID, user.Account
 	}
-	if err := s.store.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return s.mailLink(ctx, tx, link) }); err != nil {
+	if err := s.store.db.WithTx(ctx, func(ctx context.Context,
+		tx *ent.Tx) error {
+		return s.mailLink(ctx, tx, link)
+	}); err != nil {
 		return err
 	}
 	s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventResetRequested, Subject: link.user, Addr: in.Addr})
@@ -291,7 +296,8 @@ func (s *Service) ResetPassword(ctx context.Context, in ResetPasswordInput) (int
 	if err := s.guard.succeeded(ctx, guarded{account: user.Account}); err != nil {
 		return 0, fmt.Errorf("forget failures: %w", err)
 	}
-	s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventPasswordChanged, Actor: user.ID, Subject: user.ID, Addr: in.Addr, Detail: "by a link"})
+	s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventPasswordChanged, Actor: user.ID, Subject: user.ID, Addr: in.Addr,
+		Detail: "by a link"})
 	return s.cfg.Admin.endAll(ctx, user.ID, id.Session{}, endedByPassword)
 }
 
@@ -329,7 +335,8 @@ func (s *Service) mailLink(ctx context.Context, tx *ent.Tx, l newLink) error {
 	}
 	now := s.cfg.Clock.Now()
 	m.Content.Path, m.Until = page+"#"+token, now.Add(m.Content.Life) // browsers send nothing behind # to servers
-	create := tx.AccountLink.Create().SetID(id.New[uuid.UUID]()).SetPurpose(l.purpose).SetAddress(l.to).SetTokenHash(linkHash(token)).
+	create := tx.AccountLink.Create().SetID(id.New[uuid.UUID]()).SetPurpose(l.purpose).SetAddress(l.to).
+		SetTokenHash(linkHash(token)).
 		SetCreatedAt(now).SetExpiresAt(m.Until)
 	if l.user.IsZero() {
 		if err := create.Exec(ctx); err != nil {
@@ -345,7 +352,8 @@ func (s *Service) mailLink(ctx context.Context, tx *ent.Tx, l newLink) error {
 
 // useLink marks a link as used and returns it. Only one of concurrent calls succeeds. The
 // refusal is LINK_INVALID.
-func (s *Service) useLink(ctx context.Context, tx *ent.Tx, token string, purposes ...accountlink.Purpose) (*ent.AccountLink, error) {
+func (s *Service) useLink(ctx context.Context, tx *ent.Tx, token string,
+	purposes ...accountlink.Purpose) (*ent.AccountLink, error) {
 	now := s.cfg.Clock.Now()
 	n, err := tx.AccountLink.Update().Where(
 		accountlink.TokenHash(linkHash(token)), accountlink.PurposeIn(purposes...), accountlink.UserIDNotNil(),

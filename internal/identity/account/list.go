@@ -42,7 +42,8 @@ func (n Names) Search(q typed.Query) predicate.User {
 	if userID, err := id.ParseUser(strings.ToLower(q.Key)); err == nil {
 		return user.ID(userID)
 	}
-	match := []predicate.User{user.AccountHasPrefix(strings.ToLower(q.Key)), user.DisplayNameContainsFold(q.Line), user.ExternalID(q.Key)}
+	match := []predicate.User{user.AccountHasPrefix(strings.ToLower(q.Key)), user.DisplayNameContainsFold(q.Line),
+		user.ExternalID(q.Key)}
 	if q.Plain != q.Line {
 		match = append(match, user.DisplayNameContainsFold(q.Plain))
 	}
@@ -80,7 +81,8 @@ func (a *Admin) List(ctx context.Context, in ListInput) (Page, error) {
 		return Page{}, fmt.Errorf("list users: %w", err)
 	}
 	if !in.By.IsZero() {
-		a.cfg.Security.Write(ctx, Event{Kind: EventBuyerSearch, Actor: in.By, Detail: fmt.Sprintf("%d listed", min(len(rows), in.Limit))})
+		a.cfg.Security.Write(ctx, Event{Kind: EventBuyerSearch, Actor: in.By,
+			Detail: fmt.Sprintf("%d listed", min(len(rows), in.Limit))})
 	}
 	page := Page{HasNext: len(rows) > in.Limit, HasPrevious: !in.After.IsZero()}
 	for _, row := range rows[:min(len(rows), in.Limit)] {

@@ -41,7 +41,8 @@ func (n Names) rule() fault.Rule {
 
 // formerMailbox is an e-mail address as releases up to 0.4 stored it. To some of them, such
 // as a..b@example.com, no e-mail can be sent; their users still sign in.
-var formerMailbox = regexp.MustCompile(`^[a-z0-9.!#$%&'*+/=?^_{|}~` + "`" + `-]{1,64}@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])$`)
+var formerMailbox = regexp.MustCompile(`^[a-z0-9.!#$%&'*+/=?^_{|}~` + "`" +
+	`-]{1,64}@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])$`)
 
 // Normalise returns the form in which an account is stored and looked up: an
 // e-mail address in lower case, or a phone number in E.164. ok is false if the text is

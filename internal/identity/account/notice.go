@@ -12,7 +12,8 @@ import (
 
 // passwordChanged saves a user with a new password, voids the links that are out, and
 // sends a notice.
-func (a *Admin) passwordChanged(ctx context.Context, tx *ent.Tx, update *ent.UserUpdateOne, language locale.Language) (*ent.User, error) {
+func (a *Admin) passwordChanged(ctx context.Context, tx *ent.Tx, update *ent.UserUpdateOne,
+	language locale.Language) (*ent.User, error) {
 	row, err := update.Save(ctx)
 	if err != nil {
 		return nil, err
@@ -25,7 +26,8 @@ func (a *Admin) passwordChanged(ctx context.Context, tx *ent.Tx, update *ent.Use
 
 // voidLinks makes the unused links of a user invalid.
 func (a *Admin) voidLinks(ctx context.Context, tx *ent.Tx, user id.User) error {
-	return tx.AccountLink.Update().Where(accountlink.UserID(user), accountlink.UsedAtIsNil()).SetUsedAt(a.cfg.Store.clock.Now()).Exec(ctx)
+	return tx.AccountLink.Update().Where(accountlink.UserID(user), accountlink.UsedAtIsNil()).
+		SetUsedAt(a.cfg.Store.clock.Now()).Exec(ctx)
 }
 
 // notify writes a message without a secret to the user's address or number, if it is
@@ -35,5 +37,6 @@ func (a *Admin) notify(ctx context.Context, tx *ent.Tx, to *ent.User, kind mail.
 	if outbox == nil {
 		return nil
 	}
-	return outbox.Write(ctx, tx, mail.Message{User: to.ID, To: to.Account, Kind: kind, Language: language, Content: mail.Content{Path: "/"}})
+	return outbox.Write(ctx, tx, mail.Message{User: to.ID, To: to.Account, Kind: kind, Language: language,
+		Content: mail.Content{Path: "/"}})
 }

@@ -77,7 +77,8 @@ type passwords struct {
 
 func newPasswords(params *argon2id.Params) *passwords {
 	return &passwords{
-		params: params, dummy: dummyHash(params), running: make(chan struct{}, hashWorkers), byNetwork: make(map[netip.Prefix]int),
+		params: params, dummy: dummyHash(params), running: make(chan struct{}, hashWorkers),
+		byNetwork: make(map[netip.Prefix]int),
 	}
 }
 
@@ -87,7 +88,8 @@ func dummyHash(p *argon2id.Params) string {
 	_, _ = rand.Read(salt) // never fails
 	_, _ = rand.Read(key)
 	encode := base64.RawStdEncoding.EncodeToString
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, p.Memory, p.Iterations, p.Parallelism, encode(salt), encode(key))
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, p.Memory, p.Iterations, p.Parallelism,
+		encode(salt), encode(key))
 }
 
 // full reports whether the rank's share of the queue is full.

@@ -48,7 +48,8 @@ func (s *Service) PersonalData(ctx context.Context, p *auth.Principal, in Person
 	if err != nil {
 		return nil, err
 	}
-	if err := s.present(ctx, p, user, presented{password: in.Password, field: "currentPassword", code: in.Code, from: in.Addr}, nil); err != nil {
+	if err := s.present(ctx, p, user, presented{password: in.Password, field: "currentPassword", code: in.Code,
+		from: in.Addr}, nil); err != nil {
 		return nil, err
 	}
 	doc, err := s.store.personal(ctx, user)
@@ -150,8 +151,11 @@ func (s *Store) personal(ctx context.Context, u *User) (*personalData, error) {
 		return nil, err
 	}
 	doc := &personalData{
-		ID: u.ID.Public(), Account: u.Account, ExternalID: u.ExternalID, Name: u.DisplayName, CreatedAt: u.CreatedAt, VerifiedAt: row.VerifiedAt, Language: row.Language,
-		Identities: []personalIdentity{}, Sessions: []personalSession{}, Addresses: []recipient.Recipient{}, Orders: []personalOrder{}, Waitlist: []personalWait{}, Refused: []personalRefusal{}, Log: []personalEvent{}, Truncated: []string{},
+		ID: u.ID.Public(), Account: u.Account, ExternalID: u.ExternalID, Name: u.DisplayName, CreatedAt: u.CreatedAt,
+		VerifiedAt: row.VerifiedAt, Language: row.Language,
+		Identities: []personalIdentity{}, Sessions: []personalSession{}, Addresses: []recipient.Recipient{},
+		Orders: []personalOrder{}, Waitlist: []personalWait{}, Refused: []personalRefusal{}, Log: []personalEvent{},
+		Truncated: []string{},
 	}
 	identities, err := s.db.Ent.UserIdentity.Query().Where(useridentity.UserID(u.ID)).Limit(maxPersonal + 1).All(ctx)
 	if err != nil {
@@ -160,14 +164,16 @@ func (s *Store) personal(ctx context.Context, u *User) (*personalData, error) {
 	for _, r := range newest(doc, "identities", identities) {
 		doc.Identities = append(doc.Identities, personalIdentity{r.Issuer, r.Subject, r.CreatedAt})
 	}
-	sessions, err := s.db.Ent.Session.Query().Where(session.UserID(u.ID)).Order(ent.Desc(session.FieldID)).Limit(maxPersonal + 1).All(ctx)
+	sessions, err := s.db.Ent.Session.Query().Where(session.UserID(u.ID)).Order(ent.Desc(session.FieldID)).
+		Limit(maxPersonal + 1).All(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range newest(doc, "sessions", sessions) {
 		doc.Sessions = append(doc.Sessions, personalSession{r.CreatedAt, r.RotatedAt, r.RevokedAt})
 	}
-	events, err := s.db.Ent.SecurityEvent.Query().Where(securityevent.SubjectID(u.ID)).Order(ent.Desc(securityevent.FieldID)).Limit(maxPersonal + 1).All(ctx)
+	events, err := s.db.Ent.SecurityEvent.Query().Where(securityevent.SubjectID(u.ID)).
+		Order(ent.Desc(securityevent.FieldID)).Limit(maxPersonal + 1).All(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +185,8 @@ func (s *Store) personal(ctx context.Context, u *User) (*personalData, error) {
 
 // purchases adds the orders and places on the waitlist.
 func (s *Store) purchases(ctx context.Context, user id.User, doc *personalData) error {
-	orders, err := s.db.Ent.Order.Query().Where(order.UserID(user)).Order(ent.Desc(order.FieldID)).Limit(maxPersonal + 1).All(ctx)
+	orders, err := s.db.Ent.Order.Query().Where(order.UserID(user)).Order(ent.Desc(order.FieldID)).Limit(maxPersonal + 1).
+		All(ctx)
 	if err != nil {
 		return err
 	}
@@ -221,7 +228,8 @@ func (s *Store) purchases(ctx context.Context, user id.User, doc *personalData) 
 	for _, a := range book {
 		doc.Addresses = append(doc.Addresses, a.Recipient)
 	}
-	waits, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.UserID(user)).Order(ent.Desc(waitlistentry.FieldID)).Limit(maxPersonal + 1).All(ctx)
+	waits, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.UserID(user)).Order(ent.Desc(waitlistentry.FieldID)).
+		Limit(maxPersonal + 1).All(ctx)
 	if err != nil {
 		return err
 	}
@@ -266,7 +274,8 @@ type DeleteInput struct {
 }
 
 // Delete deletes the account of the signed-in user: address, name, password, one-time
-// codes, identities, links, e-mails, choices of notices, reminders, browsers that get notices, delivery addresses and refused attempts. Orders stay, for the books, with the id of a user
+// codes, identities, links, e-mails, choices of notices, reminders, browsers that get notices,
+// delivery addresses and refused attempts. Orders stay, for the books, with the id of a user
 // who can no longer be identified. Refusals: those of a wrong password, see ChangePassword;
 // ONE_TIME_CODE_REQUIRED, ONE_TIME_CODE_INVALID; CONFLICT while an order waits for its
 // payment or a refund, or the user is on a waitlist. What the account bought in running sales counts
@@ -279,7 +288,8 @@ func (s *Service) Delete(ctx context.Context, p *auth.Principal, in DeleteInput)
 	if user.Role != auth.Customer {
 		return fault.New(fault.Forbidden, "An administrator has to remove your role first.")
 	}
-	if err := s.present(ctx, p, user, presented{password: in.Password, field: "currentPassword", code: in.Code, from: in.Addr}, nil); err != nil {
+	if err := s.present(ctx, p, user, presented{password: in.Password, field: "currentPassword", code: in.Code,
+		from: in.Addr}, nil); err != nil {
 		return err
 	}
 	deletable := func(ctx context.Context, tx *ent.Tx) error { return unfinished(ctx, tx, user.ID) }
@@ -317,7 +327,8 @@ func unfinished(ctx context.Context, tx *ent.Tx, user id.User) error {
 		return fmt.Errorf("read open orders: %w", err)
 	}
 	waits, err := tx.WaitlistEntry.Query().
-		Where(waitlistentry.UserID(user), waitlistentry.StatusIn(waitlistentry.StatusWAITING, waitlistentry.StatusOFFERED)).Exist(ctx)
+		Where(waitlistentry.UserID(user), waitlistentry.StatusIn(waitlistentry.StatusWAITING, waitlistentry.StatusOFFERED)).
+		Exist(ctx)
 	if err != nil {
 		return fmt.Errorf("read waitlist: %w", err)
 	}
@@ -326,7 +337,8 @@ func unfinished(ctx context.Context, tx *ent.Tx, user id.User) error {
 		return fmt.Errorf("read orders: %w", err)
 	}
 	refunds, err := tx.Refund.Query().
-		Where(refund.OrderIDIn(ids...), refund.StatusIn(refund.StatusREQUESTED, refund.StatusSENDING, refund.StatusFAILED)).Exist(ctx)
+		Where(refund.OrderIDIn(ids...), refund.StatusIn(refund.StatusREQUESTED, refund.StatusSENDING, refund.StatusFAILED)).
+		Exist(ctx)
 	if err != nil {
 		return fmt.Errorf("read refunds: %w", err)
 	}
@@ -354,7 +366,8 @@ func (s *Service) erase(ctx context.Context, tx *ent.Tx, u *User, language local
 	if _, err := tx.Mail.Delete().Where(entmail.UserID(u.ID)).Exec(ctx); err != nil {
 		return nil, err
 	}
-	if err := tx.Order.Update().Where(order.UserID(u.ID), order.ReviewAnswerNotNil()).ClearReviewAnswer().Exec(ctx); err != nil {
+	if err := tx.Order.Update().Where(order.UserID(u.ID), order.ReviewAnswerNotNil()).ClearReviewAnswer().
+		Exec(ctx); err != nil {
 		return nil, err
 	}
 	if outbox := s.outbox(u.Account); outbox != nil {
@@ -363,8 +376,10 @@ func (s *Service) erase(ctx context.Context, tx *ent.Tx, u *User, language local
 			return nil, err
 		}
 	}
-	update := tx.User.UpdateOneID(u.ID).AddVersion(1).SetAccount(DeletedPrefix + u.ID.String()).SetDisplayName("–").SetPasswordHash("").
-		SetLanguage("").ClearVerifiedAt().ClearExternalID().SetDisabledAt(s.cfg.Clock.Now()).SetDisabledReason("deleted by the user")
+	update := tx.User.UpdateOneID(u.ID).AddVersion(1).SetAccount(DeletedPrefix + u.ID.String()).SetDisplayName("–").
+		SetPasswordHash("").
+		SetLanguage("").ClearVerifiedAt().ClearExternalID().SetDisabledAt(s.cfg.Clock.Now()).
+		SetDisabledReason("deleted by the user")
 	clearTOTP(update)
 	changed, err := update.Save(ctx)
 	if err != nil {

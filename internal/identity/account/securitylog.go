@@ -109,7 +109,8 @@ func (l *SecurityLog) Write(ctx context.Context, e Event) {
 		return create.Exec(ctx)
 	})
 	if err != nil {
-		l.log.ErrorContext(ctx, "security event not written", slog.String("kind", string(e.Kind)), slog.String("actor", e.Actor.String()),
+		l.log.ErrorContext(ctx, "security event not written", slog.String("kind", string(e.Kind)),
+			slog.String("actor", e.Actor.String()),
 			slog.String("subject", e.Subject.String()), slog.String("address", address), slog.Any("error", err))
 	}
 }

@@ -52,7 +52,8 @@ func (s *Service) expiry(row *ent.Session, now time.Time) time.Time {
 }
 
 func insertSession(ctx context.Context, tx *ent.Tx, row *ent.Session) error {
-	return tx.Session.Create().SetID(row.ID).SetUserID(row.UserID).SetTokenHash(row.TokenHash).SetGeneration(row.Generation).
+	return tx.Session.Create().SetID(row.ID).SetUserID(row.UserID).SetTokenHash(row.TokenHash).
+		SetGeneration(row.Generation).
 		SetCreatedAt(row.CreatedAt).SetRotatedAt(row.RotatedAt).SetExpiresAt(row.ExpiresAt).SetIssuer(row.Issuer).Exec(ctx)
 }
 
@@ -67,7 +68,8 @@ func (s *Store) write(ctx context.Context, row *ent.Session, fn func(ctx context
 	if findErr == nil && there {
 		return nil
 	}
-	return fault.Wrap(fault.Unavailable, "It is unknown whether this worked. Sign in to find out.", errors.Join(err, findErr))
+	return fault.Wrap(fault.Unavailable, "It is unknown whether this worked. Sign in to find out.",
+		errors.Join(err, findErr))
 }
 
 // session returns a session; nil if there is none.
@@ -128,7 +130,8 @@ func (s *Store) endAll(ctx context.Context, userID id.User, keep id.Session, why
 		if err := notice.SignedOutElsewhere(ctx, tx, userID, keep); err != nil {
 			return err
 		}
-		live, err = tx.Session.Query().Where(session.UserID(userID), session.IDNEQ(keep), session.RevokedAtIsNil(), session.ExpiresAtGT(now)).IDs(ctx)
+		live, err = tx.Session.Query().Where(session.UserID(userID), session.IDNEQ(keep), session.RevokedAtIsNil(),
+			session.ExpiresAtGT(now)).IDs(ctx)
 		if err != nil || len(live) == 0 {
 			return err
 		}
@@ -161,7 +164,8 @@ func (s *Store) Ended(ctx context.Context, since time.Time) ([]id.Session, error
 	if err != nil || len(disabled) == 0 {
 		return ids, err
 	}
-	open, err := s.db.Ent.Session.Query().Where(session.UserIDIn(disabled...), session.RevokedAtIsNil(), session.ExpiresAtGT(since)).IDs(ctx)
+	open, err := s.db.Ent.Session.Query().Where(session.UserIDIn(disabled...), session.RevokedAtIsNil(),
+		session.ExpiresAtGT(since)).IDs(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read sessions of disabled users: %w", err)
 	}

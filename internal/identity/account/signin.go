@@ -61,10 +61,12 @@ func (s *Service) Register(ctx context.Context, in RegisterInput) (*SignedIn, er
 		if err := insertUser(ctx, tx, made, hash); err != nil {
 			return err
 		}
-		if err := tx.User.UpdateOneID(made.ID).SetLanguage(string(in.Language)).Exec(ctx); err != nil || s.outbox(made.Account) == nil || !mailed.Allowed {
+		if err := tx.User.UpdateOneID(made.ID).SetLanguage(string(in.Language)).Exec(ctx); err != nil ||
+			s.outbox(made.Account) == nil || !mailed.Allowed {
 			return err
 		}
-		return s.mailLink(ctx, tx, newLink{user: made.ID, purpose: accountlink.PurposeVERIFY, to: made.Account, language: in.Language})
+		return s.mailLink(ctx, tx, newLink{user: made.ID, purpose: accountlink.PurposeVERIFY, to: made.Account,
+			language: in.Language})
 	})
 	if postgres.IsUnique(err) {
 		return nil, taken
@@ -163,7 +165,8 @@ func (s *Service) KnownDevice(account, token string) (ratelimit.Subject, bool) {
 // enqueue reserves a place in the hash queue. When the unproven share is full, an unknown
 // device in an unknown network needs a captcha answer, which is consumed (answered). With
 // an error leave is nil.
-func (s *Service) enqueue(ctx context.Context, in LoginInput, knownDevice bool) (leave func(), answered bool, err error) {
+func (s *Service) enqueue(ctx context.Context, in LoginInput, knownDevice bool) (leave func(), answered bool,
+	err error) {
 	network := ratelimit.Network(in.Addr)
 	if knownDevice {
 		leave, err = s.passwords.enqueue(trusted, network)
@@ -213,7 +216,8 @@ func (s *Service) renewHash(ctx context.Context, user *User, password, old strin
 }
 
 // signIn opens a session, in one transaction with before.
-func (s *Service) signIn(ctx context.Context, user *User, before func(ctx context.Context, tx *ent.Tx) error) (*SignedIn, error) {
+func (s *Service) signIn(ctx context.Context, user *User,
+	before func(ctx context.Context, tx *ent.Tx) error) (*SignedIn, error) {
 	row, token, err := s.newSession(user.ID, s.cfg.Clock.Now())
 	if err != nil {
 		return nil, err

@@ -53,7 +53,8 @@ func (s *Store) Create(ctx context.Context, in NewUser, role auth.Role) (*User, 
 
 func (s *Store) newUser(in NewUser, role auth.Role) *User {
 	return &User{
-		ID: id.New[id.User](), Account: in.Account, DisplayName: in.DisplayName, Role: role, Version: 1, CreatedAt: s.clock.Now(),
+		ID: id.New[id.User](), Account: in.Account, DisplayName: in.DisplayName, Role: role, Version: 1,
+		CreatedAt: s.clock.Now(),
 	}
 }
 
@@ -92,7 +93,8 @@ func (s *Store) byAccount(ctx context.Context, account string) (*User, string, e
 
 // update runs a transaction that changes a user and returns the user as changed; nil if
 // there is none.
-func (s *Store) update(ctx context.Context, do func(ctx context.Context, tx *ent.Tx) (*ent.User, error)) (*User, error) {
+func (s *Store) update(ctx context.Context, do func(ctx context.Context, tx *ent.Tx) (*ent.User, error)) (*User,
+	error) {
 	var row *ent.User
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
 		row, err = do(ctx, tx)
@@ -102,7 +104,8 @@ func (s *Store) update(ctx context.Context, do func(ctx context.Context, tx *ent
 		return nil, nil
 	}
 	if errors.Is(err, postgres.ErrCommitUnknown) {
-		return nil, fault.Wrap(fault.Unavailable, "It is unknown whether the user was changed. Please check, and try again.", err)
+		return nil, fault.Wrap(fault.Unavailable, "It is unknown whether the user was changed. Please check, and try again.",
+			err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("change user: %w", err)

@@ -186,7 +186,8 @@ func (s *Service) fail(w http.ResponseWriter, r *http.Request, p *provider, err 
 	case errors.As(err, new(fault.Throttled)):
 		why = "throttled"
 	default:
-		s.cfg.Log.WarnContext(r.Context(), "sign-in with a provider failed", slog.String("provider", p.Name), slog.Any("error", err))
+		s.cfg.Log.WarnContext(r.Context(), "sign-in with a provider failed", slog.String("provider", p.Name),
+			slog.Any("error", err))
 	}
 	http.Redirect(w, r, "/sign-in?oidc="+why, http.StatusSeeOther)
 }

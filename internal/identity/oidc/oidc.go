@@ -109,7 +109,8 @@ func (s *Service) oauth(p *provider, found *gooidc.Provider) *oauth2.Config {
 	endpoint.AuthStyle = p.tokenAuth(found)
 	return &oauth2.Config{
 		ClientID: p.ClientID, ClientSecret: p.secret, Endpoint: endpoint,
-		RedirectURL: s.cfg.Address + "/auth/oidc/" + p.Name + "/callback", Scopes: append([]string{gooidc.ScopeOpenID}, p.Scopes...),
+		RedirectURL: s.cfg.Address + "/auth/oidc/" + p.Name + "/callback",
+		Scopes:      append([]string{gooidc.ScopeOpenID}, p.Scopes...),
 	}
 }
 
@@ -145,7 +146,8 @@ func (s *Service) identity(ctx context.Context, p *provider, st state, code, nam
 		return account.External{}, refusedBy(p, err)
 	}
 	raw, _ := token.Extra("id_token").(string)
-	verified, err := found.Verifier(&gooidc.Config{ClientID: p.ClientID, SupportedSigningAlgs: algorithms, Now: s.cfg.Clock.Now}).Verify(ctx, raw)
+	verified, err := found.Verifier(&gooidc.Config{ClientID: p.ClientID, SupportedSigningAlgs: algorithms,
+		Now: s.cfg.Clock.Now}).Verify(ctx, raw)
 	if err != nil {
 		return account.External{}, refusedBy(p, err)
 	}
@@ -172,7 +174,8 @@ func (s *Service) identity(ctx context.Context, p *provider, st state, code, nam
 }
 
 // userInfo adds the claims of the userinfo endpoint. Those of the id token count more.
-func (s *Service) userInfo(ctx context.Context, found *gooidc.Provider, token *oauth2.Token, subject string, claims map[string]any) error {
+func (s *Service) userInfo(ctx context.Context, found *gooidc.Provider, token *oauth2.Token, subject string,
+	claims map[string]any) error {
 	if found.UserInfoEndpoint() == "" {
 		return nil
 	}
@@ -229,7 +232,8 @@ func (s *Service) Buttons() []Button {
 
 // local returns a path of this server to go to after the sign-in.
 func local(to string) string {
-	if len(to) > maxPath || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n\t") {
+	if len(to) > maxPath || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") ||
+		strings.ContainsAny(to, "\\\r\n\t") {
 		return "/"
 	}
 	return to

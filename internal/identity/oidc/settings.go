@@ -28,20 +28,28 @@ var nameFormat = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
 
 // Provider describes an OpenID provider, as the file of settings has it.
 type Provider struct {
-	Name             string               `json:"name" toml:"-"`        // in addresses: /auth/oidc/{name}/start; in TOML the name of the table
-	Title            string               `json:"title" toml:"title"`   // on the button
-	Issuer           string               `json:"issuer" toml:"issuer"` // https://accounts.example.com
-	ClientID         string               `json:"clientId" toml:"client_id"`
-	ClientSecretFile string               `json:"clientSecretFile" toml:"client_secret_file"` // beside the file of settings when relative; "" = a public client
-	Scopes           []string             `json:"scopes" toml:"scopes"`                       // besides openid; default email, profile
-	NameClaim        string               `json:"nameClaim" toml:"name_claim"`                // default name
-	VerifiedClaim    string               `json:"verifiedClaim" toml:"verified_claim"`        // true when the address is verified; default email_verified
-	TrustEmail       bool                 `json:"trustEmail" toml:"trust_email"`              // addresses count as verified without VerifiedClaim
-	ResponseMode     string               `json:"responseMode" toml:"response_mode"`          // query (default) or form_post
-	TokenAuth        string               `json:"tokenAuth" toml:"token_auth"`                // basic or post; default: the first that the provider supports
-	ExternalIDClaim  string               `json:"externalIdClaim" toml:"external_id_claim"`   // with the id of the customer in the shop's own systems; "" = none
-	RoleClaim        string               `json:"roleClaim" toml:"role_claim"`                // claim with a text or a list of texts; "" = everyone is a customer
-	Roles            map[string]auth.Role `json:"roles" toml:"roles"`                         // value of RoleClaim → role; the highest one counts
+	// in addresses: /auth/oidc/{name}/start; in TOML the name of the table
+	Name     string `json:"name" toml:"-"`
+	Title    string `json:"title" toml:"title"`   // on the button
+	Issuer   string `json:"issuer" toml:"issuer"` // https://accounts.example.com
+	ClientID string `json:"clientId" toml:"client_id"`
+	// beside the file of settings when relative; "" = a public client
+	ClientSecretFile string `json:"clientSecretFile" toml:"client_secret_file"`
+	// besides openid; default email, profile
+	Scopes    []string `json:"scopes" toml:"scopes"`
+	NameClaim string   `json:"nameClaim" toml:"name_claim"` // default name
+	// true when the address is verified; default email_verified
+	VerifiedClaim string `json:"verifiedClaim" toml:"verified_claim"`
+	// addresses count as verified without VerifiedClaim
+	TrustEmail   bool   `json:"trustEmail" toml:"trust_email"`
+	ResponseMode string `json:"responseMode" toml:"response_mode"` // query (default) or form_post
+	// basic or post; default: the first that the provider supports
+	TokenAuth string `json:"tokenAuth" toml:"token_auth"`
+	// with the id of the customer in the shop's own systems; "" = none
+	ExternalIDClaim string `json:"externalIdClaim" toml:"external_id_claim"`
+	// claim with a text or a list of texts; "" = everyone is a customer
+	RoleClaim string               `json:"roleClaim" toml:"role_claim"`
+	Roles     map[string]auth.Role `json:"roles" toml:"roles"` // value of RoleClaim → role; the highest one counts
 
 	secret string
 }
@@ -72,7 +80,8 @@ type quirk struct {
 //   - Microsoft Entra ID has no email_verified. Its optional claim xms_edov says that the
 //     domain's owner is verified: learn.microsoft.com/entra/identity-platform/optional-claims-reference
 var quirks = []quirk{
-	{issuer: "https://appleid.apple.com", scopes: []string{"email", "name"}, responseMode: responseForm, tokenAuth: tokenPost},
+	{issuer: "https://appleid.apple.com", scopes: []string{"email", "name"}, responseMode: responseForm,
+		tokenAuth: tokenPost},
 	{issuer: microsoft, verifiedClaim: "xms_edov"},
 }
 

@@ -99,9 +99,11 @@ func (p Place) Same(other Place) bool { return slices.Equal(p.normalised(), othe
 // streetWords are the usual abbreviations of street names in Latin script, by the form that
 // counts.
 var streetWords = map[string]string{
-	"street": "st", "str": "st", "strasse": "st", "straße": "st", "avenue": "ave", "av": "ave", "road": "rd", "boulevard": "blvd", "lane": "ln", "drive": "dr",
+	"street": "st", "str": "st", "strasse": "st", "straße": "st", "avenue": "ave", "av": "ave", "road": "rd",
+	"boulevard": "blvd", "lane": "ln", "drive": "dr",
 	"court": "ct", "place": "pl", "square": "sq", "floor": "fl", "north": "n", "south": "s", "east": "e", "west": "w",
-	"number": "", "no": "", "nr": "", "apartment": "", "apt": "", "suite": "", "ste": "", "unit": "", "flat": "", "room": "", "rm": "",
+	"number": "", "no": "", "nr": "", "apartment": "", "apt": "", "suite": "", "ste": "", "unit": "", "flat": "",
+	"room": "", "rm": "",
 }
 
 // postalPrefix is how many characters of a postal code count where the rest may be left out, or

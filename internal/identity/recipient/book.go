@@ -57,14 +57,16 @@ func NewBook(db *postgres.DB, c clock.Clock, timeout time.Duration) *Book {
 	}
 	b := &Book{db: db, clock: c}
 	b.check = batch.New(batch.Config[id.User, *Recipient]{
-		Process: b.defaults, MaxBatch: checkBatch, MaxInFlight: checkFlight, MaxWaiting: checkWaiting, Timeout: cmp.Or(timeout, CheckTimeout),
+		Process: b.defaults, MaxBatch: checkBatch, MaxInFlight: checkFlight, MaxWaiting: checkWaiting,
+		Timeout: cmp.Or(timeout, CheckTimeout),
 	})
 	return b
 }
 
 // List returns the addresses of a user, oldest first.
 func (b *Book) List(ctx context.Context, user id.User) ([]Address, error) {
-	rows, err := b.db.Ent.Address.Query().Where(address.UserID(user)).Order(ent.Asc(address.FieldID)).Limit(MaxAddresses).All(ctx)
+	rows, err := b.db.Ent.Address.Query().Where(address.UserID(user)).Order(ent.Asc(address.FieldID)).Limit(MaxAddresses).
+		All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read addresses: %w", err)
 	}
@@ -108,8 +110,10 @@ func (b *Book) Save(ctx context.Context, user id.User, a Address, makeDefault bo
 		if slot == MaxAddresses {
 			return fault.Refused{Why: fault.Conflict, At: []string{}}
 		}
-		row, err := tx.Address.Create().SetID(id.New[id.Address]()).SetUserID(user).SetSlot(slot).SetIsDefault(a.Default).SetCreatedAt(b.clock.Now().UTC()).
-			SetName(a.Name).SetPhone(a.Phone).SetCountry(a.Country).SetRegion(a.Region).SetCity(a.City).SetStreet(a.Street).SetPostalCode(a.PostalCode).Save(ctx)
+		row, err := tx.Address.Create().SetID(id.New[id.Address]()).SetUserID(user).SetSlot(slot).SetIsDefault(a.Default).
+			SetCreatedAt(b.clock.Now().UTC()).
+			SetName(a.Name).SetPhone(a.Phone).SetCountry(a.Country).SetRegion(a.Region).SetCity(a.City).SetStreet(a.Street).
+			SetPostalCode(a.PostalCode).Save(ctx)
 		if err == nil {
 			a.ID = row.ID
 		}

@@ -36,7 +36,8 @@ func Copy(ctx context.Context, tx *ent.Tx, orders []Order) (copied int, err erro
 	var creates []*ent.OrderRecipientCreate
 	for _, o := range orders {
 		if a := of[o.User]; a != nil && (o.At == nil || o.At(fromAddress(a))) {
-			creates = append(creates, tx.OrderRecipient.Create().SetID(o.ID).SetUserID(o.User).SetName(a.Name).SetPhone(a.Phone).SetCountry(a.Country).
+			creates = append(creates, tx.OrderRecipient.Create().SetID(o.ID).SetUserID(o.User).SetName(a.Name).SetPhone(a.Phone).
+				SetCountry(a.Country).
 				SetRegion(a.Region).SetCity(a.City).SetStreet(a.Street).SetPostalCode(a.PostalCode))
 		}
 	}
@@ -91,7 +92,8 @@ func Replace(ctx context.Context, tx *ent.Tx, order id.Order, to Recipient) (cha
 	if fromOrder(row) == to {
 		return false, true, nil
 	}
-	err = tx.OrderRecipient.UpdateOneID(order).SetName(to.Name).SetPhone(to.Phone).SetCountry(to.Country).SetRegion(to.Region).
+	err = tx.OrderRecipient.UpdateOneID(order).SetName(to.Name).SetPhone(to.Phone).SetCountry(to.Country).
+		SetRegion(to.Region).
 		SetCity(to.City).SetStreet(to.Street).SetPostalCode(to.PostalCode).Exec(ctx)
 	if err != nil {
 		return false, true, fmt.Errorf("write recipient of order %s: %w", order, err)

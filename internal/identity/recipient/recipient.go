@@ -117,12 +117,14 @@ func Required() error {
 
 func fromAddress(row *ent.Address) Recipient {
 	return Recipient{
-		Name: row.Name, Phone: row.Phone, Country: row.Country, Region: row.Region, City: row.City, Street: row.Street, PostalCode: row.PostalCode,
+		Name: row.Name, Phone: row.Phone, Country: row.Country, Region: row.Region, City: row.City, Street: row.Street,
+		PostalCode: row.PostalCode,
 	}
 }
 
 func fromOrder(row *ent.OrderRecipient) Recipient {
 	return Recipient{
-		Name: row.Name, Phone: row.Phone, Country: row.Country, Region: row.Region, City: row.City, Street: row.Street, PostalCode: row.PostalCode,
+		Name: row.Name, Phone: row.Phone, Country: row.Country, Region: row.Region, City: row.City, Street: row.Street,
+		PostalCode: row.PostalCode,
 	}
 }

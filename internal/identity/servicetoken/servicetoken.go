@@ -167,7 +167,8 @@ func (s *Service) Create(ctx context.Context, by id.User, in Input) (*Token, str
 		if n >= maxTokens {
 			return fault.Refused{Why: fault.Conflict}
 		}
-		create := tx.ServiceToken.Create().SetID(id.New[id.ServiceToken]()).SetName(in.Name).SetScopes(joinScopes(in.Scopes)).SetHash(hash[:]).
+		create := tx.ServiceToken.Create().SetID(id.New[id.ServiceToken]()).SetName(in.Name).SetScopes(joinScopes(in.Scopes)).
+			SetHash(hash[:]).
 			SetCreatedAt(now).SetExpiresAt(now.Add(in.Life))
 		if !by.IsZero() {
 			create.SetCreatedBy(by)
@@ -202,7 +203,8 @@ func (s *Service) changed(ctx context.Context, by id.User, what string) {
 func (s *Service) Revoke(ctx context.Context, by id.User, token id.ServiceToken) (*Token, error) {
 	var row *ent.ServiceToken
 	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		n, err := tx.ServiceToken.Update().Where(servicetoken.ID(token), servicetoken.RevokedAtIsNil()).SetRevokedAt(s.now()).Save(ctx)
+		n, err := tx.ServiceToken.Update().Where(servicetoken.ID(token), servicetoken.RevokedAtIsNil()).SetRevokedAt(s.now()).
+			Save(ctx)
 		if err != nil {
 			return err
 		}
@@ -254,7 +256,8 @@ func (s *Service) CreatedBy(ctx context.Context, user id.User) ([]id.ServiceToke
 func EventsAreRead(c clock.Clock, keep time.Duration) func(context.Context, *ent.Tx) (bool, error) {
 	return func(ctx context.Context, tx *ent.Tx) (bool, error) {
 		return tx.ServiceToken.Query().Where(
-			servicetoken.RevokedAtIsNil(), servicetoken.ScopesContains(string(auth.EventsRead)), servicetoken.ExpiresAtGT(c.Now().Add(-keep)),
+			servicetoken.RevokedAtIsNil(), servicetoken.ScopesContains(string(auth.EventsRead)),
+			servicetoken.ExpiresAtGT(c.Now().Add(-keep)),
 		).Exist(ctx)
 	}
 }

@@ -45,10 +45,12 @@ func (s *Service) used(ctx context.Context, p *auth.Principal, now time.Time) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(s.cfg.Timeout, WriteTimeout))
 	defer cancel()
 	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		return tx.ServiceToken.Update().Where(servicetoken.ID(id.ServiceToken(p.UserID)), unusedSince(now.Add(-usedEvery))).SetLastUsedAt(now).Exec(ctx)
+		return tx.ServiceToken.Update().Where(servicetoken.ID(id.ServiceToken(p.UserID)), unusedSince(now.Add(-usedEvery))).
+			SetLastUsedAt(now).Exec(ctx)
 	})
 	if err != nil {
-		s.cfg.Log.WarnContext(ctx, "last use of a service token not written", slog.String("token", p.UserID.String()), slog.Any("error", err))
+		s.cfg.Log.WarnContext(ctx, "last use of a service token not written", slog.String("token", p.UserID.String()),
+			slog.Any("error", err))
 	}
 }
 
@@ -102,7 +104,8 @@ func (s *Service) read(ctx context.Context) error {
 	former := s.known
 	s.known, s.readAt = make(map[[sha256.Size]byte]*known, len(rows)), at
 	for _, row := range rows {
-		k := &known{principal: &auth.Principal{UserID: id.User(row.ID), SessionID: id.Session(row.ID), ExpiresAt: row.ExpiresAt.UTC(), Scopes: splitScopes(row.Scopes)}}
+		k := &known{principal: &auth.Principal{UserID: id.User(row.ID), SessionID: id.Session(row.ID),
+			ExpiresAt: row.ExpiresAt.UTC(), Scopes: splitScopes(row.Scopes)}}
 		if row.LastUsedAt != nil {
 			k.lastUsed = row.LastUsedAt.UTC()
 		}

@@ -39,7 +39,8 @@ type Issued struct {
 // IssuePath exchanges a solved challenge for a path token of an item.
 func (c *Client) IssuePath(ctx context.Context, item string, solved Object) (Issued, error) {
 	var payload Issued
-	err := c.Mutate(ctx, &payload, "issueSeckillPath", "path { token } ticket { id }", Object{"itemId": item, "captcha": solved})
+	err := c.Mutate(ctx, &payload, "issueSeckillPath", "path { token } ticket { id }",
+		Object{"itemId": item, "captcha": solved})
 	return payload, err
 }
 
@@ -47,6 +48,7 @@ func (c *Client) IssuePath(ctx context.Context, item string, solved Object) (Iss
 // same task.
 func (c *Client) PlaceOrder(ctx context.Context, item, path, key string) (task string, err error) {
 	var payload struct{ OrderTask struct{ ID string } }
-	err = c.Mutate(ctx, &payload, "placeOrder", "orderTask { id }", Object{"itemId": item, "pathToken": path, "idempotencyKey": key})
+	err = c.Mutate(ctx, &payload, "placeOrder", "orderTask { id }",
+		Object{"itemId": item, "pathToken": path, "idempotencyKey": key})
 	return payload.OrderTask.ID, err
 }

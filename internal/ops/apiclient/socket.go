@@ -28,7 +28,8 @@ func (c *Client) Dial(ctx context.Context) (*Socket, error) {
 	if with == nil {
 		with = c.HTTP
 	}
-	options := &websocket.DialOptions{HTTPClient: with, HTTPHeader: c.header(), Subprotocols: []string{"graphql-transport-ws"}}
+	options := &websocket.DialOptions{HTTPClient: with, HTTPHeader: c.header(),
+		Subprotocols: []string{"graphql-transport-ws"}}
 	conn, _, err := websocket.Dial(ctx, strings.Replace(c.URL, "http", "ws", 1)+"/graphql", options) //nolint:bodyclose // the socket owns the connection
 	if err != nil {
 		return nil, err
@@ -80,7 +81,8 @@ func (s *Socket) Next(ctx context.Context) (Frame, error) {
 
 // Subscribe passes the data of each event of a subscription to a function until that
 // returns true. It returns an error when the connection or the stream ends before.
-func (c *Client) Subscribe(ctx context.Context, document string, variables Object, each func(json.RawMessage) (done bool, err error)) error {
+func (c *Client) Subscribe(ctx context.Context, document string, variables Object,
+	each func(json.RawMessage) (done bool, err error)) error {
 	s, err := c.Dial(ctx)
 	if err != nil {
 		return err

@@ -15,14 +15,16 @@ import (
 func PostgresAway(cfg *config.Config, err error) error { return postgresAway(cfg, err) }
 
 func postgresAway(cfg *config.Config, err error) *awayError {
-	return &awayError{setting: config.EnvName("database-url"), area: areaPostgres, at: cfg.DatabaseURL, hint: postgres.Hint(err), err: err}
+	return &awayError{setting: config.EnvName("database-url"), area: areaPostgres, at: cfg.DatabaseURL,
+		hint: postgres.Hint(err), err: err}
 }
 
 // RedisAway describes an error of redisconn.Open like PostgresAway.
 func RedisAway(cfg *config.Config, err error) error { return redisAway(cfg, err) }
 
 func redisAway(cfg *config.Config, err error) *awayError {
-	return &awayError{setting: config.EnvName("redis-url"), area: areaRedis, at: cfg.RedisURL, hint: redisconn.Hint(err), err: err}
+	return &awayError{setting: config.EnvName("redis-url"), area: areaRedis, at: cfg.RedisURL, hint: redisconn.Hint(err),
+		err: err}
 }
 
 // awayError reports a service that cannot be opened.

@@ -33,7 +33,8 @@ func (r *report) settings(d Deps) {
 	}
 	r.secretsInFile(d.Settings)
 	if host, _, err := net.SplitHostPort(d.Config.AdminAddr); err == nil && d.Config.Production() && !loopback(host) {
-		r.add(areaConfig, Warning, fmt.Sprintf("the admin listener is on %s: it shows profiles and figures to every client that reaches it; bind it to 127.0.0.1 or a private address", d.Config.AdminAddr))
+		r.add(areaConfig, Warning, fmt.Sprintf(
+			"the admin listener is on %s: it shows profiles and figures to every client that reaches it; bind it to 127.0.0.1 or a private address", d.Config.AdminAddr))
 	}
 	r.exposure(d.Config)
 	if strings.HasPrefix(strings.ToLower(d.Config.PublicURL), "https://") && len(d.Config.TrustedProxies) == 0 {
@@ -60,8 +61,10 @@ func (r *report) files(d Deps) {
 		}
 	}
 	if _, sockets := config.Connections(files); sockets < d.Config.MaxSockets {
-		r.add(areaConfig, Warning, fmt.Sprintf("SECKILL_MAX_SOCKETS is %d, but %d open files allow %d sockets; raise the limit of the service "+
-			"(LimitNOFILE= of systemd, --ulimit nofile= of a container), or lower the setting", d.Config.MaxSockets, files, sockets))
+		r.add(areaConfig, Warning, fmt.Sprintf(
+			"SECKILL_MAX_SOCKETS is %d, but %d open files allow %d sockets; raise the limit of the service "+
+				"(LimitNOFILE= of systemd, --ulimit nofile= of a container), or lower the setting", d.Config.MaxSockets, files,
+			sockets))
 	}
 }
 
@@ -84,7 +87,8 @@ func (r *report) exposure(cfg *config.Config) {
 }
 
 // placeholders are words of keys that were copied from an example or typed.
-var placeholders = []string{"secret", "password", "passw0rd", "changeme", "change-me", "change_me", "example", "seckill", "default", "qwerty", "letmein", "development"}
+var placeholders = []string{"secret", "password", "passw0rd", "changeme", "change-me", "change_me", "example",
+	"seckill", "default", "qwerty", "letmein", "development"}
 
 // predictable reports whether a signing key was probably typed, not drawn: it has few
 // distinct bytes, counts up or follows a keyboard for two thirds, repeats itself, or has a
@@ -119,13 +123,15 @@ func onKeyboard(a, b byte) bool {
 // secretsInFile warns of a file with secrets that other users can read.
 func (r *report) secretsInFile(settings []config.Setting) {
 	for _, s := range settings {
-		fromFile := s.Origin != config.OriginDefault && s.Origin != config.OriginFlag && !strings.HasPrefix(string(s.Origin), config.EnvPrefix)
+		fromFile := s.Origin != config.OriginDefault && s.Origin != config.OriginFlag &&
+			!strings.HasPrefix(string(s.Origin), config.EnvPrefix)
 		if !s.Secret || !fromFile {
 			continue
 		}
 		info, err := os.Stat(string(s.Origin))
 		if err == nil && info.Mode().Perm()&0o077 != 0 {
-			r.add(areaConfig, Warning, fmt.Sprintf("%s holds secrets and is open to other users: chmod 600 %s", s.Origin, s.Origin))
+			r.add(areaConfig, Warning, fmt.Sprintf("%s holds secrets and is open to other users: chmod 600 %s", s.Origin,
+				s.Origin))
 			return
 		}
 	}

@@ -63,12 +63,16 @@ func (r *report) callbacks(ctx context.Context, d Deps, p payment.Provider) {
 	}
 	res, err := cmp.Or(d.Client, &http.Client{}).Do(req)
 	if err != nil {
-		r.add(areaPayments, Warning, fmt.Sprintf("%s, which this host does not reach: %v; start the shop, and check SECKILL_PUBLIC_URL, DNS and the proxy", found, err))
+		r.add(areaPayments, Warning, fmt.Sprintf(
+			"%s, which this host does not reach: %v; start the shop, and check SECKILL_PUBLIC_URL, DNS and the proxy", found,
+			err))
 		return
 	}
 	_ = res.Body.Close()
 	if res.StatusCode != http.StatusMethodNotAllowed || !strings.Contains(res.Header.Get("Allow"), http.MethodPost) {
-		r.add(areaPayments, Error, fmt.Sprintf("%s, which is not this shop: it answered %d instead of 405; check SECKILL_PUBLIC_URL and the proxy", found, res.StatusCode))
+		r.add(areaPayments, Error, fmt.Sprintf(
+			"%s, which is not this shop: it answered %d instead of 405; check SECKILL_PUBLIC_URL and the proxy", found,
+			res.StatusCode))
 		return
 	}
 	r.add(areaPayments, OK, found+", which leads to this shop")

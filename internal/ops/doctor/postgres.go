@@ -48,7 +48,8 @@ func (r *report) postgres(ctx context.Context, d Deps) {
 func (r *report) encryption(address string) {
 	switch mode := postgres.SSLMode(address); {
 	case mode == "allow" || mode == "prefer":
-		r.add(areaPostgres, Warning, "is reached with sslmode="+mode+", which sends passwords in plain text when TLS fails or is suppressed; write require, verify-full, or disable where the network is private")
+		r.add(areaPostgres, Warning, "is reached with sslmode="+mode+
+			", which sends passwords in plain text when TLS fails or is suppressed; write require, verify-full, or disable where the network is private")
 	case !postgres.SaysSSLMode(address) && mode == "require":
 		r.add(areaPostgres, Warning, "is reached by an address that does not say how it is encrypted: it is taken as ?sslmode=require, whose certificate is not checked; write that, verify-full with ?sslrootcert=FILE, or disable where the network is private")
 	}
@@ -57,7 +58,8 @@ func (r *report) encryption(address string) {
 // server checks the version and the settings required for durability.
 func (r *report) server(ctx context.Context, db *postgres.DB, cfg *config.Config) {
 	names := []string{
-		"server_version", "server_version_num", "fsync", "synchronous_commit", "synchronous_standby_names", "full_page_writes",
+		"server_version", "server_version_num", "fsync", "synchronous_commit", "synchronous_standby_names",
+		"full_page_writes",
 		"default_transaction_read_only", "transaction_read_only", "max_connections", "superuser_reserved_connections",
 	}
 	values := map[string]string{}
@@ -75,7 +77,8 @@ func (r *report) server(ctx context.Context, db *postgres.DB, cfg *config.Config
 	}
 	number, _ := strconv.Atoi(values["server_version_num"])
 	if number < minPostgres {
-		r.add(areaPostgres, Error, fmt.Sprintf("is version %s: at least %d is needed", values["server_version"], minPostgres/10000))
+		r.add(areaPostgres, Error, fmt.Sprintf("is version %s: at least %d is needed", values["server_version"],
+			minPostgres/10000))
 	} else {
 		r.add(areaPostgres, OK, "reachable, version "+values["server_version"])
 	}
@@ -85,7 +88,8 @@ func (r *report) server(ctx context.Context, db *postgres.DB, cfg *config.Config
 		message string
 	}{
 		{values["fsync"] == "off", unsafe, "fsync is off: a power cut destroys the record of orders; set fsync = on"},
-		{values["full_page_writes"] == "off", Warning, "full_page_writes is off: a power cut may tear pages; set full_page_writes = on"},
+		{values["full_page_writes"] == "off", Warning,
+			"full_page_writes is off: a power cut may tear pages; set full_page_writes = on"},
 		{
 			values["synchronous_commit"] == "off", Error,
 			"synchronous_commit is off: a crash loses orders that were confirmed to buyers; set synchronous_commit = on",
@@ -106,7 +110,8 @@ func (r *report) server(ctx context.Context, db *postgres.DB, cfg *config.Config
 	most, err := strconv.Atoi(values["max_connections"])
 	reserved, _ := strconv.Atoi(values["superuser_reserved_connections"])
 	if err == nil && cfg.DatabasePool+priority.ReserveConns > most-reserved-commandConns {
-		r.add(areaPostgres, Warning, fmt.Sprintf("max_connections is %d, of which %d are for superusers; one process may open %d, and commands such as audit need %d: lower SECKILL_DATABASE_POOL or raise it", most, reserved, cfg.DatabasePool+priority.ReserveConns, commandConns))
+		r.add(areaPostgres, Warning, fmt.Sprintf(
+			"max_connections is %d, of which %d are for superusers; one process may open %d, and commands such as audit need %d: lower SECKILL_DATABASE_POOL or raise it", most, reserved, cfg.DatabasePool+priority.ReserveConns, commandConns))
 	}
 }
 
@@ -125,13 +130,16 @@ func (r *report) standbys(ctx context.Context, db *postgres.DB) {
 	case err != nil:
 		r.add(areaPostgres, Warning, fmt.Sprintf("does not report its standbys: %v", err))
 	case unknown > 0:
-		r.add(areaPostgres, Warning, fmt.Sprintf("has %d standbys, and does not show this role whether they are synchronous: GRANT pg_monitor", unknown))
+		r.add(areaPostgres, Warning, fmt.Sprintf(
+			"has %d standbys, and does not show this role whether they are synchronous: GRANT pg_monitor", unknown))
 	case asynchronous > 0 && named == "":
-		r.add(areaPostgres, Warning, fmt.Sprintf("has %d asynchronous standbys, up to %.1f s behind: a failover to one loses what it has not received, "+
-			"which takes orders from their buyers; set synchronous_standby_names, for example to ANY 1 (*)", asynchronous, lag))
+		r.add(areaPostgres, Warning, fmt.Sprintf(
+			"has %d asynchronous standbys, up to %.1f s behind: a failover to one loses what it has not received, "+
+				"which takes orders from their buyers; set synchronous_standby_names, for example to ANY 1 (*)", asynchronous, lag))
 	case asynchronous > 0:
-		r.add(areaPostgres, Warning, fmt.Sprintf("has %d standbys that are not synchronous, up to %.1f s behind, beside those of synchronous_standby_names: "+
-			"promote one of these only", asynchronous, lag))
+		r.add(areaPostgres, Warning, fmt.Sprintf(
+			"has %d standbys that are not synchronous, up to %.1f s behind, beside those of synchronous_standby_names: "+
+				"promote one of these only", asynchronous, lag))
 	case named != "":
 		r.add(areaPostgres, OK, "waits for synchronous standbys: a failover to one loses nothing")
 	}
@@ -175,7 +183,8 @@ func (r *report) migrations(ctx context.Context, db *postgres.DB) {
 		}
 	}
 	if len(missing) > 0 {
-		r.add(areaPostgres, Error, fmt.Sprintf("%d of %d migrations are not applied (%s): run `seckill migrate up`", len(missing), len(all), strings.Join(missing, ", ")))
+		r.add(areaPostgres, Error, fmt.Sprintf("%d of %d migrations are not applied (%s): run `seckill migrate up`",
+			len(missing), len(all), strings.Join(missing, ", ")))
 		return
 	}
 	newer, err := db.NewerMigrations(ctx)
@@ -183,7 +192,8 @@ func (r *report) migrations(ctx context.Context, db *postgres.DB) {
 	case err != nil:
 		r.add(areaPostgres, Error, fmt.Sprintf("does not report its migrations: %v", err))
 	case newer > 0:
-		r.add(areaPostgres, Warning, fmt.Sprintf("has %d migrations of a newer release: replace this binary by that release; it works until then", newer))
+		r.add(areaPostgres, Warning, fmt.Sprintf(
+			"has %d migrations of a newer release: replace this binary by that release; it works until then", newer))
 	default:
 		r.add(areaPostgres, OK, fmt.Sprintf("all %d migrations are applied", len(all)))
 	}

@@ -69,9 +69,11 @@ func (r *report) redisServer(s redisconn.Server) {
 	case s.NoInfo:
 		r.add(areaRedis, Error, s.Addr+" refuses INFO to this user: no gate is served; ACL SETUSER … +info")
 	case !known:
-		r.add(areaRedis, Warning, fmt.Sprintf("%s does not report its version: at least %d.%d is needed", s.Addr, minRedis[0], minRedis[1]))
+		r.add(areaRedis, Warning, fmt.Sprintf("%s does not report its version: at least %d.%d is needed", s.Addr, minRedis[0],
+			minRedis[1]))
 	case old:
-		r.add(areaRedis, Error, fmt.Sprintf("%s is version %s: at least %d.%d is needed", s.Addr, s.Version, minRedis[0], minRedis[1]))
+		r.add(areaRedis, Error, fmt.Sprintf("%s is version %s: at least %d.%d is needed", s.Addr, s.Version, minRedis[0],
+			minRedis[1]))
 	default:
 		r.redisVersion(s)
 	}
@@ -96,10 +98,12 @@ func (r *report) redisVersion(s redisconn.Server) {
 	case hole && version == packagedRedis:
 		note = fmt.Sprintf("; Debian 12 closes the hole %s in its Lua since 5:7.0.15-1~deb12u6, an own build has it", luaHole)
 	case hole:
-		r.add(areaRedis, Warning, fmt.Sprintf("%s is version %s, which has the hole %s in Lua unless its packager has closed it: any user that may run scripts can run any program; update to %s", s.Addr, version, luaHole, fix))
+		r.add(areaRedis, Warning, fmt.Sprintf(
+			"%s is version %s, which has the hole %s in Lua unless its packager has closed it: any user that may run scripts can run any program; update to %s", s.Addr, version, luaHole, fix))
 	}
 	if old, _ := olderThan(s.Version, triedRedis); old {
-		r.add(areaRedis, Warning, fmt.Sprintf("%s is version %s, which the tests do not run on: they need %d.%d", s.Addr, version, triedRedis[0], triedRedis[1]))
+		r.add(areaRedis, Warning, fmt.Sprintf("%s is version %s, which the tests do not run on: they need %d.%d", s.Addr,
+			version, triedRedis[0], triedRedis[1]))
 	}
 	r.add(areaRedis, OK, fmt.Sprintf("%s is reachable, version %s%s", s.Addr, version, note))
 }
@@ -130,7 +134,8 @@ const processClients = 200
 // redisClients reports a server that has no connections left for commands beside one process.
 func (r *report) redisClients(s redisconn.Server) {
 	if n, err := strconv.Atoi(s.MaxClients); err == nil && n < processClients {
-		r.add(areaRedis, Warning, fmt.Sprintf("%s accepts %d clients, and one process may open %d: CONFIG SET maxclients, to %d per process and some for commands such as audit", s.Addr, n, processClients, processClients))
+		r.add(areaRedis, Warning, fmt.Sprintf(
+			"%s accepts %d clients, and one process may open %d: CONFIG SET maxclients, to %d per process and some for commands such as audit", s.Addr, n, processClients, processClients))
 	}
 }
 
@@ -148,7 +153,8 @@ func (r *report) redisLosses(s redisconn.Server) {
 		r.add(areaRedis, OK, s.Addr+" saves every write before it answers")
 	}
 	if n, err := strconv.Atoi(s.Replicas); err == nil && n > 0 && s.MinWrite == "0" {
-		r.add(areaRedis, Warning, fmt.Sprintf("%s has %d replicas and accepts writes without them (min-replicas-to-write 0): a failover loses what an isolated master accepts; CONFIG SET min-replicas-to-write 1, and min-replicas-max-lag 10 to bound the loss to ten seconds", s.Addr, n))
+		r.add(areaRedis, Warning, fmt.Sprintf(
+			"%s has %d replicas and accepts writes without them (min-replicas-to-write 0): a failover loses what an isolated master accepts; CONFIG SET min-replicas-to-write 1, and min-replicas-max-lag 10 to bound the loss to ten seconds", s.Addr, n))
 	}
 }
 

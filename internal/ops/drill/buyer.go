@@ -89,7 +89,8 @@ func (b *buyer) buy(ctx context.Context) {
 			b.tasks[task] = true
 			b.follow(ctx, task)
 			return
-		case code == "PATH_INVALID", code == "CAPTCHA_INVALID", code == "CAPTCHA_REQUIRED", code == "SALE_NOT_STARTED", code == "SALE_PAUSED", code == "":
+		case code == "PATH_INVALID", code == "CAPTCHA_INVALID", code == "CAPTCHA_REQUIRED", code == "SALE_NOT_STARTED",
+			code == "SALE_PAUSED", code == "":
 			b.sleep(ctx, 0) // a reply was lost, or the gate was closed for a moment
 		default:
 			b.result, b.reason = turnedDown, code

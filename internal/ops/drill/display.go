@@ -89,8 +89,10 @@ func (d *display) step(every time.Duration) {
 		d.line("%s", status)
 		return
 	}
-	chart := asciigraph.PlotMany([][]float64{d.rates[0], d.rates[1]}, asciigraph.Height(rows), asciigraph.Width(points), asciigraph.LowerBound(0), asciigraph.Precision(0),
-		asciigraph.SeriesColors(asciigraph.Green, asciigraph.Blue), asciigraph.SeriesLegends("accepted per second", "orders written per second"))
+	chart := asciigraph.PlotMany([][]float64{d.rates[0], d.rates[1]}, asciigraph.Height(rows), asciigraph.Width(points),
+		asciigraph.LowerBound(0), asciigraph.Precision(0),
+		asciigraph.SeriesColors(asciigraph.Green, asciigraph.Blue), asciigraph.SeriesLegends("accepted per second",
+			"orders written per second"))
 	text := chart + "\n" + status + "\n"
 	if d.drawn > 0 {
 		fmt.Fprintf(d.out, "\x1b[%dA\x1b[J", d.drawn) // up, and clear to the end of the screen
@@ -104,7 +106,8 @@ func (d *display) status(c Counts) string {
 	for _, n := range c.Refusals {
 		refused += n
 	}
-	text := fmt.Sprintf("%5.1f s  accepted %d, orders %d, refused %d, waited %d, retries %d", time.Since(d.began).Seconds(), c.Accepted, c.Orders, refused, c.Waited, c.Retries)
+	text := fmt.Sprintf("%5.1f s  accepted %d, orders %d, refused %d, waited %d, retries %d", time.Since(d.began).
+		Seconds(), c.Accepted, c.Orders, refused, c.Waited, c.Retries)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return text + named(", fault ", d.faults)
@@ -123,8 +126,10 @@ func named(prefix string, counts map[string]int) string {
 func (v *Verdict) Write(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "\nsale\t%s\n", v.SaleID)
-	fmt.Fprintf(w, "crowd\t%d buyers for %d units: %d accepted, %d orders in %.1f s\n", v.Buyers, v.Stock, v.Counts.Accepted, v.Counts.Orders, v.Took)
-	fmt.Fprintf(w, "also\twaited %d, retries %d%s%s\n", v.Counts.Waited, v.Counts.Retries, named(", refused ", v.Counts.Refusals), named(", fault ", v.Faults))
+	fmt.Fprintf(w, "crowd\t%d buyers for %d units: %d accepted, %d orders in %.1f s\n", v.Buyers, v.Stock,
+		v.Counts.Accepted, v.Counts.Orders, v.Took)
+	fmt.Fprintf(w, "also\twaited %d, retries %d%s%s\n", v.Counts.Waited, v.Counts.Retries,
+		named(", refused ", v.Counts.Refusals), named(", fault ", v.Faults))
 	if v.Counts.Seeded > 0 {
 		fmt.Fprintf(w, "note\t%d buyers used seeded tokens: the server limits sign-ins of one address; let it trust this one as a proxy (SECKILL_TRUSTED_PROXIES)\n", v.Counts.Seeded)
 	}

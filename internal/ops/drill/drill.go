@@ -96,7 +96,8 @@ func (c Config) Validate(remote bool) error {
 	case c.Over < 0 || c.Over >= c.Time:
 		return fmt.Errorf("--over %s: choose less than --time", c.Over)
 	case c.FaultEvery < minFaultEvery || c.FaultFor <= 0 || c.FaultFor >= c.Time:
-		return fmt.Errorf("--fault-every %s for %s: choose at least %s, for less than --time", c.FaultEvery, c.FaultFor, minFaultEvery)
+		return fmt.Errorf("--fault-every %s for %s: choose at least %s, for less than --time", c.FaultEvery, c.FaultFor,
+			minFaultEvery)
 	}
 	return nil
 }
@@ -150,10 +151,12 @@ func Run(ctx context.Context, c Config) (*Verdict, error) {
 		return nil, err
 	}
 	settled := time.Since(ended)
-	checks := evidence{buyers: buyers, before: before, after: after, own: c.Input.Sale == "", settled: settled, recovery: recovery(buyers, injected.last)}.check()
+	checks := evidence{buyers: buyers, before: before, after: after, own: c.Input.Sale == "", settled: settled,
+		recovery: recovery(buyers, injected.last)}.check()
 	v := &Verdict{
-		SaleID: made.SaleID, OK: true, Buyers: len(buyers), Stock: before.Postgres.Available, Took: took.Seconds(), Settled: settled.Seconds(),
-		Counts: shared.counts(), Faults: injected.counts, Latencies: shared.latencies(), Checks: checks, Audit: after,
+		SaleID: made.SaleID, OK: true, Buyers: len(buyers), Stock: before.Postgres.Available, Took: took.Seconds(),
+		Settled: settled.Seconds(),
+		Counts:  shared.counts(), Faults: injected.counts, Latencies: shared.latencies(), Checks: checks, Audit: after,
 	}
 	for _, check := range checks {
 		v.OK = v.OK && check.OK
@@ -183,14 +186,17 @@ func recruit(at string, dial *dialer, shared *crowd, accounts []seed.LoadUser) [
 func await(ctx context.Context, b *buyer) error {
 	for {
 		var data struct{ Sale *struct{ Phase string } }
-		err := b.Execute(ctx, &data, `query($id: ID!) { sale(by: { id: $id }) { phase } }`, apiclient.Object{"id": b.crowd.sale})
+		err := b.Execute(ctx, &data, `query($id: ID!) { sale(by: { id: $id }) { phase } }`,
+			apiclient.Object{"id": b.crowd.sale})
 		switch {
 		case err == nil && data.Sale != nil && data.Sale.Phase == "LIVE":
 			return nil
-		case err == nil && data.Sale != nil && data.Sale.Phase != "UPCOMING" && data.Sale.Phase != "PAUSED": // a gate that is being loaded shows as paused
+		case err == nil && data.Sale != nil && data.Sale.Phase != "UPCOMING" && data.Sale.Phase != "PAUSED":
+			// a gate that is being loaded shows as paused
 			return fmt.Errorf("the sale %s is %s", b.crowd.sale, data.Sale.Phase)
 		case ctx.Err() != nil:
-			return fmt.Errorf("the server at %s does not show the sale %s as open: does it use the same database and Redis? %w", b.URL, b.crowd.sale, errors.Join(err, ctx.Err()))
+			return fmt.Errorf("the server at %s does not show the sale %s as open: does it use the same database and Redis? %w",
+				b.URL, b.crowd.sale, errors.Join(err, ctx.Err()))
 		}
 		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 			return fmt.Errorf("no server at %s: %w", b.URL, err)

@@ -89,15 +89,22 @@ func (e evidence) check() []Check {
 		unsold = 0
 	}
 	return []Check{
-		{"I1", "stock adds up in Postgres and nothing is oversold", pg.Available >= 0 && pg.Held >= 0 && pg.Sold >= 0 && pg.Available+pg.Held+pg.Sold == pg.Total && written <= stock,
-			fmt.Sprintf("total %d = available %d + held %d + sold %d; %d of %d units", pg.Total, pg.Available, pg.Held, pg.Sold, written, stock)},
-		{"I2", "stock and reservations in Redis are the loaded stock", redis.Stock >= 0 && redis.Stock+redis.Reserved == pg.Total,
+		{"I1", "stock adds up in Postgres and nothing is oversold", pg.Available >= 0 && pg.Held >= 0 && pg.Sold >= 0 &&
+			pg.Available+pg.Held+pg.Sold == pg.Total && written <= stock,
+			fmt.Sprintf("total %d = available %d + held %d + sold %d; %d of %d units", pg.Total, pg.Available, pg.Held, pg.Sold,
+				written, stock)},
+		{"I2", "stock and reservations in Redis are the loaded stock", redis.Stock >= 0 && redis.Stock+
+			redis.Reserved == pg.Total,
 			fmt.Sprintf("stock %d + reserved %d = %d", redis.Stock, redis.Reserved, pg.Total)},
 		{"I3", "no buyer has two orders of the item", double == 0, fmt.Sprintf("%d buyers with more than one", double)},
 		{"I4", "every accepted task ended once, and every order is stored", open == 0 && stored,
-			fmt.Sprintf("accepted %d = written %d + failed %d; buyers without an outcome %d", accepted, written, failures, open)},
-		{"I5", "consistent within 30 s of the last fault, and nothing unsold that a buyer wanted", e.settled <= settleLimit && e.recovery <= settleLimit && e.after.OK && unsold <= 0,
-			fmt.Sprintf("last task ended after %.1f s, stores settled after %.1f s, unsold %d", e.recovery.Seconds(), e.settled.Seconds(), max(unsold, 0))},
-		{"audit", "the stores agree", e.after.OK, strings.Join(append([]string{fmt.Sprintf("%d findings", len(e.after.Findings))}, e.after.Findings...), "; ")},
+			fmt.Sprintf("accepted %d = written %d + failed %d; buyers without an outcome %d", accepted, written, failures,
+				open)},
+		{"I5", "consistent within 30 s of the last fault, and nothing unsold that a buyer wanted", e.settled <= settleLimit &&
+			e.recovery <= settleLimit && e.after.OK && unsold <= 0,
+			fmt.Sprintf("last task ended after %.1f s, stores settled after %.1f s, unsold %d", e.recovery.Seconds(),
+				e.settled.Seconds(), max(unsold, 0))},
+		{"audit", "the stores agree", e.after.OK,
+			strings.Join(append([]string{fmt.Sprintf("%d findings", len(e.after.Findings))}, e.after.Findings...), "; ")},
 	}
 }

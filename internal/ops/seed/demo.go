@@ -79,7 +79,8 @@ func (s *Seeder) Demo(ctx context.Context, window time.Duration) (*DemoResult, e
 		if err := s.Gates.Load(ctx, made.sale); err != nil {
 			return nil, fmt.Errorf("load the sale %q: %w", sale.draft.title, err)
 		}
-		*sale.made = DemoSale{Sale: made.sale, Items: made.items, Slug: made.slug, Title: sale.draft.title, Opens: sale.draft.opens}
+		*sale.made = DemoSale{Sale: made.sale, Items: made.items, Slug: made.slug, Title: sale.draft.title,
+			Opens: sale.draft.opens}
 	}
 	return result, nil
 }

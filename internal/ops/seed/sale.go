@@ -102,7 +102,8 @@ func createGoods(ctx context.Context, tx *ent.Tx, now time.Time, fresh []*goodsD
 func (s *Seeder) createItems(ctx context.Context, tx *ent.Tx, now time.Time, made madeSale, d saleDraft) error {
 	for i, item := range d.items {
 		err := tx.SaleItem.Create().SetID(made.items[i]).SetSaleID(made.sale).SetGoodsID(item.goods.id).SetPosition(i).
-			SetPriceMinor(item.priceMinor).SetCurrency(currency).SetPurchaseLimit(d.limit).SetTotal(item.stock).SetAvailable(item.stock).Exec(ctx)
+			SetPriceMinor(item.priceMinor).SetCurrency(currency).SetPurchaseLimit(d.limit).SetTotal(item.stock).
+			SetAvailable(item.stock).Exec(ctx)
 		if err != nil {
 			return fmt.Errorf("write the item: %w", err)
 		}

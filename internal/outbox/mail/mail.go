@@ -134,7 +134,8 @@ func Undeliverable(ctx context.Context, client *ent.MailClient, address string) 
 	if !typed.International(address) {
 		return false, nil
 	}
-	last, err := client.Query().Where(entmail.Recipient(address), entmail.StateNEQ(entmail.StatePENDING)).Order(ent.Desc(entmail.FieldID)).First(ctx)
+	last, err := client.Query().Where(entmail.Recipient(address), entmail.StateNEQ(entmail.StatePENDING)).
+		Order(ent.Desc(entmail.FieldID)).First(ctx)
 	if ent.IsNotFound(err) {
 		return false, nil
 	}

@@ -128,7 +128,8 @@ func NewSender(cfg Config) (*Sender, error) {
 // Loop returns the loop that sends.
 func (s *Sender) Loop() periodic.Loop {
 	return periodic.Loop{
-		Name: "mail", Every: sendEvery, Idle: idleSend, Retry: unreachableRetry, Timeout: stepTimeout, Step: s.Step, Log: s.cfg.Log,
+		Name: "mail", Every: sendEvery, Idle: idleSend, Retry: unreachableRetry, Timeout: stepTimeout, Step: s.Step,
+		Log: s.cfg.Log,
 	}
 }
 
@@ -159,8 +160,9 @@ func (s *Sender) Step(ctx context.Context) (map[string]int, error) {
 func (s *Sender) sendTexts(ctx context.Context, counts map[string]int) error {
 	return s.sendAll(ctx, byText, counts, func(row *ent.Mail, words text, content Content) error {
 		t := Text{
-			ID: row.ID, To: row.Recipient, Kind: Kind(row.Kind), Language: locale.Language(row.Language), Title: words.subject, Body: firstParagraph(words),
-			URL: s.cfg.Shop + content.Path, CreatedAt: row.CreatedAt.UTC(), ExpiresAt: row.RetryUntil.UTC(),
+			ID: row.ID, To: row.Recipient, Kind: Kind(row.Kind), Language: locale.Language(row.Language), Title: words.subject,
+			Body: firstParagraph(words),
+			URL:  s.cfg.Shop + content.Path, CreatedAt: row.CreatedAt.UTC(), ExpiresAt: row.RetryUntil.UTC(),
 		}
 		if row.UserID != nil {
 			t.User = *row.UserID
@@ -244,7 +246,8 @@ func Dial(ctx context.Context, server config.SMTP, tlsConfig *tls.Config) (*Conn
 	if err != nil {
 		return nil, fmt.Errorf("port of the mail server: %w", err)
 	}
-	options := []gomail.Option{gomail.WithPort(port), gomail.WithTimeout(smtpTimeout), gomail.WithTLSPolicy(gomail.TLSMandatory)}
+	options := []gomail.Option{gomail.WithPort(port), gomail.WithTimeout(smtpTimeout),
+		gomail.WithTLSPolicy(gomail.TLSMandatory)}
 	switch {
 	case server.TLS:
 		options = append(options, gomail.WithSSL())
@@ -255,7 +258,8 @@ func Dial(ctx context.Context, server config.SMTP, tlsConfig *tls.Config) (*Conn
 		options = append(options, gomail.WithTLSConfig(tlsConfig))
 	}
 	if server.User != "" {
-		options = append(options, gomail.WithSMTPAuth(gomail.SMTPAuthAutoDiscover), gomail.WithUsername(server.User), gomail.WithPassword(server.Password))
+		options = append(options, gomail.WithSMTPAuth(gomail.SMTPAuthAutoDiscover), gomail.WithUsername(server.User),
+			gomail.WithPassword(server.Password))
 	}
 	client, err := gomail.NewClient(server.Host, options...)
 	if err != nil {
@@ -294,7 +298,8 @@ func classify(err error) error {
 		return err
 	case refused.Reason == gomail.ErrSMTPReset: // after the e-mail was accepted
 		return nil
-	case refused.ErrorCode() >= 500 && (refused.Reason == gomail.ErrSMTPRcptTo || refused.Reason == gomail.ErrSMTPDataClose):
+	case refused.ErrorCode() >= 500 && (refused.Reason == gomail.ErrSMTPRcptTo ||
+		refused.Reason == gomail.ErrSMTPDataClose):
 		return queue.Final(err)
 	}
 	return err

@@ -35,7 +35,8 @@ func write(kind Kind, language locale.Language, base string, c Content, now time
 	}
 	values := map[string]any{"Shop": base, "Link": base + c.Path, "Life": duration(language, c.Life), "Unsubscribe": ""}
 	c.Notice.Name = locale.Isolate(oneLine(c.Notice.Name))
-	values["Notice"], values["At"], values["Left"] = c.Notice, moment(language, c.Notice.At), duration(language, left(kind, c.Notice.At.Sub(now)))
+	values["Notice"], values["At"], values["Left"] = c.Notice, moment(language, c.Notice.At),
+		duration(language, left(kind, c.Notice.At.Sub(now)))
 	values["Receipt"], values["Date"] = c.Receipt.isolated(), date(language, c.Receipt.At)
 	if c.Unsubscribe != "" {
 		values["Unsubscribe"] = base + c.Unsubscribe
@@ -48,7 +49,8 @@ func write(kind Kind, language locale.Language, base string, c Content, now time
 	body = strings.TrimSpace(body)
 	var html strings.Builder
 	err := page.ExecuteTemplate(&html, "page.html", map[string]any{
-		"Language": language, "Subject": subject, "Paragraphs": strings.Split(body, "\n\n"), "Link": values["Link"], "Unsubscribe": values["Unsubscribe"],
+		"Language": language, "Subject": subject, "Paragraphs": strings.Split(body, "\n\n"), "Link": values["Link"],
+		"Unsubscribe": values["Unsubscribe"],
 	})
 	if err != nil {
 		return text{}, fmt.Errorf("page of e-mail %s: %w", kind, err)

@@ -129,8 +129,10 @@ func (s *Service) set(ctx context.Context, tx *ent.Tx, user id.User, c Choice) e
 
 // ByMail reports whether a user wants e-mails of a kind, and returns the path of the link
 // that ends them.
-func (s *Service) ByMail(ctx context.Context, tx *ent.Tx, user id.User, kind Kind) (unsubscribe string, wanted bool, err error) {
-	rows, err := tx.NoticeChoice.Query().Where(noticechoice.UserID(user), noticechoice.KindEQ(noticechoice.Kind(kind))).All(ctx)
+func (s *Service) ByMail(ctx context.Context, tx *ent.Tx, user id.User, kind Kind) (unsubscribe string, wanted bool,
+	err error) {
+	rows, err := tx.NoticeChoice.Query().Where(noticechoice.UserID(user), noticechoice.KindEQ(noticechoice.Kind(kind))).
+		All(ctx)
 	if err != nil {
 		return "", false, fmt.Errorf("read choices of notices: %w", err)
 	}

@@ -42,7 +42,8 @@ func (s *Service) mail(ctx context.Context, tx *ent.Tx, n notice, to *ent.User) 
 	n.content.Unsubscribe, n.content.Subject = unsubscribe, n.subject
 	s.metrics.written.WithLabelValues(string(n.kind), string(Mail)).Inc()
 	return s.cfg.Mail.Write(ctx, tx, mail.Message{
-		User: n.user, To: to.Account, Kind: texts[n.kind], Language: locale.Language(to.Language), Content: n.content, Until: n.until,
+		User: n.user, To: to.Account, Kind: texts[n.kind], Language: locale.Language(to.Language), Content: n.content,
+		Until: n.until,
 	})
 }
 
@@ -110,7 +111,8 @@ func describeOffers(ctx context.Context, tx *ent.Tx, subjects []subject) ([]noti
 	for i, sub := range subjects {
 		ids[i] = id.Waitlist(sub.ID)
 	}
-	rows, err := tx.WaitlistEntry.Query().Where(waitlistentry.IDIn(ids...), waitlistentry.StatusEQ(waitlistentry.StatusOFFERED)).All(ctx)
+	rows, err := tx.WaitlistEntry.Query().Where(waitlistentry.IDIn(ids...),
+		waitlistentry.StatusEQ(waitlistentry.StatusOFFERED)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read offers of notices: %w", err)
 	}

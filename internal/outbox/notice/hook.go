@@ -32,8 +32,10 @@ const (
 // newQueue returns the queue of deliveries.
 func (s *Service) newQueue() *queue.Queue {
 	return &queue.Queue{
-		DB: s.cfg.DB, Now: s.now, Table: noticedelivery.Table, Done: string(noticedelivery.StateSENT), Content: noticedelivery.FieldPayload,
-		Pauses: queue.Pauses{First: 5 * time.Second, Most: 10 * time.Minute}, Lease: lease, Batch: sendBatch, Parallel: parallel,
+		DB: s.cfg.DB, Now: s.now, Table: noticedelivery.Table, Done: string(noticedelivery.StateSENT),
+		Content: noticedelivery.FieldPayload,
+		Pauses:  queue.Pauses{First: 5 * time.Second, Most: 10 * time.Minute}, Lease: lease, Batch: sendBatch,
+		Parallel: parallel,
 	}
 }
 
@@ -124,7 +126,8 @@ func (s *Service) deliverToBrowsers(ctx context.Context, tx *ent.Tx, n notice, t
 
 // enqueue returns a delivery that is due.
 func (s *Service) enqueue(tx *ent.Tx, n notice, body []byte) *ent.NoticeDeliveryCreate {
-	return tx.NoticeDelivery.Create().SetID(id.New[id.Delivery]()).SetUserID(n.user).SetKind(noticedelivery.Kind(n.kind)).SetSubjectID(n.subject).
+	return tx.NoticeDelivery.Create().SetID(id.New[id.Delivery]()).SetUserID(n.user).SetKind(noticedelivery.Kind(n.kind)).
+		SetSubjectID(n.subject).
 		SetPayload(body).SetDueAt(s.now()).SetRetryUntil(n.until).SetCreatedAt(s.now())
 }
 
@@ -206,7 +209,8 @@ type texter struct{ service *Service }
 // SendText implements mail.Texts.
 func (t texter) SendText(ctx context.Context, m mail.Text) error {
 	p := payload{Type: "account." + string(m.Kind), Timestamp: m.CreatedAt, Data: data{
-		UserID: m.User.Public(), Account: m.To, Language: string(m.Language), Title: m.Title, Text: m.Body, URL: m.URL, ExpiresAt: m.ExpiresAt,
+		UserID: m.User.Public(), Account: m.To, Language: string(m.Language), Title: m.Title, Text: m.Body, URL: m.URL,
+		ExpiresAt: m.ExpiresAt,
 	}}
 	switch row, err := t.service.cfg.DB.Ent.User.Get(ctx, m.User); {
 	case ent.IsNotFound(err): // deleted meanwhile

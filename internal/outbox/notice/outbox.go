@@ -86,7 +86,8 @@ func (o *Outbox) OrderReviewed(ctx context.Context, tx *ent.Tx, r Reviewed) erro
 	if o == nil {
 		return nil
 	}
-	f := fact{kind: OrderReview, subjects: []subject{{ID: r.Order.UUID(), User: r.User}}, at: r.At, due: r.At, until: r.Until}
+	f := fact{kind: OrderReview, subjects: []subject{{ID: r.Order.UUID(), User: r.User}}, at: r.At, due: r.At,
+		until: r.Until}
 	if r.Released {
 		f.kind, f.due = PaymentDeadline, r.Until.Add(-min(o.ahead, r.Until.Sub(r.At)/2))
 	}
@@ -105,7 +106,8 @@ func (o *Outbox) Offered(ctx context.Context, tx *ent.Tx, offer Offer) error {
 	if o == nil {
 		return nil
 	}
-	return write(ctx, tx, []fact{{kind: WaitlistOffer, subjects: []subject{{ID: offer.Entry.UUID(), User: offer.User}}, at: offer.At, due: offer.At, until: offer.Until}})
+	return write(ctx, tx, []fact{{kind: WaitlistOffer, subjects: []subject{{ID: offer.Entry.UUID(), User: offer.User}},
+		at: offer.At, due: offer.At, until: offer.Until}})
 }
 
 // Refunded is money that went back.

@@ -21,7 +21,8 @@ func (s *Service) Purge(ctx context.Context) (map[string]int, error) {
 	opened := func(r *sql.Selector) {
 		sales := sql.Table(sale.Table)
 		r.Where(sql.In(r.C(salereminder.FieldSaleID),
-			sql.Dialect(r.Dialect()).Select(sales.C(sale.FieldID)).From(sales).Where(sql.LT(sales.C(sale.FieldStartsAt), before))))
+			sql.Dialect(r.Dialect()).Select(sales.C(sale.FieldID)).From(sales).
+				Where(sql.LT(sales.C(sale.FieldStartsAt), before))))
 	}
 	counts, err := s.cfg.DB.Purge(ctx, "notice_deliveries_deleted", noticedelivery.Table, noticedelivery.EndedAtLT(before))
 	if err != nil {

@@ -43,7 +43,8 @@ type Web struct {
 // Web.Services. A browser's service does not differ by shop, and each further host is one more
 // that any user can make the server call.
 func PushServices() []string {
-	return []string{"fcm.googleapis.com", "jmt17.google.com", "*.push.services.mozilla.com", "*.notify.windows.com", "*.push.apple.com"}
+	return []string{"fcm.googleapis.com", "jmt17.google.com", "*.push.services.mozilla.com", "*.notify.windows.com",
+		"*.push.apple.com"}
 }
 
 // pusher sends messages to push services.
@@ -86,7 +87,8 @@ type pushMessage struct {
 
 // encodePush returns the message of a notice.
 func encodePush(n notice, sum summary) ([]byte, error) {
-	m := pushMessage{Title: fault.Shorten(sum.title, maxTitle), Body: fault.Shorten(sum.text, maxBody), Path: n.content.Path, Tag: topicOf(n.subject), Language: sum.language}
+	m := pushMessage{Title: fault.Shorten(sum.title, maxTitle), Body: fault.Shorten(sum.text, maxBody),
+		Path: n.content.Path, Tag: topicOf(n.subject), Language: sum.language}
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
@@ -113,12 +115,15 @@ func urgencyOf(kind Kind) webpush.Urgency {
 
 // send encrypts and sends a delivery, and returns the status of the response; 0 if there was
 // none.
-func (p *pusher) send(ctx context.Context, d *ent.NoticeDelivery, to *ent.PushSubscription, now time.Time) (int, error) {
+func (p *pusher) send(ctx context.Context, d *ent.NoticeDelivery, to *ent.PushSubscription, now time.Time) (int,
+	error) {
 	encode := base64.RawURLEncoding.EncodeToString
-	subscription := &webpush.Subscription{Endpoint: to.Endpoint, Keys: webpush.Keys{P256dh: encode(to.P256dh), Auth: encode(to.Auth)}}
+	subscription := &webpush.Subscription{Endpoint: to.Endpoint,
+		Keys: webpush.Keys{P256dh: encode(to.P256dh), Auth: encode(to.Auth)}}
 	transport := &poster{client: p.client}
 	resp, err := webpush.SendNotificationWithContext(ctx, d.Payload, subscription, &webpush.Options{
-		HTTPClient: transport, TTL: int(d.RetryUntil.Sub(now) / time.Second), Topic: topicOf(d.SubjectID), Urgency: urgencyOf(Kind(d.Kind)),
+		HTTPClient: transport, TTL: int(d.RetryUntil.Sub(now) / time.Second), Topic: topicOf(d.SubjectID),
+		Urgency:        urgencyOf(Kind(d.Kind)),
 		Subscriber:     strings.TrimPrefix(p.web.Subject, "mailto:"), // the library adds it
 		VAPIDPublicKey: p.web.PublicKey, VAPIDPrivateKey: p.web.PrivateKey,
 	})

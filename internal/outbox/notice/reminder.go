@@ -39,7 +39,8 @@ type Reminder struct {
 
 // Reminder returns the reminder of a user of a sale.
 func (s *Service) Reminder(ctx context.Context, user id.User, opening Opening) (Reminder, error) {
-	set, err := s.cfg.DB.Ent.SaleReminder.Query().Where(salereminder.SaleID(opening.Sale), salereminder.UserID(user)).Exist(ctx)
+	set, err := s.cfg.DB.Ent.SaleReminder.Query().Where(salereminder.SaleID(opening.Sale), salereminder.UserID(user)).
+		Exist(ctx)
 	if err != nil {
 		return Reminder{}, fmt.Errorf("read reminder: %w", err)
 	}
@@ -60,7 +61,8 @@ func (s *Service) Remind(ctx context.Context, user id.User, opening Opening) err
 	}
 	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		mine := salereminder.UserID(user)
-		if known, err := tx.SaleReminder.Query().Where(mine, salereminder.SaleID(opening.Sale)).Exist(ctx); err != nil || known {
+		if known, err := tx.SaleReminder.Query().Where(mine, salereminder.SaleID(opening.Sale)).Exist(ctx); err != nil ||
+			known {
 			return err
 		}
 		n, err := tx.SaleReminder.Query().Where(mine).Count(ctx)
@@ -70,7 +72,8 @@ func (s *Service) Remind(ctx context.Context, user id.User, opening Opening) err
 		if n >= maxReminders {
 			return fault.Refused{Why: fault.Conflict, At: []string{}}
 		}
-		return tx.SaleReminder.Create().SetID(id.New[uuid.UUID]()).SetUserID(user).SetSaleID(opening.Sale).SetCreatedAt(s.now()).Exec(ctx)
+		return tx.SaleReminder.Create().SetID(id.New[uuid.UUID]()).SetUserID(user).SetSaleID(opening.Sale).
+			SetCreatedAt(s.now()).Exec(ctx)
 	})
 	if err != nil && !postgres.IsUnique(err) { // another request of the user set it
 		return fmt.Errorf("set reminder: %w", err)
@@ -80,7 +83,8 @@ func (s *Service) Remind(ctx context.Context, user id.User, opening Opening) err
 
 // ForgetReminder removes a reminder of a sale. Removing it again changes nothing.
 func (s *Service) ForgetReminder(ctx context.Context, user id.User, saleID id.Sale) error {
-	if _, err := s.cfg.DB.Ent.SaleReminder.Delete().Where(salereminder.SaleID(saleID), salereminder.UserID(user)).Exec(ctx); err != nil {
+	if _, err := s.cfg.DB.Ent.SaleReminder.Delete().Where(salereminder.SaleID(saleID), salereminder.UserID(user)).
+		Exec(ctx); err != nil {
 		return fmt.Errorf("remove reminder: %w", err)
 	}
 	return nil
@@ -130,7 +134,8 @@ func (s *Service) remindOf(ctx context.Context, opening *ent.Sale) (n int, err e
 			ids, notices := make([]uuid.UUID, size), make([]notice, size)
 			for i, row := range rows {
 				ids[i] = row.ID
-				notices[i] = notice{user: row.UserID, subject: opening.ID.UUID(), kind: SaleReminder, content: openingContent(opening), until: opening.StartsAt}
+				notices[i] = notice{user: row.UserID, subject: opening.ID.UUID(), kind: SaleReminder,
+					content: openingContent(opening), until: opening.StartsAt}
 			}
 			if err := s.dispatch(ctx, tx, notices); err != nil {
 				return err

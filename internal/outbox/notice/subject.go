@@ -22,11 +22,14 @@ type Subjects struct{ DB *postgres.DB }
 func (s Subjects) Holds(ctx context.Context, kind mail.Kind, subject uuid.UUID) (bool, error) {
 	switch kind {
 	case mail.PaymentDeadline, mail.OrderPlaced:
-		return s.DB.Ent.Order.Query().Where(order.ID(id.Order(subject)), order.StatusEQ(order.StatusPENDING_PAYMENT)).Exist(ctx)
+		return s.DB.Ent.Order.Query().Where(order.ID(id.Order(subject)), order.StatusEQ(order.StatusPENDING_PAYMENT)).
+			Exist(ctx)
 	case mail.OrderReview:
-		return s.DB.Ent.Order.Query().Where(order.ID(id.Order(subject)), order.StatusEQ(order.StatusPENDING_PAYMENT), order.ReviewEQ(order.ReviewHELD)).Exist(ctx)
+		return s.DB.Ent.Order.Query().Where(order.ID(id.Order(subject)), order.StatusEQ(order.StatusPENDING_PAYMENT),
+			order.ReviewEQ(order.ReviewHELD)).Exist(ctx)
 	case mail.WaitlistOffer:
-		return s.DB.Ent.WaitlistEntry.Query().Where(waitlistentry.ID(id.Waitlist(subject)), waitlistentry.StatusEQ(waitlistentry.StatusOFFERED)).Exist(ctx)
+		return s.DB.Ent.WaitlistEntry.Query().
+			Where(waitlistentry.ID(id.Waitlist(subject)), waitlistentry.StatusEQ(waitlistentry.StatusOFFERED)).Exist(ctx)
 	case mail.SaleReminder:
 		return s.DB.Ent.Sale.Query().Where(sale.ID(id.Sale(subject)), sale.StatusNEQ(sale.StatusCANCELLED)).Exist(ctx)
 	default: // what an e-mail without an end is about

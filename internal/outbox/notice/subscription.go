@@ -67,7 +67,8 @@ func (s *Service) active() predicate.PushSubscription {
 func signedOut(q *sql.Selector) {
 	ended := sql.Table(session.Table).As("session")
 	q.Where(sql.Exists(sql.Dialect(q.Dialect()).Select(ended.C(session.FieldID)).From(ended).Where(sql.And(
-		sql.ColumnsEQ(ended.C(session.FieldID), q.C(pushsubscription.FieldSessionID)), sql.NotNull(ended.C(session.FieldRevokedAt)),
+		sql.ColumnsEQ(ended.C(session.FieldID), q.C(pushsubscription.FieldSessionID)),
+		sql.NotNull(ended.C(session.FieldRevokedAt)),
 	))))
 }
 
@@ -82,7 +83,8 @@ func SignedOut(ctx context.Context, tx *ent.Tx, sessionID id.Session) error {
 // SignedOutElsewhere removes the browsers of a user whose sessions end except keep, also
 // those of sessions that expired, in the caller's transaction.
 func SignedOutElsewhere(ctx context.Context, tx *ent.Tx, userID id.User, keep id.Session) error {
-	if _, err := tx.PushSubscription.Delete().Where(pushsubscription.UserID(userID), pushsubscription.SessionIDNEQ(keep)).Exec(ctx); err != nil {
+	if _, err := tx.PushSubscription.Delete().Where(pushsubscription.UserID(userID), pushsubscription.SessionIDNEQ(keep)).
+		Exec(ctx); err != nil {
 		return fmt.Errorf("remove the browsers of a user: %w", err)
 	}
 	return nil
@@ -110,14 +112,16 @@ func (s *Service) Subscribe(ctx context.Context, userID id.User, sessionID id.Se
 			return err
 		}
 		mine := pushsubscription.UserID(userID)
-		newest, err := tx.PushSubscription.Query().Where(mine).Order(ent.Desc(pushsubscription.FieldID)).Limit(maxDevices - 1).IDs(ctx)
+		newest, err := tx.PushSubscription.Query().Where(mine).Order(ent.Desc(pushsubscription.FieldID)).
+			Limit(maxDevices - 1).IDs(ctx)
 		if err != nil {
 			return err
 		}
 		if _, err := tx.PushSubscription.Delete().Where(mine, pushsubscription.IDNotIn(newest...)).Exec(ctx); err != nil {
 			return err
 		}
-		err = tx.PushSubscription.Create().SetID(id.New[id.Device]()).SetUserID(userID).SetSessionID(sessionID).SetEndpoint(row.Endpoint).SetP256dh(row.P256dh).
+		err = tx.PushSubscription.Create().SetID(id.New[id.Device]()).SetUserID(userID).SetSessionID(sessionID).
+			SetEndpoint(row.Endpoint).SetP256dh(row.P256dh).
 			SetAuth(row.Auth).SetServerKey(s.push.web.PublicKey).SetLabel(row.Label).SetCreatedAt(s.now()).Exec(ctx)
 		if err != nil {
 			return err
@@ -178,7 +182,8 @@ func (s *Service) CheckSubscription(in Subscription) error {
 
 // row returns what is stored; keys that are not base64url are nil.
 func (in Subscription) row() *ent.PushSubscription {
-	return &ent.PushSubscription{Endpoint: in.Endpoint, P256dh: decode(in.P256dh), Auth: decode(in.Auth), Label: typed.Line(in.Label)}
+	return &ent.PushSubscription{Endpoint: in.Endpoint, P256dh: decode(in.P256dh), Auth: decode(in.Auth),
+		Label: typed.Line(in.Label)}
 }
 
 // decode reads base64url, which some browsers pad; nil if it is not.
@@ -192,7 +197,8 @@ func decode(text string) []byte {
 
 // Unsubscribe removes a browser of a user. Removing it again changes nothing.
 func (s *Service) Unsubscribe(ctx context.Context, userID id.User, device id.Device) error {
-	if _, err := s.cfg.DB.Ent.PushSubscription.Delete().Where(pushsubscription.ID(device), pushsubscription.UserID(userID)).Exec(ctx); err != nil {
+	if _, err := s.cfg.DB.Ent.PushSubscription.Delete().
+		Where(pushsubscription.ID(device), pushsubscription.UserID(userID)).Exec(ctx); err != nil {
 		return fmt.Errorf("remove a browser: %w", err)
 	}
 	return nil
@@ -203,13 +209,15 @@ func (s *Service) Devices(ctx context.Context, userID id.User) ([]Device, error)
 	if s.push == nil {
 		return []Device{}, nil
 	}
-	rows, err := s.cfg.DB.Ent.PushSubscription.Query().Where(pushsubscription.UserID(userID), s.active()).Order(ent.Desc(pushsubscription.FieldID)).All(ctx)
+	rows, err := s.cfg.DB.Ent.PushSubscription.Query().Where(pushsubscription.UserID(userID), s.active()).
+		Order(ent.Desc(pushsubscription.FieldID)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read browsers: %w", err)
 	}
 	devices := make([]Device, len(rows))
 	for i, row := range rows {
-		devices[i] = Device{ID: row.ID, Endpoint: row.Endpoint, Label: row.Label, CreatedAt: row.CreatedAt, SentAt: row.SentAt}
+		devices[i] = Device{ID: row.ID, Endpoint: row.Endpoint, Label: row.Label, CreatedAt: row.CreatedAt,
+			SentAt: row.SentAt}
 	}
 	return devices, nil
 }

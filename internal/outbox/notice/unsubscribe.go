@@ -85,7 +85,8 @@ func textsOf(r *http.Request, state int, kind Kind) pageTexts {
 		title := [...]string{"不再接收邮件：" + name[1] + "？", "已退订：" + name[1] + "。", "该链接无效。"}[state]
 		return pageTexts{"zh-CN", title, [...]string{"退订", "", ""}[state], "管理通知设置"}
 	}
-	title := [...]string{"Stop e-mails about " + name[0] + "?", "You get no more e-mails about " + name[0] + ".", "This link does not work."}[state]
+	title := [...]string{"Stop e-mails about " + name[0] + "?", "You get no more e-mails about " + name[0] + ".",
+		"This link does not work."}[state]
 	return pageTexts{"en", title, [...]string{"Stop", "", ""}[state], "Choose your notices"}
 }
 

@@ -56,7 +56,8 @@ func (s Signer) Header(message string, now time.Time, body []byte) (http.Header,
 }
 
 // signedHeader returns the header of a request, with a signature of each signer.
-func signedHeader(signers []*standardwebhooks.Webhook, message string, now time.Time, body []byte) (http.Header, error) {
+func signedHeader(signers []*standardwebhooks.Webhook, message string, now time.Time, body []byte) (http.Header,
+	error) {
 	signatures := make([]string, len(signers))
 	for i, signer := range signers {
 		signature, err := signer.Sign(message, now, body)

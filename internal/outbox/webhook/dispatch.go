@@ -94,7 +94,8 @@ func (s *Service) lockDispatch(ctx context.Context, tx *ent.Tx) (mine bool, err 
 // number gives the events the next number of a batch: a reader in the order of batch and
 // id misses none, because batches are committed one after the other.
 func (s *Service) number(ctx context.Context, tx *ent.Tx, events []*ent.WebhookEvent) error {
-	last, err := tx.WebhookEvent.Query().Order(ent.Desc(webhookevent.FieldBatch)).Select(webhookevent.FieldBatch).First(ctx)
+	last, err := tx.WebhookEvent.Query().Order(ent.Desc(webhookevent.FieldBatch)).Select(webhookevent.FieldBatch).
+		First(ctx)
 	if err != nil {
 		return err
 	}
@@ -119,7 +120,8 @@ func (s *Service) addDeliveries(ctx context.Context, tx *ent.Tx, events []*ent.W
 		kinds := kindsOf(endpoint.Kinds)
 		for _, e := range events {
 			if slices.Contains(kinds, Kind(e.Kind)) {
-				rows = append(rows, tx.WebhookDelivery.Create().SetID(id.New[id.Delivery]()).SetEndpointID(endpoint.ID).SetEventID(e.ID).
+				rows = append(rows, tx.WebhookDelivery.Create().SetID(id.New[id.Delivery]()).SetEndpointID(endpoint.ID).
+					SetEventID(e.ID).
 					SetSubject(e.Subject).SetDueAt(now).SetRetryUntil(now.Add(retryFor)).SetCreatedAt(now))
 			}
 		}

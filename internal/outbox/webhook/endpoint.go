@@ -132,19 +132,20 @@ func (s *Service) Update(ctx context.Context, by id.User, endpoint id.Endpoint, 
 	if err := s.CheckInput(in); err != nil {
 		return nil, err
 	}
-	return s.change(ctx, change{by, endpoint, "changed", in.Kinds != nil || in.Enabled != nil}, func(_ *ent.WebhookEndpoint, update *ent.WebhookEndpointUpdate) {
-		update.SetNillableURL(in.URL).SetNillableDescription(in.Description)
-		if in.Kinds != nil {
-			update.SetKinds(joinKinds(*in.Kinds))
-		}
-		switch {
-		case in.Enabled == nil:
-		case *in.Enabled:
-			update.SetState(webhookendpoint.StateENABLED).SetReason("").ClearFailingSince()
-		default:
-			update.SetState(webhookendpoint.StateDISABLED).SetReason("")
-		}
-	})
+	return s.change(ctx, change{by, endpoint, "changed", in.Kinds != nil || in.Enabled != nil},
+		func(_ *ent.WebhookEndpoint, update *ent.WebhookEndpointUpdate) {
+			update.SetNillableURL(in.URL).SetNillableDescription(in.Description)
+			if in.Kinds != nil {
+				update.SetKinds(joinKinds(*in.Kinds))
+			}
+			switch {
+			case in.Enabled == nil:
+			case *in.Enabled:
+				update.SetState(webhookendpoint.StateENABLED).SetReason("").ClearFailingSince()
+			default:
+				update.SetState(webhookendpoint.StateDISABLED).SetReason("")
+			}
+		})
 }
 
 // Rotate gives an endpoint another secret, which is shown only here. The former one signs
@@ -154,9 +155,10 @@ func (s *Service) Rotate(ctx context.Context, by id.User, endpoint id.Endpoint) 
 	if err != nil {
 		return nil, "", err
 	}
-	rotated, err := s.change(ctx, change{by, endpoint, "gave a new secret to", false}, func(row *ent.WebhookEndpoint, update *ent.WebhookEndpointUpdate) {
-		update.SetPreviousSecret(row.Secret).SetSecret(sealed).SetPreviousUntil(s.now().Add(secretOverlap))
-	})
+	rotated, err := s.change(ctx, change{by, endpoint, "gave a new secret to", false},
+		func(row *ent.WebhookEndpoint, update *ent.WebhookEndpointUpdate) {
+			update.SetPreviousSecret(row.Secret).SetSecret(sealed).SetPreviousUntil(s.now().Add(secretOverlap))
+		})
 	if err != nil {
 		return nil, "", err
 	}
@@ -166,9 +168,10 @@ func (s *Service) Rotate(ctx context.Context, by id.User, endpoint id.Endpoint) 
 // Delete removes an endpoint. Its deliveries are not sent any more, and purged later.
 // Refusal: NOT_FOUND.
 func (s *Service) Delete(ctx context.Context, by id.User, endpoint id.Endpoint) (*Endpoint, error) {
-	return s.change(ctx, change{by, endpoint, "deleted", false}, func(_ *ent.WebhookEndpoint, update *ent.WebhookEndpointUpdate) {
-		update.SetState(webhookendpoint.StateDELETED)
-	})
+	return s.change(ctx, change{by, endpoint, "deleted", false},
+		func(_ *ent.WebhookEndpoint, update *ent.WebhookEndpointUpdate) {
+			update.SetState(webhookendpoint.StateDELETED)
+		})
 }
 
 // change is a change of an endpoint, for the security log.
@@ -180,11 +183,13 @@ type change struct {
 }
 
 // change updates an endpoint that is not deleted, and returns it.
-func (s *Service) change(ctx context.Context, c change, set func(*ent.WebhookEndpoint, *ent.WebhookEndpointUpdate)) (changed *Endpoint, err error) {
+func (s *Service) change(ctx context.Context, c change,
+	set func(*ent.WebhookEndpoint, *ent.WebhookEndpointUpdate)) (changed *Endpoint, err error) {
 	endpoint := c.endpoint
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		// The update locks the row before it is read, on every database.
-		live := tx.WebhookEndpoint.Update().Where(webhookendpoint.ID(endpoint), webhookendpoint.StateNEQ(webhookendpoint.StateDELETED))
+		live := tx.WebhookEndpoint.Update().Where(webhookendpoint.ID(endpoint),
+			webhookendpoint.StateNEQ(webhookendpoint.StateDELETED))
 		n, err := live.SetUpdatedAt(s.now()).Save(ctx)
 		if err != nil {
 			return err
@@ -246,7 +251,8 @@ func (s *Service) newSecret(endpoint id.Endpoint) (shown string, sealed []byte, 
 func endpointFromRow(row *ent.WebhookEndpoint) *Endpoint {
 	e := &Endpoint{
 		ID: row.ID, URL: row.URL, Description: row.Description, State: State(row.State), Reason: row.Reason,
-		FailingSince: clock.UTC(row.FailingSince), RotatedUntil: clock.UTC(row.PreviousUntil), CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(),
+		FailingSince: clock.UTC(row.FailingSince), RotatedUntil: clock.UTC(row.PreviousUntil), CreatedAt: row.CreatedAt.UTC(),
+		UpdatedAt: row.UpdatedAt.UTC(),
 	}
 	if row.Kinds != "" {
 		e.Kinds = kindsOf(row.Kinds)

@@ -157,7 +157,8 @@ func (o *Outbox) Write(ctx context.Context, tx *ent.Tx, kind Kind, events func()
 		if err != nil {
 			return err
 		}
-		rows = append(rows, tx.WebhookEvent.Create().SetMessageID(id.New[id.Event]()).SetKind(string(e.Kind)).SetSubject(e.Subject).
+		rows = append(rows, tx.WebhookEvent.Create().SetMessageID(id.New[id.Event]()).SetKind(string(e.Kind)).
+			SetSubject(e.Subject).
 			SetPayload(body).SetCreatedAt(e.At.UTC()))
 	}
 	if err := tx.WebhookEvent.CreateBulk(rows...).Exec(ctx); err != nil {

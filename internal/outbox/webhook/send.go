@@ -43,14 +43,16 @@ const (
 func (s *Service) newQueue() *queue.Queue {
 	return &queue.Queue{
 		DB: s.db, Now: s.now, Table: webhookdelivery.Table, Done: string(webhookdelivery.StateDELIVERED),
-		Pauses: queue.Pauses{First: 5 * time.Second, Most: 6 * time.Hour}, Lease: lease, Batch: claimBatch, Parallel: parallel,
+		Pauses: queue.Pauses{First: 5 * time.Second, Most: 6 * time.Hour}, Lease: lease, Batch: claimBatch,
+		Parallel: parallel,
 	}
 }
 
 // Run sends events to endpoints until ctx ends. Any number of processes share the work.
 // An endpoint that is slow or down delays no other.
 func (s *Service) Run(ctx context.Context) error {
-	loop := periodic.Loop{Name: "webhooks", Every: sendEvery, Idle: idleSend, Timeout: sendTimeout, Busy: s.busy.Load, Log: s.log}
+	loop := periodic.Loop{Name: "webhooks", Every: sendEvery, Idle: idleSend, Timeout: sendTimeout, Busy: s.busy.Load,
+		Log: s.log}
 	loop.Step = func(step context.Context) (map[string]int, error) { return s.step(ctx, step) }
 	err := loop.Run(ctx)
 	s.senders.Wait()
@@ -144,7 +146,8 @@ func isFirst(s *sql.Selector) {
 	))))
 }
 
-func (s *Service) eventsOf(ctx context.Context, deliveries []*ent.WebhookDelivery) (map[int64]*ent.WebhookEvent, error) {
+func (s *Service) eventsOf(ctx context.Context, deliveries []*ent.WebhookDelivery) (map[int64]*ent.WebhookEvent,
+	error) {
 	ids := make([]int64, len(deliveries))
 	for i, d := range deliveries {
 		ids[i] = d.EventID
@@ -204,7 +207,8 @@ func (s *Service) attempt(ctx context.Context, d *ent.WebhookDelivery, r request
 		s.outbox.Forget()
 		s.metrics.disabled.Inc()
 		s.reportChange(ctx)
-		s.log.ErrorContext(ctx, "webhook endpoint disabled", slog.String("endpoint", r.to.ID.Public()), slog.String("reason", reason))
+		s.log.ErrorContext(ctx, "webhook endpoint disabled", slog.String("endpoint", r.to.ID.Public()),
+			slog.String("reason", reason))
 	}
 	return nil
 }
@@ -227,7 +231,8 @@ func (s *Service) post(ctx context.Context, r request) (res result, err error) {
 // rate notes on the endpoint whether deliveries succeed, and disables it when they do not.
 // It returns the reason when this call did. The row changes only with the first success
 // or failure of a series.
-func (s *Service) rate(ctx context.Context, tx *ent.Tx, to *ent.WebhookEndpoint, outcome string, res result) (reason string, err error) {
+func (s *Service) rate(ctx context.Context, tx *ent.Tx, to *ent.WebhookEndpoint, outcome string,
+	res result) (reason string, err error) {
 	update := tx.WebhookEndpoint.Update().Where(webhookendpoint.ID(to.ID))
 	now, delivered := s.now(), outcome != queue.Failed && outcome != queue.GivenUp
 	switch {
@@ -270,7 +275,8 @@ func (s *Service) signers(ctx context.Context, to *ent.WebhookEndpoint) ([]*stan
 		if err != nil {
 			return nil, err
 		}
-		if err := s.db.Ent.WebhookEndpoint.Update().Where(webhookendpoint.ID(to.ID), webhookendpoint.Secret(to.Secret)).SetSecret(sealed).Exec(ctx); err != nil {
+		if err := s.db.Ent.WebhookEndpoint.Update().Where(webhookendpoint.ID(to.ID), webhookendpoint.Secret(to.Secret)).
+			SetSecret(sealed).Exec(ctx); err != nil {
 			return nil, fmt.Errorf("seal secret again: %w", err)
 		}
 	}

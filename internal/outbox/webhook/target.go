@@ -87,7 +87,8 @@ func (t target) allows(address string) error {
 	if slices.ContainsFunc(t.networks, contains) {
 		return nil
 	}
-	if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.Is6() && !globalIPv6.Contains(ip) || slices.ContainsFunc(reserved, contains) {
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.Is6() && !globalIPv6.Contains(ip) ||
+		slices.ContainsFunc(reserved, contains) {
 		return errPrivate
 	}
 	return nil

@@ -54,7 +54,8 @@ const (
 
 // Kinds lists every kind of event.
 func Kinds() []Kind {
-	return []Kind{OrderPlaced, OrderPaid, OrderExpired, OrderCancelled, OrderRefunded, OrderRecipient, OrderFulfilment, SaleStateChanged, StockLow, PaymentUnmatched}
+	return []Kind{OrderPlaced, OrderPaid, OrderExpired, OrderCancelled, OrderRefunded, OrderRecipient, OrderFulfilment,
+		SaleStateChanged, StockLow, PaymentUnmatched}
 }
 
 // Valid reports whether k is a known kind.
@@ -83,7 +84,8 @@ func (e Event) payload() ([]byte, error) {
 		return nil, fmt.Errorf("encode event %s: %w", e.Kind, err)
 	}
 	if len(body) > maxPayload {
-		return nil, fmt.Errorf("event %s of %s has %d bytes, at most %d are allowed", e.Kind, e.Subject, len(body), maxPayload)
+		return nil, fmt.Errorf("event %s of %s has %d bytes, at most %d are allowed", e.Kind, e.Subject, len(body),
+			maxPayload)
 	}
 	return body, nil
 }
@@ -137,7 +139,8 @@ type Service struct {
 // New returns a Service.
 func New(cfg Config) *Service {
 	s := &Service{
-		db: cfg.DB, sealer: auth.NewSealer(cfg.Keys, "webhook secrets"), target: newTarget(cfg.Networks), outbox: cfg.Outbox, security: cfg.Security, inbox: cfg.Inbox,
+		db: cfg.DB, sealer: auth.NewSealer(cfg.Keys, "webhook secrets"), target: newTarget(cfg.Networks), outbox: cfg.Outbox,
+		security: cfg.Security, inbox: cfg.Inbox,
 		clock: cfg.Clock, log: cfg.Log, sending: map[id.Endpoint]bool{},
 	}
 	if s.clock == nil {

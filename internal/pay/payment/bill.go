@@ -133,7 +133,8 @@ func (s *Service) compareLine(ctx context.Context, b Biller, p *Payment, line Bi
 		found.Mismatch = MoneyMissed
 		result.Findings = append(result.Findings, found)
 		return s.note(ctx, p, State{
-			Phase: PhasePaid, Ref: p.ProviderRef, Transaction: line.Transaction, AmountMinor: line.Amount.Minor, Currency: line.Amount.Currency, At: line.At,
+			Phase: PhasePaid, Ref: p.ProviderRef, Transaction: line.Transaction, AmountMinor: line.Amount.Minor,
+			Currency: line.Amount.Currency, At: line.At,
 		})
 	}
 	if p.AmountMinor == line.Amount.Minor && p.Currency == line.Amount.Currency && p.Transaction == line.Transaction {
@@ -141,7 +142,8 @@ func (s *Service) compareLine(ctx context.Context, b Biller, p *Payment, line Bi
 	}
 	result.Findings = append(result.Findings, found)
 	return s.note(ctx, p, State{
-		Phase: PhasePaid, Transaction: line.Transaction, AmountMinor: line.Amount.Minor, Currency: line.Amount.Currency, At: line.At,
+		Phase: PhasePaid, Transaction: line.Transaction, AmountMinor: line.Amount.Minor, Currency: line.Amount.Currency,
+		At: line.At,
 	})
 }
 
@@ -161,11 +163,13 @@ func (s *Service) compareBilledRefund(ctx context.Context, p *Payment, line Bill
 				if r.AmountMinor == line.Amount.Minor && r.Currency == line.Amount.Currency {
 					return nil
 				}
-				found.Mismatch, found.Ours = OtherMoney, fmt.Sprintf("%s %s", r.Status, money.Amount{Minor: r.AmountMinor, Currency: r.Currency})
+				found.Mismatch, found.Ours = OtherMoney,
+					fmt.Sprintf("%s %s", r.Status, money.Amount{Minor: r.AmountMinor, Currency: r.Currency})
 			}
 		}
 		if found.Mismatch == RefundUnknown {
-			event := Event{ID: line.refundID(), Payment: p.ID, Kind: EventRefundedPart, AmountMinor: line.Amount.Minor, Currency: line.Amount.Currency, At: line.At}
+			event := Event{ID: line.refundID(), Payment: p.ID, Kind: EventRefundedPart, AmountMinor: line.Amount.Minor,
+				Currency: line.Amount.Currency, At: line.At}
 			if fresh, err := s.fresh(ctx, p.Provider, &event); err != nil || !fresh {
 				return err
 			}
@@ -200,9 +204,12 @@ func (r *Refund) made(key id.Refund) bool {
 
 // missingInBill finds payments that the provider reported as paid on the day, and that are not
 // in its bill.
-func (s *Service) missingInBill(ctx context.Context, b Biller, bill Bill, charged map[id.Payment]bool, result *Reconciled) error {
-	events, err := s.db.Ent.PaymentEvent.Query().Where(paymentevent.ProviderIn(s.namesOf(b)...), paymentevent.KindEQ(paymentevent.KindSUCCEEDED),
-		paymentevent.HappenedAtGTE(bill.From), paymentevent.HappenedAtLT(bill.Until)).Select(paymentevent.FieldID, paymentevent.FieldPaymentID).All(ctx)
+func (s *Service) missingInBill(ctx context.Context, b Biller, bill Bill, charged map[id.Payment]bool,
+	result *Reconciled) error {
+	events, err := s.db.Ent.PaymentEvent.Query().
+		Where(paymentevent.ProviderIn(s.namesOf(b)...), paymentevent.KindEQ(paymentevent.KindSUCCEEDED),
+			paymentevent.HappenedAtGTE(bill.From), paymentevent.HappenedAtLT(bill.Until)).
+		Select(paymentevent.FieldID, paymentevent.FieldPaymentID).All(ctx)
 	if err != nil {
 		return fmt.Errorf("read payments of the day of a bill: %w", err)
 	}
@@ -213,13 +220,16 @@ func (s *Service) missingInBill(ctx context.Context, b Biller, bill Bill, charge
 			missing = append(missing, e.PaymentID)
 		}
 	}
-	rows, err := s.db.Ent.Payment.Query().Where(entpayment.IDIn(missing...), entpayment.StatusIn(entpayment.StatusSUCCEEDED, entpayment.StatusREFUNDED)).All(ctx)
+	rows, err := s.db.Ent.Payment.Query().Where(entpayment.IDIn(missing...),
+		entpayment.StatusIn(entpayment.StatusSUCCEEDED, entpayment.StatusREFUNDED)).All(ctx)
 	if err != nil {
 		return fmt.Errorf("read payments that a bill lacks: %w", err)
 	}
 	for _, row := range rows {
 		result.Findings = append(result.Findings, Finding{
-			Payment: row.ID, Order: row.OrderID, Mismatch: MoneyMissing, Ours: fmt.Sprintf("%s %s", row.Status, money.Amount{Minor: row.AmountMinor, Currency: row.Currency}), Theirs: "not in the bill",
+			Payment: row.ID, Order: row.OrderID, Mismatch: MoneyMissing,
+			Ours:   fmt.Sprintf("%s %s", row.Status, money.Amount{Minor: row.AmountMinor, Currency: row.Currency}),
+			Theirs: "not in the bill",
 		})
 	}
 	return nil

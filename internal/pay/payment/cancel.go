@@ -37,7 +37,8 @@ func (s *Service) Cancel(ctx context.Context, id id.Order, user id.User, reason 
 	if o == nil {
 		return nil, err
 	}
-	return s.callOff(ctx, o, order.Entry{By: order.Actor{Kind: order.Buyer, User: user}, Code: order.CodeCancelled, Note: reason})
+	return s.callOff(ctx, o, order.Entry{By: order.Actor{Kind: order.Buyer, User: user}, Code: order.CodeCancelled,
+		Note: reason})
 }
 
 // CancelUnpaid cancels an unpaid order by the clock, after closing its payment at the
@@ -91,7 +92,8 @@ func (s *Service) callOff(ctx context.Context, o *order.Order, entry order.Entry
 // cancelClosed cancels an order without an open payment.
 func (s *Service) cancelClosed(ctx context.Context, o *order.Order, entry order.Entry) (moved *order.Order, err error) {
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		moved, err = s.apply(ctx, tx, order.Move{Order: o, To: order.Cancelled, At: s.now(), ReturnAfter: s.returnAfter(), Entry: entry})
+		moved, err = s.apply(ctx, tx, order.Move{Order: o, To: order.Cancelled, At: s.now(), ReturnAfter: s.returnAfter(),
+			Entry: entry})
 		if err != nil {
 			return err
 		}
@@ -184,7 +186,8 @@ func (s *Service) note(ctx context.Context, p *Payment, state State) error {
 
 // splitByOpenPayment separates unpaid orders without an open payment (free) from
 // those with one (paying).
-func (s *Service) splitByOpenPayment(ctx context.Context, orders []*order.Order) (free, paying []*order.Order, err error) {
+func (s *Service) splitByOpenPayment(ctx context.Context, orders []*order.Order) (free, paying []*order.Order,
+	err error) {
 	open, err := s.openBy(ctx, orders)
 	if err != nil {
 		return nil, nil, err
@@ -210,7 +213,8 @@ type closings struct {
 // closeFor closes the open payments of unpaid orders at their providers, in the given
 // order, for at most within. Providers are called in parallel: one that does not
 // respond delays no other.
-func (s *Service) closeFor(ctx context.Context, orders []*order.Order, within time.Duration) (result closings, err error) {
+func (s *Service) closeFor(ctx context.Context, orders []*order.Order, within time.Duration) (result closings,
+	err error) {
 	open, err := s.openBy(ctx, orders)
 	if err != nil {
 		return closings{}, err
@@ -233,7 +237,8 @@ func (s *Service) closeFor(ctx context.Context, orders []*order.Order, within ti
 			some, err := s.closeLine(ctx, line, open)
 			mu.Lock()
 			defer mu.Unlock()
-			result.closed, result.unconfirmed = append(result.closed, some.closed...), append(result.unconfirmed, some.unconfirmed...)
+			result.closed, result.unconfirmed = append(result.closed, some.closed...),
+				append(result.unconfirmed, some.unconfirmed...)
 			failed = append(failed, err)
 		})
 	}
@@ -242,7 +247,8 @@ func (s *Service) closeFor(ctx context.Context, orders []*order.Order, within ti
 }
 
 // closeLine closes the payments of orders at one provider until ctx ends.
-func (s *Service) closeLine(ctx context.Context, line []*order.Order, open map[id.Order]*Payment) (result closings, err error) {
+func (s *Service) closeLine(ctx context.Context, line []*order.Order, open map[id.Order]*Payment) (result closings,
+	err error) {
 	var mu sync.Mutex
 	asked, answered := 0, false
 	_, err = atOnce(ctx, line, func(o *order.Order) (string, error) {

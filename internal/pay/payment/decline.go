@@ -28,7 +28,8 @@ const (
 
 // Declines are all reasons of declined payments.
 var Declines = []Decline{
-	CardDeclined, InsufficientFunds, CardExpired, WrongDetails, AuthenticationFailed, LimitExceeded, NotSupported, ProcessingError, OtherDecline,
+	CardDeclined, InsufficientFunds, CardExpired, WrongDetails, AuthenticationFailed, LimitExceeded, NotSupported,
+	ProcessingError, OtherDecline,
 }
 
 // DeclineOf returns the reason with a code; OtherDecline for any other code.

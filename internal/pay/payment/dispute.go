@@ -13,7 +13,8 @@ import (
 
 // eventKinds are the kinds that providers may report.
 var eventKinds = []EventKind{
-	EventSucceeded, EventDeclined, EventAttemptDeclined, EventClosed, EventRefundFailed, EventRefunded, EventDisputed, EventDisputeWon, EventDisputeLost,
+	EventSucceeded, EventDeclined, EventAttemptDeclined, EventClosed, EventRefundFailed, EventRefunded, EventDisputed,
+	EventDisputeWon, EventDisputeLost,
 }
 
 // Dispute is how far the dispute of a payment has got.
@@ -29,7 +30,8 @@ const (
 
 // disputes maps the kinds of events about disputes to the entries of the order's log.
 var disputes = map[EventKind]order.Code{
-	EventDisputed: order.CodePaymentDisputed, EventDisputeWon: order.CodeDisputeWon, EventDisputeLost: order.CodeDisputeLost,
+	EventDisputed: order.CodePaymentDisputed, EventDisputeWon: order.CodeDisputeWon,
+	EventDisputeLost: order.CodeDisputeLost,
 }
 
 // match completes an event that names its payment by the transaction alone. It reports
@@ -38,7 +40,8 @@ func (s *Service) match(ctx context.Context, provider string, e *Event) (bool, e
 	if !e.Payment.IsZero() || e.Transaction == "" {
 		return true, nil
 	}
-	p, err := one(s.db.Ent.Payment.Query().Where(entpayment.Provider(provider), entpayment.Transaction(e.Transaction)).First(ctx))
+	p, err := one(s.db.Ent.Payment.Query().Where(entpayment.Provider(provider), entpayment.Transaction(e.Transaction)).
+		First(ctx))
 	if err != nil || p == nil {
 		return false, err
 	}
@@ -82,14 +85,16 @@ func (s *Service) settleDispute(ctx context.Context, e *ent.PaymentEvent, p *Pay
 // payment may be disputed again after a decision.
 func decidedSince(ctx context.Context, tx *ent.Tx, opened *ent.PaymentEvent) (bool, error) {
 	return tx.PaymentEvent.Query().Where(
-		paymentevent.PaymentID(opened.PaymentID), paymentevent.KindIn(paymentevent.KindDISPUTE_WON, paymentevent.KindDISPUTE_LOST),
+		paymentevent.PaymentID(opened.PaymentID), paymentevent.KindIn(paymentevent.KindDISPUTE_WON,
+			paymentevent.KindDISPUTE_LOST),
 		paymentevent.HappenedAtGTE(opened.HappenedAt),
 	).Exist(ctx)
 }
 
 // Disputed returns at most limit payments whose dispute is not decided, oldest first.
 func (s *Service) Disputed(ctx context.Context, limit int) ([]*Payment, error) {
-	rows, err := s.db.Ent.Payment.Query().Where(entpayment.DisputeEQ(entpayment.DisputeOPEN)).Order(ent.Asc(entpayment.FieldID)).Limit(limit).All(ctx)
+	rows, err := s.db.Ent.Payment.Query().Where(entpayment.DisputeEQ(entpayment.DisputeOPEN)).
+		Order(ent.Asc(entpayment.FieldID)).Limit(limit).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read disputed payments: %w", err)
 	}

@@ -31,7 +31,8 @@ type unmatchedData struct {
 
 // writeUnmatched writes the event of money that waits for an operator, in the transaction
 // that holds it.
-func (s *Service) writeUnmatched(ctx context.Context, tx *ent.Tx, e *ent.PaymentEvent, why outcome, now time.Time) error {
+func (s *Service) writeUnmatched(ctx context.Context, tx *ent.Tx, e *ent.PaymentEvent, why outcome,
+	now time.Time) error {
 	return s.outbox.Write(ctx, tx, webhook.PaymentUnmatched, func() []webhook.Event {
 		held := e.ID.Public()
 		data := unmatchedData{

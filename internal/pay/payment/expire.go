@@ -49,7 +49,8 @@ type expiryScan struct {
 // expiryLoop returns the loop that expires unpaid orders. It needs no leader, because
 // each order expires by a compare-and-set.
 func (s *Service) expiryLoop() periodic.Loop {
-	return periodic.Loop{Name: "expire orders", Every: expireEvery, Timeout: expireTimeout, Step: s.ExpireOverdue, Log: s.log}
+	return periodic.Loop{Name: "expire orders", Every: expireEvery, Timeout: expireTimeout, Step: s.ExpireOverdue,
+		Log: s.log}
 }
 
 // ExpireOverdue expires all orders past their deadline, in batches. Orders with an open

@@ -36,7 +36,8 @@ func NewRedisGate(gate *reservation.Gate, note NoteStock) *RedisGate {
 
 // Reacquire reserves units again.
 func (g *RedisGate) Reacquire(ctx context.Context, c order.Reservation) (ReacquireOutcome, int64, error) {
-	r, err := g.gate.Reacquire(ctx, reservation.Reacquire{Ref: gateReservation(c), Before: c.Order, Quantity: c.Quantity, Persons: c.Persons})
+	r, err := g.gate.Reacquire(ctx, reservation.Reacquire{Ref: gateReservation(c), Before: c.Order, Quantity: c.Quantity,
+		Persons: c.Persons})
 	if err != nil {
 		return "", 0, err
 	}
@@ -108,5 +109,6 @@ func (g *RedisGate) ReturnAll(ctx context.Context, reservations []order.Reservat
 }
 
 func gateReservation(c order.Reservation) reservation.Ref {
-	return reservation.Ref{Sale: c.Sale, Item: c.Item, User: c.User, Task: c.Name, Expired: c.Expired, Oversold: c.Oversold, Withdrawn: c.Withdrawn, Keep: c.Keep}
+	return reservation.Ref{Sale: c.Sale, Item: c.Item, User: c.User, Task: c.Name, Expired: c.Expired,
+		Oversold: c.Oversold, Withdrawn: c.Withdrawn, Keep: c.Keep}
 }

@@ -45,7 +45,8 @@ func (s *Service) ExpireUnpaid(ctx context.Context, in ExpireInput) (*order.Orde
 		}
 		var moved *order.Order
 		err = in.Commit(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
-			moved, err = s.apply(ctx, tx, order.Move{Order: o, To: order.Expired, At: s.now(), ReturnAfter: s.returnAfter(), Entry: entry})
+			moved, err = s.apply(ctx, tx, order.Move{Order: o, To: order.Expired, At: s.now(), ReturnAfter: s.returnAfter(),
+				Entry: entry})
 			return err
 		})
 		if err == nil {

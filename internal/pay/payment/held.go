@@ -140,7 +140,8 @@ func (s *Service) ReturnHeld(ctx context.Context, event id.Held, operator id.Use
 	var noted *order.Order
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		noted, err = s.returnHeld(ctx, tx, e, p, refundDraft{
-			payment: p, cause: Late, status: RefundSending, key: "held:" + e.ID.String(), reason: note, decider: operator, came: e,
+			payment: p, cause: Late, status: RefundSending, key: "held:" + e.ID.String(), reason: note, decider: operator,
+			came: e,
 		})
 		return err
 	})
@@ -184,7 +185,8 @@ func (s *Service) forestall(ctx context.Context, tx *ent.Tx, p *Payment) error {
 }
 
 // returnHeld returns the order, or nil when another operator was first.
-func (s *Service) returnHeld(ctx context.Context, tx *ent.Tx, e *ent.PaymentEvent, p *Payment, d refundDraft) (*order.Order, error) {
+func (s *Service) returnHeld(ctx context.Context, tx *ent.Tx, e *ent.PaymentEvent, p *Payment,
+	d refundDraft) (*order.Order, error) {
 	n, err := tx.PaymentEvent.Update().Where(paymentevent.ID(e.ID), paymentevent.StateEQ(paymentevent.StateHELD)).
 		SetState(paymentevent.StateHANDLED).SetOutcome("sent back by an operator").SetHandledAt(s.now()).Save(ctx)
 	if err != nil || n == 0 {

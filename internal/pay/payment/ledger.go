@@ -47,7 +47,8 @@ type LedgerEntry struct {
 // Ledger returns the movements of the money of an order as its providers reported them,
 // oldest first. Money that waits for an operator is in it, and so is what came twice.
 func (s *Service) Ledger(ctx context.Context, of id.Order) ([]LedgerEntry, error) {
-	rows, err := s.db.Ent.Payment.Query().Where(entpayment.OrderID(of), movedMoney).Order(ent.Asc(entpayment.FieldID)).Limit(maxEntries).All(ctx)
+	rows, err := s.db.Ent.Payment.Query().Where(entpayment.OrderID(of), movedMoney).Order(ent.Asc(entpayment.FieldID)).
+		Limit(maxEntries).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read ledger of order %s: %w", of, err)
 	}
@@ -65,12 +66,15 @@ func (s *Service) Ledger(ctx context.Context, of id.Order) ([]LedgerEntry, error
 		return nil, err
 	}
 	entries = append(entries, reported...)
-	refunds, err := s.db.Ent.Refund.Query().Where(refund.OrderID(of), refund.StatusIn(refund.StatusSUCCEEDED, refund.StatusSETTLED)).Order(ent.Asc(refund.FieldID)).Limit(maxEntries).All(ctx)
+	refunds, err := s.db.Ent.Refund.Query().
+		Where(refund.OrderID(of), refund.StatusIn(refund.StatusSUCCEEDED, refund.StatusSETTLED)).
+		Order(ent.Asc(refund.FieldID)).Limit(maxEntries).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read refunds in the ledger of order %s: %w", of, err)
 	}
 	for _, r := range refunds {
-		e := LedgerEntry{r.UpdatedAt.UTC(), LedgerRefunded, money.Amount{Minor: r.AmountMinor, Currency: r.Currency}, r.PaymentID, "", r.Transaction}
+		e := LedgerEntry{r.UpdatedAt.UTC(), LedgerRefunded, money.Amount{Minor: r.AmountMinor, Currency: r.Currency},
+			r.PaymentID, "", r.Transaction}
 		if r.Status == refund.StatusSETTLED {
 			e.Kind = LedgerSettled
 		}
@@ -102,13 +106,16 @@ func movedMoney(s *entsql.Selector) {
 // reported returns the money that events of payments are about, each transaction once: a
 // call-back and the answer to a query are two events.
 func (s *Service) reported(ctx context.Context, payments []id.Payment) (entries []LedgerEntry, err error) {
-	events, err := s.db.Ent.PaymentEvent.Query().Where(paymentevent.PaymentIDIn(payments...), movesMoney).Order(ent.Asc(paymentevent.FieldID)).Limit(maxEntries).All(ctx)
+	events, err := s.db.Ent.PaymentEvent.Query().Where(paymentevent.PaymentIDIn(payments...), movesMoney).
+		Order(ent.Asc(paymentevent.FieldID)).Limit(maxEntries).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read events of %d payments: %w", len(payments), err)
 	}
-	kinds := map[paymentevent.Kind]LedgerKind{paymentevent.KindSUCCEEDED: LedgerCharged, paymentevent.KindDISPUTE_LOST: LedgerDisputeLost}
+	kinds := map[paymentevent.Kind]LedgerKind{paymentevent.KindSUCCEEDED: LedgerCharged,
+		paymentevent.KindDISPUTE_LOST: LedgerDisputeLost}
 	for _, e := range events {
-		entry := LedgerEntry{e.HappenedAt.UTC(), kinds[e.Kind], money.Amount{Minor: e.AmountMinor, Currency: e.Currency}, e.PaymentID, e.Provider, e.Transaction}
+		entry := LedgerEntry{e.HappenedAt.UTC(), kinds[e.Kind], money.Amount{Minor: e.AmountMinor, Currency: e.Currency},
+			e.PaymentID, e.Provider, e.Transaction}
 		if !slices.ContainsFunc(entries, func(x LedgerEntry) bool {
 			return x.Kind == entry.Kind && x.Payment == entry.Payment && x.Transaction == entry.Transaction
 		}) {

@@ -44,7 +44,8 @@ func (s *Service) Loops() []periodic.Loop {
 	loops := []periodic.Loop{
 		s.expiryLoop(),
 		{Name: "order reviews", Every: reviewEvery, Timeout: reviewTimeout, Step: s.StepReviews, Log: s.log},
-		{Name: "payment events", Every: 500 * time.Millisecond, Idle: idle, Timeout: 10 * time.Second, Step: s.RetryEvents, Log: s.log},
+		{Name: "payment events", Every: 500 * time.Millisecond, Idle: idle, Timeout: 10 * time.Second, Step: s.RetryEvents,
+			Log: s.log},
 	}
 	for _, provider := range append(slices.Sorted(maps.Keys(s.providers)), gone) {
 		check := func(ctx context.Context) (map[string]int, error) { return s.CheckOpen(ctx, provider) }
@@ -52,7 +53,8 @@ func (s *Service) Loops() []periodic.Loop {
 		of := " of provider " + cmp.Or(provider, "unknown")
 		loops = append(loops,
 			periodic.Loop{Name: "payment checks" + of, Every: 5 * time.Second, Timeout: time.Minute, Step: check, Log: s.log},
-			periodic.Loop{Name: "refunds" + of, Every: 500 * time.Millisecond, Idle: idle, Timeout: time.Minute, Step: send, Log: s.log})
+			periodic.Loop{Name: "refunds" + of, Every: 500 * time.Millisecond, Idle: idle, Timeout: time.Minute, Step: send,
+				Log: s.log})
 	}
 	return loops
 }
@@ -181,13 +183,14 @@ func (s *Service) check(ctx context.Context, p *Payment) (string, error) {
 func (s *Service) SendRefunds(ctx context.Context, provider string) (map[string]int, error) {
 	now := s.now()
 	rows, err := s.db.Ent.Refund.Query().
-		Where(entrefund.StatusEQ(entrefund.StatusSENDING), entrefund.TryAtLTE(now), hasNoUnitsBefore, func(refunds *sql.Selector) {
-			payments := sql.Table(entpayment.Table)
-			paid := sql.Select(payments.C(entpayment.FieldID)).From(payments)
-			here := s.at(provider)
-			here(paid)
-			refunds.Where(sql.In(refunds.C(entrefund.FieldPaymentID), paid))
-		}).
+		Where(entrefund.StatusEQ(entrefund.StatusSENDING), entrefund.TryAtLTE(now), hasNoUnitsBefore,
+			func(refunds *sql.Selector) {
+				payments := sql.Table(entpayment.Table)
+				paid := sql.Select(payments.C(entpayment.FieldID)).From(payments)
+				here := s.at(provider)
+				here(paid)
+				refunds.Where(sql.In(refunds.C(entrefund.FieldPaymentID), paid))
+			}).
 		Order(ent.Asc(entrefund.FieldTryAt)).Limit(perStep).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find refunds to send: %w", err)
@@ -213,7 +216,8 @@ func hasNoUnitsBefore(refunds *sql.Selector) {
 func (s *Service) retryLater(ctx context.Context, row *ent.Refund, now time.Time) error {
 	wait := min(retryRefund<<min(row.Tries, 10), maxRetry)
 	if row.Tries >= 10 {
-		s.log.ErrorContext(ctx, "refund does not go through", slog.String("refund", row.ID.String()), slog.Int("tries", row.Tries))
+		s.log.ErrorContext(ctx, "refund does not go through", slog.String("refund", row.ID.String()),
+			slog.Int("tries", row.Tries))
 	}
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.Refund.Update().Where(entrefund.ID(row.ID), entrefund.StatusEQ(entrefund.StatusSENDING)).

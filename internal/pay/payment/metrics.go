@@ -41,14 +41,16 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	of := telemetry.For(reg, "payment")
 	m := &metrics{
 		events: of.Counters("events_total",
-			"Events of payment providers that were handled. Label kind: of the event. Label outcome: of its handling.", "kind", "outcome"),
+			"Events of payment providers that were handled. Label kind: of the event. Label outcome: of its handling.", "kind",
+			"outcome"),
 		faults: of.Counters("faults_total",
 			"Failed calls to a payment provider. Label step: create, query, close, refund, fee, bill.", "step"),
 		results: of.Counters("results_total",
 			"Payments and refunds by what became of them. Label provider: its name. Label result: created, paid, declined, closed, refunded, held, disputed.",
 			"provider", "result"),
 		declines: of.Counters("declines_total",
-			"Declined attempts to pay, by reason. Label provider: its name. Label code: as PaymentFailureCode of the API.", "provider", "code"),
+			"Declined attempts to pay, by reason. Label provider: its name. Label code: as PaymentFailureCode of the API.",
+			"provider", "code"),
 		calls: of.Histograms("call_seconds",
 			"Duration of a call of a payment provider. Label provider: its name. Label step: create, query, close, refund. Label outcome: ok, failed.",
 			telemetry.Seconds(), "provider", "step", "outcome"),
@@ -56,17 +58,20 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			"Time from what happened at a payment provider to its report. Label provider: its name.",
 			[]float64{0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000}, "provider"),
 		away: of.Gauges("provider_away",
-			"1 while a payment provider is not offered, because calls of this process fail. Label provider: its name.", "provider"),
+			"1 while a payment provider is not offered, because calls of this process fail. Label provider: its name.",
+			"provider"),
 	}
 	telemetry.FromZero(m.faults, "create", "query", "close", "refund", stepFee, stepBill)
 	return m
 }
 
 var outcomeLabels = map[outcome]string{
-	outcomePaid: "paid", outcomePaidLate: "paid_late", outcomeRefund: "refund_order_ended", outcomeDouble: "refund_paid_twice", outcomeLimit: "refund_limit",
+	outcomePaid: "paid", outcomePaidLate: "paid_late", outcomeRefund: "refund_order_ended",
+	outcomeDouble: "refund_paid_twice", outcomeLimit: "refund_limit",
 	outcomeRepeated: "repeated", outcomeClosed: "closed", outcomeMismatch: "held_mismatch",
 	outcomeTwoTx: "held_second_transaction", outcomeUnmatched: "held_unmatched", outcomePutOff: "put_off",
-	outcomeRefundFailed: "refund_failed", outcomeRefundedWhole: "refunded_outside", outcomeRefundedPart: "held_refunded_part", outcomeDisputed: "disputed", outcomeAttempt: "attempt_declined",
+	outcomeRefundFailed: "refund_failed", outcomeRefundedWhole: "refunded_outside",
+	outcomeRefundedPart: "held_refunded_part", outcomeDisputed: "disputed", outcomeAttempt: "attempt_declined",
 }
 
 func (m *metrics) event(kind EventKind, o outcome) {
@@ -75,7 +80,8 @@ func (m *metrics) event(kind EventKind, o outcome) {
 
 // start exports the metrics of a provider as 0 from the start.
 func (m *metrics) start(provider string) {
-	for _, result := range []string{resultCreated, resultPaid, resultDeclined, resultClosed, resultRefunded, resultHeld, resultDisputed} {
+	for _, result := range []string{resultCreated, resultPaid, resultDeclined, resultClosed, resultRefunded, resultHeld,
+		resultDisputed} {
 		m.results.WithLabelValues(provider, result)
 	}
 	for _, d := range Declines {

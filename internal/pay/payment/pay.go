@@ -113,10 +113,12 @@ var errNotOffered = fault.BadField{At: []string{"optionId"}, Rule: fault.NotOffe
 // refuse closes a payment that its provider has refused to make, so that the buyer may choose
 // another provider, and returns the refusal.
 func (s *Service) refuse(ctx context.Context, p *Payment, why error) error {
-	s.log.ErrorContext(ctx, "payment provider refuses a payment", slog.String("provider", p.Provider), slog.String("payment", p.ID.String()), slog.Any("error", why))
+	s.log.ErrorContext(ctx, "payment provider refuses a payment", slog.String("provider", p.Provider),
+		slog.String("payment", p.ID.String()), slog.Any("error", why))
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.Payment.Update().Where(entpayment.ID(p.ID), entpayment.StatusEQ(entpayment.StatusCREATING)).
-			SetStatus(entpayment.StatusCLOSED).SetDeclined(true).SetFailureCode(string(NotSupported)).AddVersion(1).SetUpdatedAt(s.now()).Exec(ctx)
+			SetStatus(entpayment.StatusCLOSED).SetDeclined(true).SetFailureCode(string(NotSupported)).AddVersion(1).
+			SetUpdatedAt(s.now()).Exec(ctx)
 	})
 	if err != nil {
 		return fmt.Errorf("note refusal of payment %s: %w", p.ID, err)
@@ -178,7 +180,8 @@ func (s *Service) begin(ctx context.Context, o *order.Order, in PayInput, now ti
 		if n == 0 {
 			return errNotPayable
 		}
-		row, err := tx.Payment.Create().SetID(id.New[id.Payment]()).SetOrderID(o.ID).SetUserID(o.User).SetProvider(in.Provider).
+		row, err := tx.Payment.Create().SetID(id.New[id.Payment]()).SetOrderID(o.ID).SetUserID(o.User).
+			SetProvider(in.Provider).
 			SetIdempotencyKey(in.IdempotencyKey).SetAmountMinor(o.TotalMinor()).SetCurrency(o.Currency).
 			SetExpiresAt(*o.PaymentDeadline).SetCheckAt(now.Add(firstCheck)).SetCreatedAt(now).SetUpdatedAt(now).Save(ctx)
 		if err != nil {
@@ -223,7 +226,8 @@ func (s *Service) create(ctx context.Context, p *Payment, address string) (*Paym
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		// No row changes when the provider's report was faster.
 		return tx.Payment.Update().Where(entpayment.ID(p.ID), entpayment.StatusEQ(entpayment.StatusCREATING)).
-			SetStatus(entpayment.StatusPENDING).SetProviderRef(made.Ref).SetQrCode(made.QRCode).SetRedirectURL(made.RedirectURL).SetClientSecret(made.ClientSecret).
+			SetStatus(entpayment.StatusPENDING).SetProviderRef(made.Ref).SetQrCode(made.QRCode).SetRedirectURL(made.RedirectURL).
+			SetClientSecret(made.ClientSecret).
 			AddVersion(1).SetUpdatedAt(s.now()).Exec(ctx)
 	})
 	if err != nil {

@@ -100,7 +100,8 @@ func fromRow(row *ent.Payment) *Payment {
 	p := &Payment{
 		ID: row.ID, Order: row.OrderID, User: row.UserID, Provider: row.Provider, IdempotencyKey: row.IdempotencyKey,
 		Status: Status(row.Status), AmountMinor: row.AmountMinor, Currency: row.Currency, ProviderRef: row.ProviderRef,
-		Transaction: row.Transaction, Declined: row.Declined, Decline: Decline(row.FailureCode), QRCode: row.QrCode, RedirectURL: row.RedirectURL, ClientSecret: row.ClientSecret, Version: row.Version,
+		Transaction: row.Transaction, Declined: row.Declined, Decline: Decline(row.FailureCode), QRCode: row.QrCode,
+		RedirectURL: row.RedirectURL, ClientSecret: row.ClientSecret, Version: row.Version,
 		ExpiresAt: row.ExpiresAt.UTC(), CreatedAt: row.CreatedAt.UTC(), PaidAt: row.PaidAt, UpdatedAt: row.UpdatedAt.UTC(),
 		Dispute: Dispute(row.Dispute),
 	}
@@ -167,9 +168,12 @@ type Refund struct {
 
 func refundFromRow(row *ent.Refund) *Refund {
 	return &Refund{
-		ID: row.ID, Order: row.OrderID, Payment: row.PaymentID, Transaction: row.Transaction, IdempotencyKey: row.IdempotencyKey,
-		Cause: Cause(row.Cause), Status: RefundStatus(row.Status), AmountMinor: row.AmountMinor, Currency: row.Currency,
-		Reason: row.Reason, Restock: row.Restock, DecidedBy: row.DecidedBy, DecidedAt: row.DecidedAt, Decision: row.Decision, Version: row.Version,
+		ID: row.ID, Order: row.OrderID, Payment: row.PaymentID, Transaction: row.Transaction,
+		IdempotencyKey: row.IdempotencyKey,
+		Cause:          Cause(row.Cause), Status: RefundStatus(row.Status), AmountMinor: row.AmountMinor,
+		Currency: row.Currency,
+		Reason:   row.Reason, Restock: row.Restock, DecidedBy: row.DecidedBy, DecidedAt: row.DecidedAt,
+		Decision: row.Decision, Version: row.Version,
 		Attempts: row.Attempts, Failure: row.Failure, Quantity: row.Quantity, Applied: row.Applied,
 		CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(),
 	}

@@ -273,6 +273,7 @@ func (s State) event(payment id.Payment) (Event, bool) {
 	}
 	return Event{
 		ID: name, Payment: payment, Kind: kind, Ref: s.Ref,
-		Transaction: s.Transaction, AmountMinor: s.AmountMinor, Currency: s.Currency, Payer: s.Payer, Decline: s.Decline, At: s.At,
+		Transaction: s.Transaction, AmountMinor: s.AmountMinor, Currency: s.Currency, Payer: s.Payer, Decline: s.Decline,
+		At: s.At,
 	}, ok
 }

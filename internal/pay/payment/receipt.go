@@ -35,7 +35,8 @@ func (s *Service) writeRefunded(ctx context.Context, tx *ent.Tx, o *order.Order,
 		return nil
 	}
 	units := cmp.Or(r.units(o), o.Quantity)
-	if err := s.receipts.Refunded(ctx, tx, o, money.Amount{Minor: r.AmountMinor, Currency: r.Currency}, units); err != nil {
+	if err := s.receipts.Refunded(ctx, tx, o, money.Amount{Minor: r.AmountMinor, Currency: r.Currency},
+		units); err != nil {
 		return fmt.Errorf("write receipt of refund %s: %w", r.ID, err)
 	}
 	return nil

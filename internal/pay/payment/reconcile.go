@@ -51,7 +51,8 @@ type Reconciled struct {
 // Reconcile queries a provider for all payments that were begun on a day, in UTC, and
 // compares them. Money that was not reported is settled as if it had been: it ends in a
 // paid order, a refund, or the list of held money. Where the provider has bills, that of the day
-// is compared too: it alone shows money of payments that the shop does not know. The error is that of the database; calls that failed are findings.
+// is compared too: it alone shows money of payments that the shop does not know. The error is that
+// of the database; calls that failed are findings.
 func (s *Service) Reconcile(ctx context.Context, provider string, day time.Time) (Reconciled, error) {
 	at, err := s.provider(provider)
 	if err != nil {
@@ -72,7 +73,8 @@ func (s *Service) reconcilePayments(ctx context.Context, provider string, day ti
 	from, after := day.UTC().Truncate(24*time.Hour), id.Payment{}
 	for {
 		rows, err := s.db.Ent.Payment.Query().Where(entpayment.Provider(provider), entpayment.CreatedAtGTE(from),
-			entpayment.CreatedAtLT(from.AddDate(0, 0, 1)), entpayment.IDGT(after)).Order(ent.Asc(entpayment.FieldID)).Limit(perStep).All(ctx)
+			entpayment.CreatedAtLT(from.AddDate(0, 0, 1)), entpayment.IDGT(after)).Order(ent.Asc(entpayment.FieldID)).
+			Limit(perStep).All(ctx)
 		if err != nil {
 			return fmt.Errorf("read payments of %s at %s: %w", from.Format(time.DateOnly), provider, err)
 		}
@@ -131,7 +133,8 @@ func (s *Service) compare(ctx context.Context, p *Payment, theirs State, failed 
 		found.Theirs = fmt.Sprintf("%s %s", theirs.Phase, money.Amount{Minor: theirs.AmountMinor, Currency: theirs.Currency})
 		if theirs.FeeError != nil {
 			s.metrics.faults.WithLabelValues(stepFee).Inc()
-			s.log.WarnContext(ctx, "fee of payment not read", slog.String("payment", p.ID.String()), slog.Any("error", theirs.FeeError))
+			s.log.WarnContext(ctx, "fee of payment not read", slog.String("payment", p.ID.String()),
+				slog.Any("error", theirs.FeeError))
 			result.FeesUnread, result.FeeError = result.FeesUnread+1, theirs.FeeError
 		}
 		if err := s.keepFee(ctx, p, theirs.Fee); err != nil {
@@ -149,18 +152,21 @@ func (s *Service) compare(ctx context.Context, p *Payment, theirs State, failed 
 		if theirs.AmountMinor != p.AmountMinor || theirs.Currency != p.Currency {
 			found.Mismatch = OtherMoney
 		}
-	case theirs.Phase == PhasePaid && (theirs.AmountMinor != p.AmountMinor || theirs.Currency != p.Currency || theirs.Transaction != p.Transaction):
+	case theirs.Phase == PhasePaid && (theirs.AmountMinor != p.AmountMinor || theirs.Currency != p.Currency ||
+		theirs.Transaction != p.Transaction):
 		found.Mismatch = OtherMoney
 	case theirs.Phase != PhasePaid && p.Status == Succeeded:
 		found.Mismatch = MoneyMissing
 	case theirs.Phase == PhasePaid && theirs.Refunded > 0:
 		unknown, err := s.noteRefunded(ctx, p, Event{
-			ID: fmt.Sprintf("asked:REFUNDED:%s:%d", p.ID, theirs.Refunded), Ref: p.ProviderRef, AmountMinor: theirs.Refunded, Currency: theirs.Currency, At: s.now(),
+			ID: fmt.Sprintf("asked:REFUNDED:%s:%d", p.ID, theirs.Refunded), Ref: p.ProviderRef, AmountMinor: theirs.Refunded,
+			Currency: theirs.Currency, At: s.now(),
 		})
 		if err != nil || !unknown {
 			return err
 		}
-		found.Mismatch, found.Theirs = RefundUnknown, fmt.Sprintf("REFUNDED %s", money.Amount{Minor: theirs.Refunded, Currency: theirs.Currency})
+		found.Mismatch, found.Theirs = RefundUnknown,
+			fmt.Sprintf("REFUNDED %s", money.Amount{Minor: theirs.Refunded, Currency: theirs.Currency})
 	default:
 		return nil
 	}

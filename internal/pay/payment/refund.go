@@ -93,7 +93,8 @@ func (s *Service) tryAskRefund(ctx context.Context, in RefundRequest) (RefundRes
 		return RefundResult{Order: o}, conflict
 	}
 	moved, r, err := s.beginRefund(ctx, o, refundDraft{
-		payment: p, cause: Asked, status: RefundRequested, key: in.IdempotencyKey, reason: in.Reason, restock: true, units: units,
+		payment: p, cause: Asked, status: RefundRequested, key: in.IdempotencyKey, reason: in.Reason, restock: true,
+		units: units,
 	}, order.Entry{By: order.Actor{Kind: order.Buyer, User: in.User}, Code: order.CodeRefundAsked, Note: in.Reason})
 	if err != nil {
 		return RefundResult{}, err
@@ -104,7 +105,8 @@ func (s *Service) tryAskRefund(ctx context.Context, in RefundRequest) (RefundRes
 }
 
 // beginRefund moves a paid order to REFUNDING and writes the refund of some of its units.
-func (s *Service) beginRefund(ctx context.Context, o *order.Order, draft refundDraft, entry order.Entry) (moved *order.Order, r *Refund, err error) {
+func (s *Service) beginRefund(ctx context.Context, o *order.Order, draft refundDraft,
+	entry order.Entry) (moved *order.Order, r *Refund, err error) {
 	left, err := s.toRefund(ctx, draft.payment)
 	if err != nil {
 		return nil, nil, err
@@ -152,7 +154,8 @@ func (s *Service) newRefund(ctx context.Context, tx *ent.Tx, d refundDraft) erro
 	now := s.now()
 	row := tx.Refund.Create().SetID(d.id).SetOrderID(d.payment.Order).SetPaymentID(d.payment.ID).SetIdempotencyKey(d.key).
 		SetCause(entrefund.Cause(d.cause)).SetStatus(entrefund.Status(d.status)).SetAmountMinor(d.payment.AmountMinor).
-		SetCurrency(d.payment.Currency).SetReason(d.reason).SetRestock(d.restock).SetTryAt(now).SetCreatedAt(now).SetUpdatedAt(now)
+		SetCurrency(d.payment.Currency).SetReason(d.reason).SetRestock(d.restock).SetTryAt(now).SetCreatedAt(now).
+		SetUpdatedAt(now)
 	if d.amount > 0 {
 		row.SetAmountMinor(d.amount)
 	}
@@ -176,13 +179,15 @@ func (s *Service) newRefund(ctx context.Context, tx *ent.Tx, d refundDraft) erro
 // refund of it is not finished.
 func (s *Service) paidBy(ctx context.Context, o id.Order) (*Payment, error) {
 	rows, err := s.db.Ent.Payment.Query().
-		Where(entpayment.OrderID(o), entpayment.StatusEQ(entpayment.StatusSUCCEEDED)).Order(ent.Asc(entpayment.FieldPaidAt)).All(ctx)
+		Where(entpayment.OrderID(o), entpayment.StatusEQ(entpayment.StatusSUCCEEDED)).Order(ent.Asc(entpayment.FieldPaidAt)).
+		All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read payments of order %s: %w", o, err)
 	}
 	for _, row := range rows {
 		going, err := s.db.Ent.Refund.Query().
-			Where(entrefund.PaymentID(row.ID), entrefund.Transaction(""), entrefund.StatusNEQ(entrefund.StatusREJECTED), entrefund.Not(finishedPart())).Exist(ctx)
+			Where(entrefund.PaymentID(row.ID), entrefund.Transaction(""), entrefund.StatusNEQ(entrefund.StatusREJECTED),
+				entrefund.Not(finishedPart())).Exist(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read refunds of payment %s: %w", row.ID, err)
 		}
@@ -317,7 +322,8 @@ func (s *Service) decide(ctx context.Context, r *Refund, o *order.Order, d Decis
 	if d.Approve {
 		status, code = entrefund.StatusSENDING, order.CodeRefundApproved
 	}
-	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: d.Operator}, Code: code, Note: d.Note, Units: r.Quantity}
+	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: d.Operator}, Code: code, Note: d.Note,
+		Units: r.Quantity}
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		now := s.now()
 		n, err := tx.Refund.Update().Where(entrefund.ID(r.ID), entrefund.Version(r.Version)).

@@ -78,8 +78,10 @@ func (s *Service) giveUp(ctx context.Context, r *Refund, why string) error {
 // Units that were refunded stay it: they may be sold.
 func (s *Service) failRefund(ctx context.Context, tx *ent.Tx, r *Refund, p *Payment, why string) (*order.Order, error) {
 	n, err := tx.Refund.Update().
-		Where(entrefund.ID(r.ID), entrefund.Version(r.Version), entrefund.StatusIn(entrefund.StatusSENDING, entrefund.StatusSUCCEEDED)).
-		SetStatus(entrefund.StatusFAILED).SetFailure(fault.Shorten(why, maxReason)).SetUpdatedAt(s.now()).AddVersion(1).Save(ctx)
+		Where(entrefund.ID(r.ID), entrefund.Version(r.Version),
+			entrefund.StatusIn(entrefund.StatusSENDING, entrefund.StatusSUCCEEDED)).
+		SetStatus(entrefund.StatusFAILED).SetFailure(fault.Shorten(why, maxReason)).SetUpdatedAt(s.now()).AddVersion(1).
+		Save(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("mark refund %s as failed: %w", r.ID, err)
 	}
@@ -91,13 +93,16 @@ func (s *Service) failRefund(ctx context.Context, tx *ent.Tx, r *Refund, p *Paym
 			return nil, err
 		}
 	}
-	s.log.ErrorContext(ctx, "refund failed", slog.String("refund", r.ID.String()), slog.String("reason", fault.Shorten(why, maxReason)))
+	s.log.ErrorContext(ctx, "refund failed", slog.String("refund", r.ID.String()),
+		slog.String("reason", fault.Shorten(why, maxReason)))
 	return s.noteOrder(ctx, tx, r.Order, order.Entry{Code: order.CodeRefundFailed, Units: r.Quantity})
 }
 
 // sendAgain orders another attempt of a refund that failed.
-func (s *Service) sendAgain(ctx context.Context, r *Refund, o *order.Order, d Decision) (noted *order.Order, err error) {
-	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: d.Operator}, Code: order.CodeRefundApproved, Note: d.Note, Units: r.Quantity}
+func (s *Service) sendAgain(ctx context.Context, r *Refund, o *order.Order, d Decision) (noted *order.Order,
+	err error) {
+	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: d.Operator}, Code: order.CodeRefundApproved,
+		Note: d.Note, Units: r.Quantity}
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		now := s.now()
 		n, err := tx.Refund.Update().Where(entrefund.ID(r.ID), entrefund.Version(r.Version)).

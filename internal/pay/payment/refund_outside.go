@@ -22,7 +22,8 @@ const outsideReason = "refunded on the provider's pages"
 
 // ownMoney matches refunds of the money that a payment received by its own transaction.
 func ownMoney(p *Payment) []predicate.Refund {
-	return []predicate.Refund{entrefund.PaymentID(p.ID), entrefund.Or(entrefund.Transaction(""), entrefund.CauseEQ(entrefund.CauseOUTSIDE))}
+	return []predicate.Refund{entrefund.PaymentID(p.ID),
+		entrefund.Or(entrefund.Transaction(""), entrefund.CauseEQ(entrefund.CauseOUTSIDE))}
 }
 
 // back is what went back of a payment, as the shop knows it.
@@ -103,7 +104,8 @@ func (s *Service) settleRefunded(ctx context.Context, e *ent.PaymentEvent, p *Pa
 	if whole {
 		what = outcomeRefundedWhole
 	}
-	s.log.WarnContext(ctx, "money went back on the provider's pages", slog.String("payment", p.ID.String()), slog.Int64("minor", excess), slog.Bool("whole", whole))
+	s.log.WarnContext(ctx, "money went back on the provider's pages", slog.String("payment", p.ID.String()),
+		slog.Int64("minor", excess), slog.Bool("whole", whole))
 	return s.finish(ctx, e, what, func(ctx context.Context, tx *ent.Tx) (*order.Order, error) {
 		to := entpayment.StatusSUCCEEDED
 		if whole {
@@ -112,7 +114,8 @@ func (s *Service) settleRefunded(ctx context.Context, e *ent.PaymentEvent, p *Pa
 		if err := s.mark(ctx, tx, p, to, nil); err != nil { // of two at once, the second one counts the first
 			return nil, err
 		}
-		draft := refundDraft{payment: p, cause: Outside, status: RefundSucceeded, key: ownKey("outside", e.ID), reason: outsideReason, amount: excess}
+		draft := refundDraft{payment: p, cause: Outside, status: RefundSucceeded, key: ownKey("outside", e.ID),
+			reason: outsideReason, amount: excess}
 		if whole && o.Status == order.Paid {
 			return s.refundedWhole(ctx, tx, o, draft)
 		}
@@ -120,12 +123,14 @@ func (s *Service) settleRefunded(ctx context.Context, e *ent.PaymentEvent, p *Pa
 		if err := s.newRefund(ctx, tx, draft); err != nil {
 			return nil, err
 		}
-		return s.noteOrder(ctx, tx, o.ID, order.Entry{Code: order.CodeRefundSettled, Note: money.Amount{Minor: excess, Currency: p.Currency}.String()})
+		return s.noteOrder(ctx, tx, o.ID, order.Entry{Code: order.CodeRefundSettled,
+			Note: money.Amount{Minor: excess, Currency: p.Currency}.String()})
 	})
 }
 
 // refundedWhole refunds the units of an order that are left, with money that is back already.
-func (s *Service) refundedWhole(ctx context.Context, tx *ent.Tx, o *order.Order, draft refundDraft) (*order.Order, error) {
+func (s *Service) refundedWhole(ctx context.Context, tx *ent.Tx, o *order.Order, draft refundDraft) (*order.Order,
+	error) {
 	entry := order.Entry{By: order.Actor{Kind: order.Provider}, Code: order.CodeRefunded, Units: o.Left()}
 	draft.id, draft.cause, draft.restock, draft.units = id.New[id.Refund](), Voided, true, o.Left()
 	begun, err := s.apply(ctx, tx, order.Move{Order: o, To: order.Refunding, At: s.now(), Entry: order.Entry{
@@ -235,7 +240,8 @@ func (s *Service) unnoted(ctx context.Context, p *Payment, known back, amount in
 
 // toRefund returns what is left of a payment that the provider has not given back.
 func (s *Service) toRefund(ctx context.Context, p *Payment) (int64, error) {
-	rows, err := s.db.Ent.Refund.Query().Where(ownMoney(p)...).Where(entrefund.StatusIn(entrefund.StatusSUCCEEDED, entrefund.StatusSETTLED)).All(ctx)
+	rows, err := s.db.Ent.Refund.Query().Where(ownMoney(p)...).
+		Where(entrefund.StatusIn(entrefund.StatusSUCCEEDED, entrefund.StatusSETTLED)).All(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("read refunds of payment %s: %w", p.ID, err)
 	}

@@ -78,7 +78,8 @@ func afterRefund(ctx context.Context, tx *ent.Tx, r *Refund, p *Payment) (entpay
 	if r.Quantity == 0 {
 		return entpayment.StatusREFUNDED, nil
 	}
-	others, err := tx.Refund.Query().Where(ownMoney(p)...).Where(entrefund.IDNEQ(r.ID), entrefund.StatusEQ(entrefund.StatusSUCCEEDED)).All(ctx)
+	others, err := tx.Refund.Query().Where(ownMoney(p)...).
+		Where(entrefund.IDNEQ(r.ID), entrefund.StatusEQ(entrefund.StatusSUCCEEDED)).All(ctx)
 	if err != nil {
 		return "", fmt.Errorf("read refunds of payment %s: %w", p.ID, err)
 	}

@@ -30,7 +30,8 @@ func (s *Service) send(ctx context.Context, r *Refund) error {
 	}
 	err = s.ask(ctx, p.Provider, "refund", func(ctx context.Context) error {
 		return provider.Refund(ctx, RefundInput{
-			Refund: r.key(), Paid: known, Transaction: r.Transaction, AmountMinor: r.AmountMinor, Currency: r.Currency, Reason: r.Reason,
+			Refund: r.key(), Paid: known, Transaction: r.Transaction, AmountMinor: r.AmountMinor, Currency: r.Currency,
+			Reason: r.Reason,
 		})
 	})
 	if gaveUp, ok := errors.AsType[RefundFailed](err); ok {
@@ -80,7 +81,8 @@ func (s *Service) sent(ctx context.Context, r *Refund, p *Payment) (moved *order
 				return err
 			}
 		}
-		update := tx.Refund.Update().Where(entrefund.ID(r.ID), entrefund.Version(r.Version), entrefund.StatusEQ(entrefund.Status(r.Status))).
+		update := tx.Refund.Update().Where(entrefund.ID(r.ID), entrefund.Version(r.Version),
+			entrefund.StatusEQ(entrefund.Status(r.Status))).
 			SetStatus(entrefund.StatusSUCCEEDED).AddVersion(1).SetUpdatedAt(s.now())
 		if r.Status != RefundSending { // made on the provider's pages
 			update.SetDecision(outsideReason).SetDecidedAt(s.now())
@@ -92,7 +94,8 @@ func (s *Service) sent(ctx context.Context, r *Refund, p *Payment) (moved *order
 		if n == 0 {
 			return order.ErrMoved
 		}
-		moved, err = s.endRefund(ctx, tx, r, o, order.Entry{By: order.Actor{Kind: order.Provider}, Code: order.CodeRefunded, Units: r.Quantity})
+		moved, err = s.endRefund(ctx, tx, r, o, order.Entry{By: order.Actor{Kind: order.Provider}, Code: order.CodeRefunded,
+			Units: r.Quantity})
 		return err
 	})
 	if err != nil {

@@ -54,7 +54,8 @@ func (s *Service) lookAll(ctx context.Context, looks []look) []batch.Result[[]or
 	for i, l := range looks {
 		r, done := read[l]
 		if !done {
-			r.Value, r.Err = s.orders.Clusters(ctx, order.ClustersInput{Sale: l.sale, Accounts: l.accounts, Open: true, Limit: maxClusters})
+			r.Value, r.Err = s.orders.Clusters(ctx, order.ClustersInput{Sale: l.sale, Accounts: l.accounts, Open: true,
+				Limit: maxClusters})
 			read[l] = r
 		}
 		results[i] = r
@@ -109,7 +110,8 @@ func kindsOf(labels []string, clusters []order.Cluster) (kinds []person.Kind) {
 }
 
 // holdOrder holds an unpaid order without an open payment. order.ErrMoved: it is not one any more.
-func (s *Service) holdOrder(ctx context.Context, o *order.Order, kinds []person.Kind, entry order.Entry) (held *order.Order, err error) {
+func (s *Service) holdOrder(ctx context.Context, o *order.Order, kinds []person.Kind,
+	entry order.Entry) (held *order.Order, err error) {
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		if held, err = order.HoldForReview(ctx, tx, o, s.now(), kinds, entry); err != nil {
 			return err
@@ -193,7 +195,8 @@ func (s *Service) Release(ctx context.Context, orderID id.Order, entry order.Ent
 			return nil, fmt.Errorf("read sale %s: %w", o.Sale, err)
 		}
 		now := s.now()
-		released, err := order.ReleaseFromReview(ctx, tx, o, now, now.Add(time.Duration(row.PaymentWindowSeconds)*time.Second), entry)
+		released, err := order.ReleaseFromReview(ctx, tx, o, now,
+			now.Add(time.Duration(row.PaymentWindowSeconds)*time.Second), entry)
 		if err != nil || s.facts == nil {
 			return released, err
 		}
@@ -215,7 +218,8 @@ func (s *Service) Answer(ctx context.Context, orderID id.Order, user id.User, te
 }
 
 // changeReview changes an order under review in a transaction and publishes it.
-func (s *Service) changeReview(ctx context.Context, orderID id.Order, change func(context.Context, *ent.Tx, *order.Order) (*order.Order, error)) (*order.Order, error) {
+func (s *Service) changeReview(ctx context.Context, orderID id.Order,
+	change func(context.Context, *ent.Tx, *order.Order) (*order.Order, error)) (*order.Order, error) {
 	for range maxRaces {
 		o, err := s.orders.Reload(ctx, orderID)
 		switch {
@@ -293,7 +297,8 @@ func (s *Service) holdClusters(ctx context.Context, row *ent.Sale) (held int, er
 			return held, err
 		}
 		for _, o := range free {
-			_, err := s.holdOrder(ctx, o, kindsOf(o.Labels(), found), order.Entry{By: order.Actor{Kind: order.Clock}, Code: order.CodeHeld})
+			_, err := s.holdOrder(ctx, o, kindsOf(o.Labels(), found), order.Entry{By: order.Actor{Kind: order.Clock},
+				Code: order.CodeHeld})
 			if err == nil {
 				held++
 			} else if !errors.Is(err, order.ErrMoved) {

@@ -131,8 +131,11 @@ type Service struct {
 // New returns a service.
 func New(cfg Config) *Service {
 	s := &Service{
-		db: cfg.DB, orders: cfg.Orders, publisher: cfg.Publisher, facts: cfg.Facts, outbox: cfg.Outbox, receipts: cfg.Receipts, gate: cfg.Gate, providers: map[string]Provider{}, offered: cfg.Providers,
-		events: cfg.Events, inbox: cfg.Inbox, timeout: cmp.Or(cfg.Timeout, ProviderTimeout), patience: cmp.Or(cfg.Patience, defaultPatience), returns: cfg.ReturnWithin, persons: cfg.Persons, expiry: expiryScan{batches: maxExpireBatches}, clock: cfg.Clock, shared: cfg.Shared,
+		db: cfg.DB, orders: cfg.Orders, publisher: cfg.Publisher, facts: cfg.Facts, outbox: cfg.Outbox,
+		receipts: cfg.Receipts, gate: cfg.Gate, providers: map[string]Provider{}, offered: cfg.Providers,
+		events: cfg.Events, inbox: cfg.Inbox, timeout: cmp.Or(cfg.Timeout, ProviderTimeout),
+		patience: cmp.Or(cfg.Patience, defaultPatience), returns: cfg.ReturnWithin, persons: cfg.Persons,
+		expiry: expiryScan{batches: maxExpireBatches}, clock: cfg.Clock, shared: cfg.Shared,
 		metrics: newMetrics(cfg.Registerer), log: cfg.Log,
 	}
 	for _, p := range cfg.Providers {

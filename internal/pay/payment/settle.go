@@ -77,7 +77,8 @@ func (s *Service) Settle(ctx context.Context, event id.Held) error {
 		s.metrics.event(EventKind(row.Kind), done.what)
 		s.metrics.settled(row, done.what)
 		if done.what == outcomeMismatch || done.what == outcomeTwoTx {
-			s.log.ErrorContext(ctx, "payment event held", slog.String("event", event.String()), slog.String("outcome", string(done.what)))
+			s.log.ErrorContext(ctx, "payment event held", slog.String("event", event.String()),
+				slog.String("outcome", string(done.what)))
 		}
 		if done.order != nil {
 			s.publisher.Publish(ctx, done.order)
@@ -180,9 +181,11 @@ func (s *Service) settleClosed(ctx context.Context, e *ent.PaymentEvent, p *Paym
 // report and the answer to a query have different ids. An operator decides about that
 // money, or has given it back.
 func (s *Service) heldBefore(ctx context.Context, e *ent.PaymentEvent) (bool, error) {
-	known, err := s.db.Ent.PaymentEvent.Query().Where(paymentevent.PaymentID(e.PaymentID), paymentevent.Provider(e.Provider),
-		paymentevent.Transaction(e.Transaction), paymentevent.KindEQ(paymentevent.KindSUCCEEDED), paymentevent.IDNEQ(e.ID),
-		paymentevent.AmountMinor(e.AmountMinor), paymentevent.Currency(e.Currency), paymentevent.StateNEQ(paymentevent.StateRECEIVED)).Exist(ctx)
+	known, err := s.db.Ent.PaymentEvent.Query().
+		Where(paymentevent.PaymentID(e.PaymentID), paymentevent.Provider(e.Provider),
+			paymentevent.Transaction(e.Transaction), paymentevent.KindEQ(paymentevent.KindSUCCEEDED), paymentevent.IDNEQ(e.ID),
+			paymentevent.AmountMinor(e.AmountMinor), paymentevent.Currency(e.Currency),
+			paymentevent.StateNEQ(paymentevent.StateRECEIVED)).Exist(ctx)
 	if err != nil {
 		return false, fmt.Errorf("read held events of payment %s: %w", e.PaymentID, err)
 	}
@@ -203,7 +206,8 @@ func (s *Service) settleMismatch(ctx context.Context, e *ent.PaymentEvent, p *Pa
 
 // pay sets the payment to SUCCEEDED and the order to PAID in one transaction. guard,
 // when not nil, runs first in it.
-func (s *Service) pay(ctx context.Context, e *ent.PaymentEvent, p *Payment, m order.Move, guard func(context.Context, *ent.Tx) error) (done, error) {
+func (s *Service) pay(ctx context.Context, e *ent.PaymentEvent, p *Payment, m order.Move,
+	guard func(context.Context, *ent.Tx) error) (done, error) {
 	what := outcomePaid
 	if m.Order.Status == order.Expired {
 		what = outcomePaidLate
@@ -246,7 +250,8 @@ func (s *Service) payLate(ctx context.Context, e *ent.PaymentEvent, p *Payment, 
 		return s.sendBack(ctx, e, p, o, Late)
 	case ReacquireDone, ReacquireNoGate:
 	}
-	move := order.Move{Order: o, To: order.Paid, NewReservation: &reserved.Name, Entry: order.Entry{Code: order.CodePaidLate}}
+	move := order.Move{Order: o, To: order.Paid, NewReservation: &reserved.Name,
+		Entry: order.Entry{Code: order.CodePaidLate}}
 	paid, err := s.pay(ctx, e, p, move, func(ctx context.Context, tx *ent.Tx) error {
 		return gateUnchanged(ctx, tx, o, taken, epoch)
 	})
@@ -327,7 +332,8 @@ func withinLimit(ctx context.Context, tx *ent.Tx, row *ent.Sale, o *order.Order)
 
 // sendBack records money that the order cannot use, and begins its refund, in one
 // transaction.
-func (s *Service) sendBack(ctx context.Context, e *ent.PaymentEvent, p *Payment, o *order.Order, cause Cause) (done, error) {
+func (s *Service) sendBack(ctx context.Context, e *ent.PaymentEvent, p *Payment, o *order.Order, cause Cause) (done,
+	error) {
 	what := outcomeRefund
 	if cause == Double {
 		what = outcomeDouble
@@ -349,7 +355,8 @@ func (s *Service) sendBack(ctx context.Context, e *ent.PaymentEvent, p *Payment,
 }
 
 // finish commits the changes of an event and its result in one transaction.
-func (s *Service) finish(ctx context.Context, e *ent.PaymentEvent, what outcome, effect func(context.Context, *ent.Tx) (*order.Order, error)) (done, error) {
+func (s *Service) finish(ctx context.Context, e *ent.PaymentEvent, what outcome,
+	effect func(context.Context, *ent.Tx) (*order.Order, error)) (done, error) {
 	state := paymentevent.StateHANDLED
 	if what == outcomeMismatch || what == outcomeTwoTx || what == outcomeUnmatched || what == outcomeRefundedPart {
 		state = paymentevent.StateHELD

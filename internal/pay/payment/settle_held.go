@@ -50,7 +50,8 @@ func (s *Service) SettleHeld(ctx context.Context, event id.Held, operator id.Use
 
 // settleHeld ends an event. ended is false when another operator did it; noted is the order
 // of a known payment.
-func (s *Service) settleHeld(ctx context.Context, e *ent.PaymentEvent, p *Payment, note string) (ended bool, noted *order.Order, err error) {
+func (s *Service) settleHeld(ctx context.Context, e *ent.PaymentEvent, p *Payment, note string) (ended bool,
+	noted *order.Order, err error) {
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		n, err := tx.PaymentEvent.Update().Where(paymentevent.ID(e.ID), paymentevent.StateEQ(paymentevent.StateHELD)).
 			SetState(paymentevent.StateHANDLED).SetOutcome("settled by an operator: " + note).SetHandledAt(s.now()).Save(ctx)

@@ -51,11 +51,14 @@ func (s *Service) trySettleRefund(ctx context.Context, in Settlement) (RefundRes
 	return RefundResult{Order: moved, Refund: r}, err
 }
 
-func (s *Service) settleRefund(ctx context.Context, r *Refund, o *order.Order, in Settlement) (moved *order.Order, err error) {
-	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: in.Operator}, Code: order.CodeRefundSettled, Note: in.Reason, Units: r.Quantity}
+func (s *Service) settleRefund(ctx context.Context, r *Refund, o *order.Order, in Settlement) (moved *order.Order,
+	err error) {
+	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: in.Operator}, Code: order.CodeRefundSettled,
+		Note: in.Reason, Units: r.Quantity}
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		now := s.now()
-		n, err := tx.Refund.Update().Where(entrefund.ID(r.ID), entrefund.Version(r.Version), entrefund.StatusEQ(entrefund.StatusFAILED)).
+		n, err := tx.Refund.Update().Where(entrefund.ID(r.ID), entrefund.Version(r.Version),
+			entrefund.StatusEQ(entrefund.StatusFAILED)).
 			SetStatus(entrefund.StatusSETTLED).SetDecidedBy(in.Operator).SetDecidedAt(now).SetDecision(in.Reason).
 			SetUpdatedAt(now).AddVersion(1).Save(ctx)
 		if err != nil {
@@ -75,7 +78,8 @@ func (s *Service) settleRefund(ctx context.Context, r *Refund, o *order.Order, i
 
 // endRefund moves the order of a refund whose money is back with the buyer, where the refund
 // is of units and no former attempt has moved it; otherwise it notes it.
-func (s *Service) endRefund(ctx context.Context, tx *ent.Tx, r *Refund, o *order.Order, entry order.Entry) (moved *order.Order, err error) {
+func (s *Service) endRefund(ctx context.Context, tx *ent.Tx, r *Refund, o *order.Order,
+	entry order.Entry) (moved *order.Order, err error) {
 	if r.Cause.moves() && !r.Applied && o.Status != order.Refunded {
 		move := r.move(o)
 		move.At, move.Entry = s.now(), entry

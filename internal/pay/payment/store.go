@@ -60,7 +60,8 @@ func (s *Service) open(ctx context.Context, orders []id.Order) ([]*Payment, erro
 	if len(orders) == 0 {
 		return nil, nil
 	}
-	rows, err := s.db.Ent.Payment.Query().Where(entpayment.OrderIDIn(orders...), entpayment.StatusIn(openStatuses...)).All(ctx)
+	rows, err := s.db.Ent.Payment.Query().Where(entpayment.OrderIDIn(orders...), entpayment.StatusIn(openStatuses...)).
+		All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read open payments of %d orders: %w", len(orders), err)
 	}

@@ -23,7 +23,8 @@ type Waiting struct {
 func (s *Service) AwaitingOperator(ctx context.Context, limit int) ([]Waiting, error) {
 	var waiting []Waiting
 	for _, status := range []RefundStatus{RefundRequested, RefundGivenUp} {
-		page, err := s.ListRefunds(ctx, RefundList{RefundFilter: RefundFilter{Statuses: []RefundStatus{status}}, Limit: limit})
+		page, err := s.ListRefunds(ctx, RefundList{RefundFilter: RefundFilter{Statuses: []RefundStatus{status}},
+			Limit: limit})
 		if err != nil {
 			return nil, err
 		}
@@ -58,7 +59,8 @@ func (s *Service) nameBuyers(ctx context.Context, waiting []Waiting) error {
 	for i, w := range waiting {
 		ids[i] = w.payment()
 	}
-	rows, err := s.db.Ent.Payment.Query().Where(entpayment.IDIn(ids...)).Select(entpayment.FieldID, entpayment.FieldOrderID, entpayment.FieldUserID).All(ctx)
+	rows, err := s.db.Ent.Payment.Query().Where(entpayment.IDIn(ids...)).
+		Select(entpayment.FieldID, entpayment.FieldOrderID, entpayment.FieldUserID).All(ctx)
 	if err != nil {
 		return fmt.Errorf("read payments that wait for an operator: %w", err)
 	}

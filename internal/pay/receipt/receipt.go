@@ -85,13 +85,15 @@ type Choices interface {
 
 // Paid writes the e-mail about the money that paid an order.
 func (m Mailer) Paid(ctx context.Context, tx *ent.Tx, o *order.Order, method func(locale.Language) string) error {
-	return m.write(ctx, tx, o, message{kind: mail.Receipt, amount: money.Amount{Minor: o.TotalMinor(), Currency: o.Currency}, method: method})
+	return m.write(ctx, tx, o, message{kind: mail.Receipt,
+		amount: money.Amount{Minor: o.TotalMinor(), Currency: o.Currency}, method: method})
 }
 
 // Refunded writes the notice about money that went back; the e-mail, unless the buyer turned
 // it off.
 func (m Mailer) Refunded(ctx context.Context, tx *ent.Tx, o *order.Order, amount money.Amount, units int) error {
-	if err := m.Notices.Refunded(ctx, tx, notice.Refunded{Order: o.ID, User: o.User, Amount: amount, At: m.Clock.Now()}); err != nil {
+	if err := m.Notices.Refunded(ctx, tx, notice.Refunded{Order: o.ID, User: o.User, Amount: amount,
+		At: m.Clock.Now()}); err != nil {
 		return err
 	}
 	if m.Outbox == nil {
@@ -137,7 +139,8 @@ func (m Mailer) write(ctx context.Context, tx *ent.Tx, o *order.Order, msg messa
 		return fmt.Errorf("read goods: %w", err)
 	}
 	content := mail.Content{Path: "/orders/" + o.ID.Public(), Unsubscribe: msg.unsubscribe, Receipt: mail.ReceiptContent{
-		Number: o.Number, Item: goods.Name, Quantity: o.Quantity, Amount: msg.amount.String(), Seller: m.Seller.Name, Details: strings.Join(m.Seller.Details, ", "),
+		Number: o.Number, Item: goods.Name, Quantity: o.Quantity, Amount: msg.amount.String(), Seller: m.Seller.Name,
+		Details: strings.Join(m.Seller.Details, ", "),
 	}}
 	content.Receipt.At, content.Receipt.Buyer = m.Clock.Now(), user.DisplayName
 	if msg.method != nil {
@@ -147,6 +150,7 @@ func (m Mailer) write(ctx context.Context, tx *ent.Tx, o *order.Order, msg messa
 		content.Receipt.TaxName, content.Receipt.TaxRate, content.Receipt.Tax = t.Name, t.Rate, t.In(msg.amount).String()
 	}
 	return m.Outbox.Write(ctx, tx, mail.Message{
-		User: user.ID, To: user.Account, Kind: msg.kind, Language: locale.Language(user.Language), Content: content, Until: m.Clock.Now().Add(keepTrying),
+		User: user.ID, To: user.Account, Kind: msg.kind, Language: locale.Language(user.Language), Content: content,
+		Until: m.Clock.Now().Add(keepTrying),
 	})
 }

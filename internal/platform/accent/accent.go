@@ -47,7 +47,8 @@ type ContrastError struct {
 
 // Error names the measured contrast and a colour that would do.
 func (e ContrastError) Error() string {
-	return fmt.Sprintf("is %s, whose contrast with white is %.2f:1, and %.1f:1 is the least: %s would do", e.Color, floor(e.Ratio), Least, e.Near)
+	return fmt.Sprintf("is %s, whose contrast with white is %.2f:1, and %.1f:1 is the least: %s would do", e.Color,
+		floor(e.Ratio), Least, e.Near)
 }
 
 // Bound returns the measured contrast for programs.

@@ -35,7 +35,8 @@ func NewKeys(signing Key, older ...Key) (Keys, error) {
 	var set Keys
 	for i, k := range append([]Key{signing}, older...) {
 		if len(k.Secret) < MinKeyBytes {
-			return Keys{}, fmt.Errorf("%w: key %d has %d bytes, at least %d are needed", ErrUnfitKey, i+1, len(k.Secret), MinKeyBytes)
+			return Keys{}, fmt.Errorf("%w: key %d has %d bytes, at least %d are needed", ErrUnfitKey, i+1, len(k.Secret),
+				MinKeyBytes)
 		}
 		if k.ID == "" || set.byID(k.ID) != nil {
 			return Keys{}, fmt.Errorf("%w: key %d has no id of its own", ErrUnfitKey, i+1)

@@ -83,7 +83,8 @@ func (t *Tokens) principalOf(raw []byte) *Principal {
 		return nil
 	}
 	role := Role(next(`,"role":"`, `"`))
-	if now := t.cfg.Clock.Now(); !role.Valid() || string(raw) != "}" || !now.Before(expires.Add(leeway)) || now.Before(issued.Add(-leeway)) {
+	if now := t.cfg.Clock.Now(); !role.Valid() || string(raw) != "}" || !now.Before(expires.Add(leeway)) ||
+		now.Before(issued.Add(-leeway)) {
 		return nil
 	}
 	return &Principal{UserID: user, SessionID: session, Role: role, ExpiresAt: expires}

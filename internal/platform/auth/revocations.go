@@ -231,9 +231,11 @@ func publish[T fmt.Stringer](ctx context.Context, r *Revocations, kind string, i
 	for i, id := range ids {
 		texts[i] = id.String()
 	}
-	err := publishScript.Run(ctx, r.cfg.Client, []string{r.stream}, kind, strings.Join(texts, ","), r.cfg.Keep.Milliseconds()).Err()
+	err := publishScript.Run(ctx, r.cfg.Client, []string{r.stream}, kind, strings.Join(texts, ","),
+		r.cfg.Keep.Milliseconds()).Err()
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return fault.Wrap(fault.Unavailable, "The change cannot be published now. Please try again shortly.", fmt.Errorf("publish %s: %w", kind, err))
+		return fault.Wrap(fault.Unavailable, "The change cannot be published now. Please try again shortly.",
+			fmt.Errorf("publish %s: %w", kind, err))
 	}
 	return nil
 }

@@ -24,7 +24,8 @@ const (
 
 // Scopes lists every scope.
 func Scopes() []Scope {
-	return []Scope{CatalogueRead, CatalogueWrite, SalesRead, SalesWrite, OrdersRead, OrdersWrite, Exports, EventsRead, UsersRead, UsersWrite}
+	return []Scope{CatalogueRead, CatalogueWrite, SalesRead, SalesWrite, OrdersRead, OrdersWrite, Exports, EventsRead,
+		UsersRead, UsersWrite}
 }
 
 // Valid reports whether the scope is one of the constants.

@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	tailBatch = 1000                   // entries per read, below 4 MB
-	tailBlock = 400 * time.Millisecond // below the 1 s in which an ended session must be known, also when Redis lost the stream
+	tailBatch = 1000 // entries per read, below 4 MB
+	// below the 1 s in which an ended session must be known, also when Redis lost the stream
+	tailBlock = 400 * time.Millisecond
 	tailRetry = 200 * time.Millisecond // after a fault
 
 	// recordEvery is the interval of reading Postgres for sessions ended, or users

@@ -147,5 +147,6 @@ func (r Rules) needsImage() bool {
 }
 
 func unavailable(doing string, err error) *fault.Error {
-	return fault.Wrap(fault.Unavailable, "Captchas are not available now. Please try again shortly.", fmt.Errorf("%s: %w", doing, err))
+	return fault.Wrap(fault.Unavailable, "Captchas are not available now. Please try again shortly.",
+		fmt.Errorf("%s: %w", doing, err))
 }

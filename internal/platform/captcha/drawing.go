@@ -110,7 +110,8 @@ func (a *artist) letter(onto *image.RGBA, letter rune, at place) error {
 	xdraw.ApproxBiLinear.Transform(onto, f64.Aff3{
 		xx, xy, at.x - middle*(xx+xy),
 		yx, yy, at.y - middle*(yx+yy),
-	}, alone, image.Rect(box.Min.X.Floor()-1, box.Min.Y.Floor()-1, box.Max.X.Ceil()+1, box.Max.Y.Ceil()+1).Intersect(alone.Bounds()), xdraw.Over, nil)
+	}, alone, image.Rect(box.Min.X.Floor()-1, box.Min.Y.Floor()-1, box.Max.X.Ceil()+1, box.Max.Y.Ceil()+1).
+		Intersect(alone.Bounds()), xdraw.Over, nil)
 	return nil
 }
 
@@ -159,7 +160,8 @@ func (a *artist) warp(flat *image.RGBA) *image.RGBA {
 // ink returns a colour that is neither pale nor grey.
 func (a *artist) ink() color.RGBA {
 	low, middle, high := uint8(rand.IntN(60)), uint8(60+rand.IntN(90)), uint8(180+rand.IntN(60)) //nolint:gosec // a colour, not a secret
-	orders := [...][3]uint8{{low, middle, high}, {low, high, middle}, {middle, low, high}, {middle, high, low}, {high, low, middle}, {high, middle, low}}
+	orders := [...][3]uint8{{low, middle, high}, {low, high, middle}, {middle, low, high}, {middle, high, low},
+		{high, low, middle}, {high, middle, low}}
 	c := orders[a.inks[rand.IntN(len(a.inks))]] //nolint:gosec // a colour, not a secret
 	return legible(color.RGBA{R: c[0], G: c[1], B: c[2], A: 255})
 }

@@ -25,7 +25,8 @@ type printer struct {
 func newPrinter() *printer {
 	p := &printer{png: png.Encoder{CompressionLevel: png.BestSpeed, BufferPool: &buffers{}}}
 	for n := range cubeSide * cubeSide * cubeSide {
-		p.palette = append(p.palette, legible(color.RGBA{R: shade(n / (cubeSide * cubeSide)), G: shade(n / cubeSide), B: shade(n), A: 255}))
+		p.palette = append(p.palette, legible(color.RGBA{R: shade(n / (cubeSide * cubeSide)), G: shade(n / cubeSide),
+			B: shade(n), A: 255}))
 	}
 	for v := range p.nearest {
 		p.nearest[v] = uint8((v*(cubeSide-1) + 127) / 255)

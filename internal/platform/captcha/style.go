@@ -47,8 +47,10 @@ func styleOf(secret []byte) style {
 	side := func(low, high float64) float64 { return in(low, high) * float64(2*r.IntN(2)-1) }
 	coin := func() bool { return r.IntN(2) == 0 }
 	s := style{
-		stretch: in(.8, 1.15), slant: side(.05, .35), lean: side(.03, .2), rise: side(2, 8), spread: in(.03, .1), backwards: coin(),
-		curves: 2 + r.IntN(2), thick: 1 + r.IntN(2), swing: in(4, 18), length: in(.3, 1.5), shape: shapes[r.IntN(len(shapes))], under: coin(),
+		stretch: in(.8, 1.15), slant: side(.05, .35), lean: side(.03, .2), rise: side(2, 8), spread: in(.03, .1),
+		backwards: coin(),
+		curves:    2 + r.IntN(2), thick: 1 + r.IntN(2), swing: in(4, 18), length: in(.3, 1.5),
+		shape: shapes[r.IntN(len(shapes))], under: coin(),
 		wave: in(1.5, 4.5), waveLength: in(.2, .6), sway: in(0, 3), swayLength: in(.3, 1),
 		fonts: [2]int(r.Perm(len(fontFiles))[:2]), inks: [2]int(r.Perm(6)[:2]),
 	}

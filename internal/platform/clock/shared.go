@@ -129,7 +129,8 @@ func (s *Shared) Observe(ctx context.Context, source Source, shown, sent, receiv
 		s.log.ErrorContext(ctx, "the clock of this host differs from that of a server: run NTP on both",
 			slog.String("server", source.String()), slog.Duration("server_is_ahead_by", ahead))
 	case changed:
-		s.log.InfoContext(ctx, "the clock of this host agrees with that of a server again", slog.String("server", source.String()))
+		s.log.InfoContext(ctx, "the clock of this host agrees with that of a server again",
+			slog.String("server", source.String()))
 	}
 }
 

@@ -35,7 +35,8 @@ func (c *Config) SigningKeys() (current Key, previous []Key, err error) {
 // fitKey refuses a signing key that is too short.
 func (c *Config) fitKey() error {
 	if len(c.JWTKey) < MinKeyBytes {
-		return fmt.Errorf("has %d bytes; at least %d are needed: make one with `openssl rand -base64 48`", len(c.JWTKey), MinKeyBytes)
+		return fmt.Errorf("has %d bytes; at least %d are needed: make one with `openssl rand -base64 48`", len(c.JWTKey),
+			MinKeyBytes)
 	}
 	return nil
 }
@@ -50,7 +51,8 @@ func (c *Config) previousKeys() ([]Key, error) {
 		case !found || !keyID.MatchString(name):
 			return nil, fmt.Errorf("entry %d is not of the form kid=key: put the key's id and = before it, as `seckill config print` shows it", i+1)
 		case len(secret) < MinKeyBytes:
-			return nil, fmt.Errorf("key %s has %d bytes, at least %d are needed: give it whole, or leave it out", name, len(secret), MinKeyBytes)
+			return nil, fmt.Errorf("key %s has %d bytes, at least %d are needed: give it whole, or leave it out", name,
+				len(secret), MinKeyBytes)
 		case seen[name]:
 			return nil, fmt.Errorf("key %s is there twice, or is that of SECKILL_JWT_KEY: leave one out", name)
 		}

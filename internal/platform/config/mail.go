@@ -99,7 +99,8 @@ func (p *Problems) mail(c *Config) {
 	if (server.User == "") != (server.Password == "") {
 		p.add("smtp-password", "and the user in SECKILL_SMTP_URL go together: give both or neither")
 	}
-	if ip := net.ParseIP(server.Host); server.Plain && server.Password != "" && server.Host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if ip := net.ParseIP(server.Host); server.Plain && server.Password != "" && server.Host != "localhost" &&
+		(ip == nil || !ip.IsLoopback()) {
 		p.add("smtp-tls", "is off, and the password would cross the network in the clear: set it to required")
 	}
 }

@@ -26,10 +26,12 @@ func (p *Problems) notices(c *Config) {
 		return
 	}
 	u, err := url.Parse(c.NoticeHookURL)
-	if err != nil || u.Hostname() == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || len(c.WebhookNetworks) == 0) {
+	if err != nil || u.Hostname() == "" || u.User != nil || u.Scheme != "https" &&
+		(u.Scheme != "http" || len(c.WebhookNetworks) == 0) {
 		p.add("notice-hook-url", "is no address of a service: write https://messages.example.com/seckill; http needs its network in SECKILL_WEBHOOK_NETWORKS")
 	}
-	if _, err := standardwebhooks.NewWebhook(c.NoticeHookSecret.Reveal()); err != nil || !strings.HasPrefix(c.NoticeHookSecret.Reveal(), "whsec_") {
+	if _, err := standardwebhooks.NewWebhook(c.NoticeHookSecret.Reveal()); err != nil ||
+		!strings.HasPrefix(c.NoticeHookSecret.Reveal(), "whsec_") {
 		p.add("notice-hook-secret", "is no secret of Standard Webhooks: write whsec_ and base64, as from openssl rand -base64 32")
 	}
 }

@@ -68,7 +68,8 @@ func (c *Config) SandboxOn() bool { return c.Sandbox != SandboxOff || !c.Product
 
 // PaymentsOn reports whether orders can be paid at all.
 func (c *Config) PaymentsOn() bool {
-	return c.SandboxOn() || c.StripeKey != "" || c.WeChatMerchantID != "" || c.AlipayAppID != "" || c.PaymentServiceURL != ""
+	return c.SandboxOn() || c.StripeKey != "" || c.WeChatMerchantID != "" || c.AlipayAppID != "" ||
+		c.PaymentServiceURL != ""
 }
 
 // Bounds are the least and the greatest amount that a provider takes, in minor units; 0 =
@@ -126,13 +127,15 @@ func (p *Problems) payments(c *Config) {
 		p.add("payments.stripe.key", "is no secret key: take the one that begins with sk_ or rk_; pk_ is for browsers")
 	}
 	if (key == "") != (secret == "") {
-		p.add("payments.stripe.webhook-secret", "and payments.stripe.key go together: without the key nothing is charged, without the secret no payment is reported")
+		p.add("payments.stripe.webhook-secret",
+			"and payments.stripe.key go together: without the key nothing is charged, without the secret no payment is reported")
 	}
 	if k := c.StripePublishableKey; k != "" && (key == "" || !strings.HasPrefix(k, "pk_")) {
 		p.add("payments.stripe.publishable-key", "is no publishable key, pk_…, or payments.stripe.key is missing")
 	}
 	if k := c.StripePublishableKey; k != "" && strings.Contains(k, "_live_") != strings.Contains(key, "_live_") {
-		p.add("payments.stripe.publishable-key", "and payments.stripe.key are of different modes: take both from test mode, or both from live mode")
+		p.add("payments.stripe.publishable-key",
+			"and payments.stripe.key are of different modes: take both from test mode, or both from live mode")
 	}
 	p.forTests(c, "payments.stripe.api-url", c.StripeAPIURL, "")
 	p.forTests(c, "payments.stripe.script-url", c.StripeScriptURL, stripeScript)
@@ -143,8 +146,9 @@ func (p *Problems) payments(c *Config) {
 		}
 	}
 	p.together(c.WeChatMerchantID, "payments.wechat.merchant-id", map[string]string{
-		"payments.wechat.app-id": c.WeChatAppID, "payments.wechat.merchant-serial": c.WeChatMerchantSerial, "payments.wechat.merchant-key": c.WeChatMerchantKey.Reveal(),
-		"payments.wechat.api-key": c.WeChatAPIKey.Reveal(), "payments.wechat.platform-key": c.WeChatPlatformKey.Reveal(),
+		"payments.wechat.app-id": c.WeChatAppID, "payments.wechat.merchant-serial": c.WeChatMerchantSerial,
+		"payments.wechat.merchant-key": c.WeChatMerchantKey.Reveal(),
+		"payments.wechat.api-key":      c.WeChatAPIKey.Reveal(), "payments.wechat.platform-key": c.WeChatPlatformKey.Reveal(),
 	})
 	if n := len(c.WeChatAPIKey); n != 0 && n != apiKeyBytes {
 		p.add("payments.wechat.api-key", "has %d characters: the APIv3 key has 32", n)
@@ -188,14 +192,16 @@ func (p *Problems) paymentService(c *Config) {
 	if c.PaymentServiceURL == "" {
 		return
 	}
-	if u, err := url.Parse(c.PaymentServiceURL); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.RawQuery != "" || strings.HasSuffix(u.Path, "/") {
+	if u, err := url.Parse(c.PaymentServiceURL); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" ||
+		u.RawQuery != "" || strings.HasSuffix(u.Path, "/") {
 		p.add("payments.service.url", "is no address: write https://host/path without a slash at the end")
 	}
 	if _, err := c.ServiceSecret(); err != nil {
 		p.add("payments.service.secret", "%v", err)
 	}
 	if !serviceName.MatchString(c.PaymentServiceName) || slices.Contains(reservedNames, c.PaymentServiceName) {
-		p.add("payments.service.name", "is %q: take a-z, 0-9 and dashes, and not the name of another provider", c.PaymentServiceName)
+		p.add("payments.service.name", "is %q: take a-z, 0-9 and dashes, and not the name of another provider",
+			c.PaymentServiceName)
 	}
 	if _, err := c.ServiceCurrencies(); err != nil {
 		p.add("payments.service.currencies", "has an entry that is unfit: %v", err)

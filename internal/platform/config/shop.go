@@ -42,7 +42,8 @@ var logoTypes = []string{".svg", ".png"}
 var taxRate = regexp.MustCompile(`^\d{1,2}(\.\d{1,2})?$`)
 
 func (p *Problems) shop(c *Config) {
-	if name := c.ShopName; !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxShopName || strings.ContainsFunc(name, unicode.IsControl) {
+	if name := c.ShopName; !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxShopName ||
+		strings.ContainsFunc(name, unicode.IsControl) {
 		p.add("shop.name", "is unfit: write at most %d characters in one line", maxShopName)
 	}
 	if c.ThemeAccent != "" {

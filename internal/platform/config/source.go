@@ -217,7 +217,9 @@ func (s *Source) table(prefix string, keys map[string]any, settings map[string]*
 		case isTable && settings[flag] == nil:
 			s.table(key+".", inner, settings)
 		case settings[flag] == nil || flag == "config":
-			s.problems = append(s.problems, fmt.Sprintf("%s: there is no setting %q; the nearest is %q, and `seckill config print` lists them all", s.path, key, nearest(key, settings)))
+			s.problems = append(s.problems, fmt.Sprintf(
+				"%s: there is no setting %q; the nearest is %q, and `seckill config print` lists them all", s.path, key,
+				nearest(key, settings)))
 		case !ok:
 			s.problems = append(s.problems, fmt.Sprintf("%s: %s must be one value or a list of values", s.path, key))
 		default:

@@ -140,7 +140,8 @@ func (p *Problems) server(c *Config) {
 	if c.PublicURL != "" && !isOrigin(c.PublicURL) {
 		p.add("public-url", "is %q: write https://shop.example.com, with no path", c.PublicURL)
 	}
-	if c.ErrorReference != "" && !strings.HasPrefix(c.ErrorReference, "https://") && !strings.HasPrefix(c.ErrorReference, "http://") {
+	if c.ErrorReference != "" && !strings.HasPrefix(c.ErrorReference, "https://") &&
+		!strings.HasPrefix(c.ErrorReference, "http://") {
 		p.add("error-reference", "is %q: write the address of a page, https://docs.example.com/errors", c.ErrorReference)
 	}
 	for _, origin := range c.AllowedOrigins {
@@ -166,7 +167,8 @@ func (p *Problems) server(c *Config) {
 // isOrigin reports whether a text consists of scheme and host only.
 func isOrigin(text string) bool {
 	u, err := url.Parse(text)
-	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http") && strings.TrimRight(u.Path, "/") == "" && u.RawQuery == ""
+	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http") &&
+		strings.TrimRight(u.Path, "/") == "" && u.RawQuery == ""
 }
 
 func (p *Problems) address(flag, addr string) {
@@ -198,7 +200,8 @@ func (p *Problems) media(place string) {
 // outside checks the addresses of services of others that the gate asks.
 func (p *Problems) outside(c *Config) {
 	for flag, text := range map[string]string{"captcha.verify-url": c.CaptchaVerifyURL, "risk-url": c.RiskURL} {
-		if u, err := url.Parse(text); text != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
+		if u, err := url.Parse(text); text != "" && (err != nil || u.Host == "" || u.Scheme != "https" &&
+			u.Scheme != "http") {
 			p.add(flag, "is no address: write https://host/path")
 		}
 	}
@@ -238,7 +241,8 @@ func (p *Problems) widget(c *Config) {
 	}
 	for _, origin := range c.CaptchaOrigins {
 		if !fits(origin) {
-			p.add("captcha.origins", "has %q, which is not an origin: write https://check.example or https://*.check.example", origin)
+			p.add("captcha.origins", "has %q, which is not an origin: write https://check.example or https://*.check.example",
+				origin)
 		}
 	}
 }
@@ -268,7 +272,8 @@ func (p *Problems) lifetimes(c *Config) {
 		}
 	}
 	if c.RefreshTokenTTL < c.AccessTokenTTL {
-		p.add("refresh-token-ttl", "is %s, shorter than an access token's %s: make it longer", c.RefreshTokenTTL, c.AccessTokenTTL)
+		p.add("refresh-token-ttl", "is %s, shorter than an access token's %s: make it longer", c.RefreshTokenTTL,
+			c.AccessTokenTTL)
 	}
 }
 

@@ -205,7 +205,8 @@ func readRateLimit(text string) (RateLimit, error) {
 	if window, err := time.ParseDuration(second); err2 != nil && err == nil {
 		perSecond, err2 = float64(burst)/window.Seconds(), nil
 	}
-	if operation == "" || err1 != nil || err2 != nil || burst < 1 || burst > mostCalls || !(perSecond >= leastPerSecond && perSecond <= mostCalls) {
+	if operation == "" || err1 != nil || err2 != nil || burst < 1 || burst > mostCalls ||
+		!(perSecond >= leastPerSecond && perSecond <= mostCalls) {
 		return RateLimit{}, fmt.Errorf("%q is not a rate limit: write operation=calls/window, such as login=10/50s, with at least one call a day", text)
 	}
 	return RateLimit{Operation: operation, Burst: burst, PerSecond: perSecond}, nil
@@ -214,18 +215,19 @@ func readRateLimit(text string) (RateLimit, error) {
 // reader makes kong parse values of a type with read, whose errors describe the expected
 // format.
 func reader[T any](read func(string) (T, error)) kong.Option {
-	return kong.TypeMapper(reflect.TypeFor[T](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
-		var text string
-		if err := ctx.Scan.PopValueInto("value", &text); err != nil {
-			return err
-		}
-		value, err := read(text)
-		if err != nil {
-			return err
-		}
-		target.Set(reflect.ValueOf(value))
-		return nil
-	}))
+	return kong.TypeMapper(reflect.TypeFor[T](),
+		kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
+			var text string
+			if err := ctx.Scan.PopValueInto("value", &text); err != nil {
+				return err
+			}
+			value, err := read(text)
+			if err != nil {
+				return err
+			}
+			target.Set(reflect.ValueOf(value))
+			return nil
+		}))
 }
 
 // Secret is a text that is masked when printed or logged. Reveal returns the value.
@@ -243,7 +245,8 @@ func (s Secret) String() string {
 		return ""
 	}
 	parts := strings.Split(string(s), ",")
-	if scheme, _, _ := strings.Cut(string(s), "://"); strings.HasSuffix(scheme, "+sentinel") || strings.HasPrefix(scheme, "postgres") {
+	if scheme, _, _ := strings.Cut(string(s), "://"); strings.HasSuffix(scheme, "+sentinel") ||
+		strings.HasPrefix(scheme, "postgres") {
 		parts = []string{string(s)} // the list of hosts is part of one URL
 	}
 	for i, part := range parts {

@@ -112,7 +112,8 @@ func (s *Store) Add(ctx context.Context, l stream.Letter) (bool, error) {
 		}
 		same, err := s.cfg.DB.Ent.DeadLetter.Query().Where(deadletter.Or(
 			deadletter.ID(letterID),
-			deadletter.And(open(), deadletter.Stream(fault.Shorten(l.Stream, maxName)), deadletter.Entry(entry), deadletter.MessageID(message)),
+			deadletter.And(open(), deadletter.Stream(fault.Shorten(l.Stream, maxName)), deadletter.Entry(entry),
+				deadletter.MessageID(message)),
 		)).Exist(ctx)
 		if same || err != nil {
 			return false, err
@@ -142,10 +143,12 @@ func (s *Store) List(ctx context.Context, in List) ([]stream.Letter, error) {
 	if in.Stream != "" {
 		match = append(match, deadletter.Stream(in.Stream))
 	}
-	query := s.cfg.DB.Ent.DeadLetter.Query().Where(match...).Order(ent.Asc(deadletter.FieldID)).Limit(min(max(in.Limit, 1), maxListed))
+	query := s.cfg.DB.Ent.DeadLetter.Query().Where(match...).Order(ent.Asc(deadletter.FieldID)).
+		Limit(min(max(in.Limit, 1), maxListed))
 	if !in.Fields {
 		query.Select(
-			deadletter.FieldID, deadletter.FieldStream, deadletter.FieldEntry, deadletter.FieldMessageID, deadletter.FieldHandler,
+			deadletter.FieldID, deadletter.FieldStream, deadletter.FieldEntry, deadletter.FieldMessageID,
+			deadletter.FieldHandler,
 			deadletter.FieldReason, deadletter.FieldDeliveries, deadletter.FieldAttempts, deadletter.FieldCreatedAt,
 		)
 	}
@@ -217,7 +220,8 @@ func (s *Store) End(ctx context.Context, letterID string, as State) (bool, error
 
 // Purge deletes letters that ended 30 days ago, in batches. It is a periodic.Step.
 func (s *Store) Purge(ctx context.Context) (map[string]int, error) {
-	return s.cfg.DB.Purge(ctx, "dead_letters_deleted", deadletter.Table, deadletter.EndedAtLT(s.cfg.Clock.Now().Add(-keep)))
+	return s.cfg.DB.Purge(ctx, "dead_letters_deleted", deadletter.Table,
+		deadletter.EndedAtLT(s.cfg.Clock.Now().Add(-keep)))
 }
 
 func (s *Store) changed(ctx context.Context) {

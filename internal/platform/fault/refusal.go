@@ -179,9 +179,10 @@ type Cause string
 
 // Causes of waits.
 const (
-	TooManyCalls        Cause = "TOO_MANY_CALLS"       // calls of one kind
-	ExpiredReservations Cause = "EXPIRED_RESERVATIONS" // orders that were not paid in time, path tokens and offers that were not used
-	NoPermit            Cause = "NO_PERMIT"            // every permit of the item is in use, or others wait
+	TooManyCalls Cause = "TOO_MANY_CALLS" // calls of one kind
+	// orders that were not paid in time, path tokens and offers that were not used
+	ExpiredReservations Cause = "EXPIRED_RESERVATIONS"
+	NoPermit            Cause = "NO_PERMIT" // every permit of the item is in use, or others wait
 )
 
 // Throttled refuses an attempt that exceeds a rate limit.

@@ -25,7 +25,8 @@ const sqlStandby = "0A000 25006 25P03 25P04"
 // slot moved to another node of the Cluster, or a password or right that operators have
 // changed.
 var redisTransient = []string{
-	"NOAUTH ", "WRONGPASS ", "NOPERM ", "LOADING ", "OOM ", "MISCONF ", "READONLY ", "MASTERDOWN ", "NOREPLICAS ", "BUSY ", "ERR max number of clients",
+	"NOAUTH ", "WRONGPASS ", "NOPERM ", "LOADING ", "OOM ", "MISCONF ", "READONLY ", "MASTERDOWN ", "NOREPLICAS ", "BUSY ",
+	"ERR max number of clients",
 	"CLUSTERDOWN ", "TRYAGAIN ", "MOVED ", "ASK ",
 }
 

@@ -120,7 +120,8 @@ func cleaned(raw []byte) (clean []byte, kind string, err error) {
 		return nil, "", bad(fault.Rule{Code: "a whole PNG, JPEG, GIF or WebP picture"})
 	}
 	var icc []byte
-	if model := picture.ColorModel(); model != color.GrayModel && model != color.Gray16Model && model != color.CMYKModel { // those are encoded in other colours
+	// those are encoded in other colours
+	if model := picture.ColorModel(); model != color.GrayModel && model != color.Gray16Model && model != color.CMYKModel {
 		icc = profile(raw, format)
 	}
 	picture = upright(shrunk(picture, maxSide), orientation(raw, format))

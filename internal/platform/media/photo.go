@@ -98,7 +98,8 @@ func profile(raw []byte, format string) []byte {
 		found = profileOfWebP(raw)
 	}
 	// The header has the length, the colour space at 16 and a signature at 36.
-	if len(found) < 128 || int(binary.BigEndian.Uint32(found)) != len(found) || string(found[36:40]) != "acsp" || string(found[16:20]) != "RGB " {
+	if len(found) < 128 || int(binary.BigEndian.Uint32(found)) != len(found) || string(found[36:40]) != "acsp" ||
+		string(found[16:20]) != "RGB " {
 		return nil
 	}
 	return found
@@ -190,7 +191,8 @@ func withProfile(body []byte, kind string, icc []byte) []byte {
 		return body
 	}
 	if kind == "png" {
-		end := len(pngHeader) + 12 + int(binary.BigEndian.Uint32(body[len(pngHeader):])) // of IHDR, after which the profile has to be
+		// of IHDR, after which the profile has to be
+		end := len(pngHeader) + 12 + int(binary.BigEndian.Uint32(body[len(pngHeader):]))
 		return bytes.Join([][]byte{body[:end], profileChunk(icc), body[end:]}, nil)
 	}
 	const most = 0xffff - 2 - 14 // a segment, less its length, the marker of the profile and two numbers

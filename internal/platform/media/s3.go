@@ -36,7 +36,8 @@ func OpenS3(address string) (*S3, error) {
 		keys = credentials.NewStaticV4(u.User.Username(), secret, "")
 	}
 	client, err := minio.New(u.Host, &minio.Options{
-		Creds: keys, Secure: u.Query().Get("insecure") != "true", Region: u.Query().Get("region"), BucketLookup: minio.BucketLookupAuto,
+		Creds: keys, Secure: u.Query().Get("insecure") != "true", Region: u.Query().Get("region"),
+		BucketLookup: minio.BucketLookupAuto,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("store of pictures: %w", err)

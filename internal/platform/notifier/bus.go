@@ -112,7 +112,8 @@ func (b *Bus) receive(msg *stream.Message) {
 		b.hub.Publish(e.event())
 	}
 	if skipped > 0 {
-		b.log.Warn("changes on the bus that cannot be read", slog.String("message_id", msg.UUID), slog.Int("entries", skipped))
+		b.log.Warn("changes on the bus that cannot be read", slog.String("message_id", msg.UUID),
+			slog.Int("entries", skipped))
 	}
 }
 

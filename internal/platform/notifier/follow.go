@@ -62,7 +62,8 @@ func (r *received[T]) Close() {}
 // Follow subscribes to the hub before it loads for the first time, so that no change is
 // missed in between. The error is that of load, or ErrFull. Later loads that fail are
 // retried.
-func Follow[T any](ctx context.Context, hub *Hub, key string, load func(ctx context.Context) (State[T], error)) (*Follower[T], error) {
+func Follow[T any](ctx context.Context, hub *Hub, key string,
+	load func(ctx context.Context) (State[T], error)) (*Follower[T], error) {
 	sub, err := hub.Subscribe(key)
 	if err != nil {
 		return nil, err
@@ -283,7 +284,8 @@ func (f *Follower[T]) finish(result loaded[T]) {
 	if result.err == nil {
 		f.accept(result.state)
 	} else if f.ctx.Err() == nil && f.hub.opts.Log != nil {
-		f.hub.opts.Log.WarnContext(f.ctx, "a followed state cannot be read", slog.String("key", f.sub.key), slog.Any("error", result.err))
+		f.hub.opts.Log.WarnContext(f.ctx, "a followed state cannot be read", slog.String("key", f.sub.key),
+			slog.Any("error", result.err))
 	}
 	if f.again {
 		f.again = false

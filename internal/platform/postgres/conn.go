@@ -230,7 +230,8 @@ func statement(ctx context.Context, query string) (context.Context, tracing.Span
 }
 
 // run runs a statement directly, or as a kept prepared statement (see WithPrepared).
-func run[R any](ctx context.Context, c *conn, query string, plain func() (R, error), prepared func(pqStmt) (R, error)) (result R, err error) {
+func run[R any](ctx context.Context, c *conn, query string, plain func() (R, error),
+	prepared func(pqStmt) (R, error)) (result R, err error) {
 	stmt, err := c.preparedFor(ctx, query)
 	switch {
 	case err != nil:

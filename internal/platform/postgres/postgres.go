@@ -250,12 +250,14 @@ func openPool(o Options, s session) (*sql.DB, error) {
 		}
 	}
 	if o.TransactionPooling {
-		cfg.BinaryParameters = true // otherwise a statement is two round trips, between which the pooler may change the server
+		// otherwise a statement is two round trips, between which the pooler may change the server
+		cfg.BinaryParameters = true
 	}
 	c, err := pq.NewConnectorConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("database url: %w", err)
 	}
 	c.Dialer(dialer{silence: s.statement + replyMargin})
-	return sql.OpenDB(connector{Connector: c, keepsState: !o.TransactionPooling, dials: make(chan struct{}, maxDials)}), nil
+	return sql.OpenDB(connector{Connector: c, keepsState: !o.TransactionPooling, dials: make(chan struct{}, maxDials)}),
+		nil
 }

@@ -99,7 +99,8 @@ func (w *wire) message() bool {
 	}
 	async := strings.IndexByte(asyncTypes, kind) >= 0
 	switch {
-	case strings.IndexByte(serverTypes, kind) < 0, body < 0, body > maxBody, body > maxShort && strings.IndexByte(longTypes, kind) < 0,
+	case strings.IndexByte(serverTypes, kind) < 0, body < 0, body > maxBody, body > maxShort &&
+		strings.IndexByte(longTypes, kind) < 0,
 		w.owed == 0 && !async, kind == 'Z' && !w.answered:
 		w.broken, w.refusing = true, true
 		return false

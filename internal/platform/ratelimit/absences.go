@@ -43,7 +43,8 @@ func NewAbsences(c clock.Clock, caller func(ctx context.Context) Caller) *Absenc
 func Find[T any](ctx context.Context, a *Absences, read func(ctx context.Context) (*T, error)) (*T, error) {
 	if left := a.spend(ctx, 0); left.Limit > 0 && left.Remaining == 0 {
 		return nil, &fault.Error{
-			Code: fault.RateLimited, Message: "Too many requests for what does not exist. Please wait a moment.", RetryAfter: left.RetryAfter,
+			Code: fault.RateLimited, Message: "Too many requests for what does not exist. Please wait a moment.",
+			RetryAfter: left.RetryAfter,
 		}
 	}
 	found, err := read(ctx)

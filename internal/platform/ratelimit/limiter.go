@@ -65,8 +65,10 @@ type bucket struct {
 
 // New returns a Limiter.
 func New(cfg Config) *Limiter {
-	tries := telemetry.For(cfg.Registerer, "ratelimit").Counters("tries_total", "Attempts counted against a rate limit. Label policy: its name. "+
-		"Label outcome: passed, refused, refused_locally (without asking Redis), fault (Redis did not answer).", "policy", "outcome")
+	tries := telemetry.For(cfg.Registerer, "ratelimit").
+		Counters("tries_total", "Attempts counted against a rate limit. Label policy: its name. "+
+			"Label outcome: passed, refused, refused_locally (without asking Redis), fault (Redis did not answer).", "policy",
+			"outcome")
 	return &Limiter{cfg: cfg, tries: tries, local: NewLocal[bucket](cfg.Clock, cfg.Size), shares: newShares()}
 }
 

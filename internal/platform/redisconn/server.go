@@ -136,7 +136,8 @@ func (c *Conn) Check(ctx context.Context) error {
 			return fmt.Errorf("redis %s: %w: no gate would be served; ACL SETUSER %s +info", s.Addr, ErrNoInfo, c.user())
 		}
 		if s.NoLua != "" {
-			return fmt.Errorf("redis %s: %w, and each purchase is one: %s; ACL SETUSER %s +eval +evalsha, or use another server", s.Addr, ErrNoLua, s.NoLua, c.user())
+			return fmt.Errorf("redis %s: %w, and each purchase is one: %s; ACL SETUSER %s +eval +evalsha, or use another server",
+				s.Addr, ErrNoLua, s.NoLua, c.user())
 		}
 		if s.Policy != "" && s.Policy != noEviction {
 			return fmt.Errorf("redis %s: %w but %s: stock would be lost under memory pressure; CONFIG SET maxmemory-policy noeviction",
@@ -196,15 +197,17 @@ func describe(ctx context.Context, node redis.Cmdable, addr string) (Server, err
 			return s, fmt.Errorf("redis %s: info: %w", addr, err)
 		}
 		s.NoInfo = s.NoInfo || redis.HasErrorPrefix(err, "NOPERM")
-		for name, into := range map[string]*string{"redis_version": &s.Version, "valkey_version": &s.Valkey, "run_id": &s.RunID, "connected_slaves": &s.Replicas} {
+		for name, into := range map[string]*string{"redis_version": &s.Version, "valkey_version": &s.Valkey,
+			"run_id": &s.RunID, "connected_slaves": &s.Replicas} {
 			if value := infoField(info, name); value != "" {
 				*into = value
 			}
 		}
 	}
 	for name, into := range map[string]*string{
-		"maxmemory-policy": &s.Policy, "appendonly": &s.AppendOnly, "appendfsync": &s.AppendSync, "min-replicas-to-write": &s.MinWrite,
-		"maxclients": &s.MaxClients,
+		"maxmemory-policy": &s.Policy, "appendonly": &s.AppendOnly, "appendfsync": &s.AppendSync,
+		"min-replicas-to-write": &s.MinWrite,
+		"maxclients":            &s.MaxClients,
 	} {
 		values, err := node.ConfigGet(ctx, name).Result()
 		if err != nil && !answered(err) {

@@ -43,7 +43,8 @@ func (t *Tail) SeekEnd(ctx context.Context) (err error) {
 // emptied, or an older replica was promoted. Reading from there would miss entries until
 // the clock of Redis has caught up, so the tail has moved to the start of the stream.
 func (t *Tail) Next(ctx context.Context, block time.Duration) (entries []redis.XMessage, lost bool, err error) {
-	streams, err := t.client.XRead(ctx, &redis.XReadArgs{Streams: []string{t.key, t.last}, Count: t.batch, Block: block}).Result()
+	streams, err := t.client.XRead(ctx, &redis.XReadArgs{Streams: []string{t.key, t.last}, Count: t.batch, Block: block}).
+		Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return nil, false, err
 	}

@@ -109,7 +109,8 @@ func decoded(in io.Reader) *bufio.Reader {
 		}
 		return raw
 	}
-	return bufio.NewReaderSize(transform.NewReader(raw, unicodetext.UTF16(order, unicodetext.UseBOM).NewDecoder()), maxLine)
+	return bufio.NewReaderSize(transform.NewReader(raw, unicodetext.UTF16(order, unicodetext.UseBOM).NewDecoder()),
+		maxLine)
 }
 
 var (
@@ -118,7 +119,8 @@ var (
 )
 
 // columnsOf returns the columns of a header by name, and the number of all columns.
-func columnsOf(text string, separator rune, known []string, required string) (columns map[string]int, width int, err error) {
+func columnsOf(text string, separator rune, known []string, required string) (columns map[string]int, width int,
+	err error) {
 	header, err := split(text, separator)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the header: %w", err)

@@ -62,7 +62,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return &Metrics{
 		of: of,
 		messages: of.Counters("messages_total",
-			"Messages by what happened to them. Label stream: its key. Label event: read, acked, claimed and so on.", "stream", "event"),
+			"Messages by what happened to them. Label stream: its key. Label event: read, acked, claimed and so on.", "stream",
+			"event"),
 		tries: of.Histograms("handle_seconds", "Duration of one attempt to handle a message. Label handler: its name. "+
 			"Label outcome: ok, later (a service was unavailable), error (retried), dead (a dead letter).",
 			telemetry.Seconds(), "handler", "outcome"),

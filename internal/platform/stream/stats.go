@@ -148,7 +148,8 @@ func numberIn(entry redis.XMessage, field string) int64 {
 // one. Consumers bound the orders that they have in flight.
 func (i Inspector) pending(ctx context.Context, key, group string) (orders int64, oldest string, err error) {
 	for start := "-"; ; {
-		page, err := i.Client.XPendingExt(ctx, &redis.XPendingExtArgs{Stream: key, Group: group, Start: start, End: "+", Count: countPage}).Result()
+		page, err := i.Client.XPendingExt(ctx, &redis.XPendingExtArgs{Stream: key, Group: group, Start: start, End: "+",
+			Count: countPage}).Result()
 		if errors.Is(err, redis.Nil) || redis.HasErrorPrefix(err, "NOGROUP") {
 			return 0, "", nil // lost in the meantime
 		}

@@ -122,7 +122,8 @@ func (s *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *Messa
 		return nil, fmt.Errorf("subscribe %s: already subscribed by %s", topic, s.cfg.Consumer)
 	}
 	if size := poolSize(s.cfg.Client); size > 0 && size < len(s.topics)+1+spareConnections {
-		return nil, fmt.Errorf("subscribe %s: a pool of %d connections is too small for %d topics", topic, size, len(s.topics)+1)
+		return nil, fmt.Errorf("subscribe %s: a pool of %d connections is too small for %d topics", topic, size,
+			len(s.topics)+1)
 	}
 	sub := newSubscription(&s.cfg, topic)
 	s.topics[topic] = sub

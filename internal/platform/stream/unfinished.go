@@ -93,7 +93,8 @@ func (i Inspector) held(ctx context.Context, key, group, upTo string, earlier Un
 	}
 	var held []span
 	for start := "-"; ; {
-		page, err := i.Client.XPendingExt(ctx, &redis.XPendingExtArgs{Stream: key, Group: group, Start: start, End: upTo, Count: countPage}).Result()
+		page, err := i.Client.XPendingExt(ctx, &redis.XPendingExtArgs{Stream: key, Group: group, Start: start, End: upTo,
+			Count: countPage}).Result()
 		if redis.HasErrorPrefix(err, "NOGROUP") {
 			return nil, nil // lost in the meantime
 		}

@@ -20,6 +20,7 @@ func (panics) Describe(ch chan<- *prometheus.Desc) { ch <- caughtPanics }
 // Collect sends the values.
 func (panics) Collect(ch chan<- prometheus.Metric) {
 	for _, place := range fault.Places() {
-		ch <- prometheus.MustNewConstMetric(caughtPanics, prometheus.CounterValue, float64(fault.Panics(place)), place.String())
+		ch <- prometheus.MustNewConstMetric(caughtPanics, prometheus.CounterValue, float64(fault.Panics(place)),
+			place.String())
 	}
 }

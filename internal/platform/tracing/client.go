@@ -40,7 +40,8 @@ func newClient(url string, o Options) *client {
 		Help: "Spans of traces. Label outcome: sent, or lost because the receiver did not take them.",
 	}, []string{"outcome"})
 	return &client{
-		url: url, http: &http.Client{Timeout: sendTimeout, Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConns: 1}},
+		url: url, http: &http.Client{Timeout: sendTimeout, Transport: &http.Transport{Proxy: http.ProxyFromEnvironment,
+			MaxIdleConns: 1}},
 		log: o.Log, sent: spans.WithLabelValues("sent"), lost: spans.WithLabelValues("lost"),
 	}
 }

@@ -47,7 +47,8 @@ func ParseRef(text string) Ref {
 	if text == "" {
 		return Ref{}
 	}
-	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{"traceparent": text}))
+	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(),
+		propagation.MapCarrier{"traceparent": text}))
 }
 
 // Orders are the traced orders of a message or a batch, by task. nil = none are traced.

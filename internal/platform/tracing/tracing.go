@@ -46,15 +46,18 @@ func New(o Options) (*Tracer, error) {
 	}
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, errors.New("the address of the traces must be http://host:port/path") // the error of url.Parse contains the password
+		// the error of url.Parse contains the password
+		return nil, errors.New("the address of the traces must be http://host:port/path")
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/v1/traces" // the path of the protocol
 	}
 	provider := sdk.NewTracerProvider(
 		sdk.WithBatcher(otlptrace.NewUnstarted(newClient(u.String(), o))),
-		sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(o.Share), sdk.WithRemoteParentNotSampled(sdk.TraceIDRatioBased(o.Share)))),
-		sdk.WithResource(resource.NewSchemaless(attribute.String("service.name", scope), attribute.String("service.version", o.Version))),
+		sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(o.Share),
+			sdk.WithRemoteParentNotSampled(sdk.TraceIDRatioBased(o.Share)))),
+		sdk.WithResource(resource.NewSchemaless(attribute.String("service.name", scope),
+			attribute.String("service.version", o.Version))),
 	)
 	return &Tracer{provider: provider, tracer: provider.Tracer(scope)}, nil
 }
@@ -91,7 +94,8 @@ func (t *Tracer) Operation(ctx context.Context) (context.Context, Span) {
 	if t == nil {
 		return ctx, Span{}
 	}
-	ctx, span := t.tracer.Start(ctx, "operation", trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindServer), trace.WithLinks(trace.LinkFromContext(ctx)))
+	ctx, span := t.tracer.Start(ctx, "operation", trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindServer),
+		trace.WithLinks(trace.LinkFromContext(ctx)))
 	return ctx, Span{span}
 }
 
@@ -101,7 +105,8 @@ func (t *Tracer) Continue(ctx context.Context, name string, ref Ref) (context.Co
 	if t == nil || !ref.IsSampled() {
 		return ctx, Span{}
 	}
-	ctx, span := t.tracer.Start(trace.ContextWithRemoteSpanContext(ctx, ref), name, trace.WithSpanKind(trace.SpanKindConsumer))
+	ctx, span := t.tracer.Start(trace.ContextWithRemoteSpanContext(ctx, ref), name,
+		trace.WithSpanKind(trace.SpanKindConsumer))
 	return ctx, Span{span}
 }
 

@@ -38,7 +38,8 @@ func Mailbox(text string) (address string, ok bool) {
 	if International(domain) {
 		domain, err = idna.Lookup.ToASCII(domain)
 	}
-	if strings.ContainsFunc(text[at+1:], notDomain) || err != nil || !hostName.MatchString(domain) || len(local) > maxLocal || strings.ContainsFunc(local, notLocal) {
+	if strings.ContainsFunc(text[at+1:], notDomain) || err != nil || !hostName.MatchString(domain) ||
+		len(local) > maxLocal || strings.ContainsFunc(local, notLocal) {
 		return "", false
 	}
 	address = local + "@" + domain

@@ -16,7 +16,8 @@ const lostAfter = 5 * time.Second
 // providerKey is the status bus key of reports about a payment provider.
 func providerKey(name string) string { return "provider:" + name }
 
-// providerReport is what a process that called a provider reports to the others. The revision of its event is the time of the report in nanoseconds.
+// providerReport is what a process that called a provider reports to the others. The revision of
+// its event is the time of the report in nanoseconds.
 type providerReport struct {
 	Until time.Time `json:"until"` // until when it counts as away; zero = it answers
 }

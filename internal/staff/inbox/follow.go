@@ -68,23 +68,24 @@ func (b *Inbox) Run(ctx context.Context) error {
 	}
 	var alarmed []Entry
 	followed := func() bool { return b.cfg.Hub.Followed(entriesKey) }
-	return periodic.Loop{Name: "inbox", Every: lookEvery, Idle: idleLook, Busy: followed, Log: b.cfg.Log, Step: func(ctx context.Context) (map[string]int, error) {
-		now := b.cfg.Clock.Now()
-		for name, sub := range reports {
-			if e, filled := sub.Take(); filled {
-				b.alarms.recordReport(name, e, now)
+	return periodic.Loop{Name: "inbox", Every: lookEvery, Idle: idleLook, Busy: followed, Log: b.cfg.Log,
+		Step: func(ctx context.Context) (map[string]int, error) {
+			now := b.cfg.Clock.Now()
+			for name, sub := range reports {
+				if e, filled := sub.Take(); filled {
+					b.alarms.recordReport(name, e, now)
+				}
 			}
-		}
-		b.alarms.lost(b.lostGates(ctx), now)
-		if !followed() {
-			return nil, nil
-		}
-		_, changed := signal.Take()
-		before := alarmed
-		alarmed = b.alarms.entries(now)
-		_, err := b.current(ctx, changed || len(alarmed) != len(before))
-		return nil, err
-	}}.Run(ctx)
+			b.alarms.lost(b.lostGates(ctx), now)
+			if !followed() {
+				return nil, nil
+			}
+			_, changed := signal.Take()
+			before := alarmed
+			alarmed = b.alarms.entries(now)
+			_, err := b.current(ctx, changed || len(alarmed) != len(before))
+			return nil, err
+		}}.Run(ctx)
 }
 
 // lostGates returns the sales that are loaded and have lost a gate. An unreadable

@@ -124,7 +124,8 @@ func (b *Inbox) Viewer(ctx context.Context, p *auth.Principal) (Viewer, error) {
 // Read returns what waits now, the longest first; at most 200 of each kind.
 func (b *Inbox) Read(ctx context.Context) ([]Entry, error) {
 	entries := b.alarms.entries(b.cfg.Clock.Now())
-	for _, source := range []func(context.Context) ([]Entry, error){b.approvals, b.requests, b.money, b.disputes, b.letters, b.endpoints, b.reviews} {
+	for _, source := range []func(context.Context) ([]Entry, error){b.approvals, b.requests, b.money, b.disputes,
+		b.letters, b.endpoints, b.reviews} {
 		found, err := source(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read the inbox: %w", err)
@@ -141,7 +142,8 @@ func (b *Inbox) approvals(ctx context.Context) ([]Entry, error) {
 	waiting, err := b.cfg.Sales.AwaitingApproval(ctx, maxPerKind)
 	entries := make([]Entry, len(waiting))
 	for i, w := range waiting {
-		entries[i] = Entry{Kind: SaleApproval, Subject: w.Sale.Public(), Since: w.Since, Note: w.Note, Sale: w.Sale, barred: w.Authors}
+		entries[i] = Entry{Kind: SaleApproval, Subject: w.Sale.Public(), Since: w.Since, Note: w.Note, Sale: w.Sale,
+			barred: w.Authors}
 	}
 	return entries, err
 }
@@ -195,7 +197,8 @@ func (b *Inbox) disputes(ctx context.Context) ([]Entry, error) {
 	disputed, err := b.cfg.Payments.Disputed(ctx, maxPerKind)
 	entries := make([]Entry, len(disputed))
 	for i, p := range disputed {
-		entries[i] = Entry{Kind: PaymentDisputed, Subject: p.ID.Public(), Since: p.UpdatedAt, Order: p.Order, barred: []id.User{p.User}}
+		entries[i] = Entry{Kind: PaymentDisputed, Subject: p.ID.Public(), Since: p.UpdatedAt, Order: p.Order,
+			barred: []id.User{p.User}}
 	}
 	return entries, err
 }

@@ -32,7 +32,8 @@ func (r *Reporter) Changed(ctx context.Context) { r.bus.Signal(ctx, changedKey) 
 func (r *Reporter) ProviderAway(ctx context.Context, provider string, until time.Time) {
 	value, err := json.Marshal(providerReport{Until: until})
 	if err == nil {
-		err = r.bus.Publish(ctx, []notifier.StatusEntry{{Key: providerKey(provider), Revision: r.clock.Now().UnixNano(), Value: value}})
+		err = r.bus.Publish(ctx, []notifier.StatusEntry{{Key: providerKey(provider), Revision: r.clock.Now().UnixNano(),
+			Value: value}})
 	}
 	if err != nil {
 		r.log.WarnContext(ctx, "report about a payment provider", slog.String("provider", provider), slog.Any("error", err))

@@ -90,7 +90,8 @@ type goodsChange struct {
 }
 
 func (p GoodsPatch) stored() *goodsChange {
-	c := &goodsChange{Name: p.Name, Description: p.Description, ImageAlt: p.ImageAlt, ExternalID: p.ExternalID, SKU: p.SKU, ListPrice: p.ListPrice}
+	c := &goodsChange{Name: p.Name, Description: p.Description, ImageAlt: p.ImageAlt, ExternalID: p.ExternalID, SKU: p.SKU,
+		ListPrice: p.ListPrice}
 	if p.ImageURL != nil {
 		address := ""
 		set(&address, *p.ImageURL)
@@ -100,7 +101,8 @@ func (p GoodsPatch) stored() *goodsChange {
 }
 
 func (c *goodsChange) patch(note string) GoodsPatch {
-	p := GoodsPatch{Name: c.Name, Description: c.Description, ImageAlt: c.ImageAlt, ExternalID: c.ExternalID, SKU: c.SKU, ListPrice: c.ListPrice, Note: note}
+	p := GoodsPatch{Name: c.Name, Description: c.Description, ImageAlt: c.ImageAlt, ExternalID: c.ExternalID, SKU: c.SKU,
+		ListPrice: c.ListPrice, Note: note}
 	if c.Picture != nil {
 		picture := unlessZero(*c.Picture)
 		p.ImageURL = &picture
@@ -158,7 +160,8 @@ func (c *storedChange) settle(changed changes, request *Intervention) (err error
 // changeApproved runs an act on a sale that may change what was approved: it then becomes a
 // request, unless it is the confirmed request. changed is what the act's decide found.
 func (s *Service) changeApproved(
-	ctx context.Context, run func(context.Context, act) (*sale.Sale, error), changed *changes, asks storedChange, request *Intervention, a act,
+	ctx context.Context, run func(context.Context, act) (*sale.Sale, error), changed *changes, asks storedChange,
+	request *Intervention, a act,
 ) (Changed, error) {
 	decide := a.decide
 	a.decide = func(v *sale.Sale) (sale.Status, error) {
@@ -194,7 +197,8 @@ func (s *Service) ask(ctx context.Context, in *Intervention, asks storedChange) 
 	}
 	in.ID, in.Change = id.Act(s.cfg.NewID()), string(text)
 	row, err := s.cfg.DB.Ent.Intervention.Query().Where(
-		intervention.SaleID(in.Sale), intervention.KindEQ(intervention.Kind(in.Kind)), intervention.StateEQ(intervention.StateREQUESTED),
+		intervention.SaleID(in.Sale), intervention.KindEQ(intervention.Kind(in.Kind)),
+		intervention.StateEQ(intervention.StateREQUESTED),
 		intervention.RequestedBy(in.RequestedBy), intervention.Change(in.Change),
 	).First(ctx)
 	switch {
@@ -218,7 +222,8 @@ func (s *Service) changeConfirmed(ctx context.Context, by sale.Actor, request *I
 		p := SalePatch{Title: c.Texts.Title, Rules: c.Texts.Rules, Accent: c.Texts.Accent, Note: request.Note}
 		_, err = s.describe(ctx, by, request.Sale, p, request)
 	case c.Times != nil:
-		in := ScheduleInput{By: by, Sale: request.Sale, StartsAt: c.Times.StartsAt, EndsAt: c.Times.EndsAt, PreheatAt: c.Times.PreheatAt, Note: request.Note}
+		in := ScheduleInput{By: by, Sale: request.Sale, StartsAt: c.Times.StartsAt, EndsAt: c.Times.EndsAt,
+			PreheatAt: c.Times.PreheatAt, Note: request.Note}
 		_, err = s.schedule(ctx, in, request)
 	case c.Switches != nil:
 		_, err = s.setSwitches(ctx, ActInput{By: by, Sale: request.Sale, Note: request.Note}, *c.Switches, request)
@@ -227,7 +232,8 @@ func (s *Service) changeConfirmed(ctx context.Context, by sale.Actor, request *I
 	}
 	_, refusal := fault.AsRefusal(err)
 	switch {
-	case errors.Is(err, errChangedMeanwhile), refusal && fault.ReasonOf(err) == fault.Conflict: // or its sale is in another state
+	case errors.Is(err, errChangedMeanwhile), refusal && fault.ReasonOf(err) == fault.Conflict:
+		// or its sale is in another state
 		refused, err := s.move(ctx, request, Refused)
 		if err != nil {
 			return nil, err

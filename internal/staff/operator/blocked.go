@@ -24,7 +24,8 @@ const (
 // entries of disabled users.
 func (s *Service) BlockedLoop() periodic.Loop {
 	return periodic.Loop{
-		Name: "blocked users", Every: blockedEvery, Idle: idleBlocked, Timeout: blockedTimeout, Step: s.ReleaseBlocked, Log: s.cfg.Log,
+		Name: "blocked users", Every: blockedEvery, Idle: idleBlocked, Timeout: blockedTimeout, Step: s.ReleaseBlocked,
+		Log: s.cfg.Log,
 	}
 }
 

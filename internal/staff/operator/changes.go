@@ -63,7 +63,8 @@ func (d SaleDraft) changes(before SaleDraft) changes {
 func loggedItems(items []ItemDraft) []map[string]any {
 	out := make([]map[string]any, len(items))
 	for i, item := range items {
-		out[i] = map[string]any{"goods": item.Goods.Public(), "price": item.Price.Decimal(), "stock": item.Stock, "purchaseLimit": item.PurchaseLimit}
+		out[i] = map[string]any{"goods": item.Goods.Public(), "price": item.Price.Decimal(), "stock": item.Stock,
+			"purchaseLimit": item.PurchaseLimit}
 	}
 	return out
 }

@@ -59,14 +59,16 @@ func (s *Service) CopySale(ctx context.Context, by sale.Actor, in CopyInput) (*s
 func copyOf(v *sale.Sale, in CopyInput) SaleDraft {
 	d := SaleDraft{
 		Title: in.Title, Rules: v.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt, PaymentWindow: v.PaymentWindow,
-		PurchaseLimit: v.PurchaseLimit, HideExactStock: v.HideExactStock, RequiresAddress: v.RequiresAddress, Requires: v.Requires, LimitBy: &v.LimitBy, Accent: v.Accent.Color, Switches: &v.Switches,
+		PurchaseLimit: v.PurchaseLimit, HideExactStock: v.HideExactStock, RequiresAddress: v.RequiresAddress,
+		Requires: v.Requires, LimitBy: &v.LimitBy, Accent: v.Accent.Color, Switches: &v.Switches,
 	}
 	if d.Title == "" {
 		d.Title = v.Title
 	}
 	for _, item := range v.Items {
 		stock := max(1, item.Total)
-		d.Items = append(d.Items, ItemDraft{Goods: item.Goods.ID, Price: item.Price, Stock: stock, PurchaseLimit: min(item.PurchaseLimit, stock)})
+		d.Items = append(d.Items, ItemDraft{Goods: item.Goods.ID, Price: item.Price, Stock: stock,
+			PurchaseLimit: min(item.PurchaseLimit, stock)})
 	}
 	return d
 }

@@ -17,7 +17,8 @@ var described = []string{"title", "rules", "accent"}
 
 // describe changes title, rules and accent of a sale that was approved. A patch that changes
 // another field is refused. request is the confirmed one; nil = there is none.
-func (s *Service) describe(ctx context.Context, by sale.Actor, saleID id.Sale, p SalePatch, request *Intervention) (Changed, error) {
+func (s *Service) describe(ctx context.Context, by sale.Actor, saleID id.Sale, p SalePatch,
+	request *Intervention) (Changed, error) {
 	var d SaleDraft
 	var changed changes
 	asks := storedChange{Texts: &textChange{Title: p.Title, Rules: p.Rules, Accent: p.Accent}}
@@ -25,7 +26,8 @@ func (s *Service) describe(ctx context.Context, by sale.Actor, saleID id.Sale, p
 		by: by, sale: saleID, what: sale.ActDescribe, note: p.Note, details: &changed,
 		decide: func(v *sale.Sale) (sale.Status, error) {
 			d = p.of(v)
-			faults := fault.All(optional(&p.Note, maxNote, "note"), line(&d.Title, "title"), optional(&d.Rules, maxText, "rules"), checkAccent(&d.Accent))
+			faults := fault.All(optional(&p.Note, maxNote, "note"), line(&d.Title, "title"),
+				optional(&d.Rules, maxText, "rules"), checkAccent(&d.Accent))
 			changed = d.changes(SalePatch{}.of(v))
 			for _, field := range slices.Sorted(maps.Keys(changed)) {
 				if field != sale.FormerValues && !slices.Contains(described, field) {

@@ -137,7 +137,8 @@ func (d ItemDraft) check(at func(field ...string) []string, product *sale.Goods)
 	price := checkPrice(d.Price, at("price")...)
 	if product == nil {
 		there = unknown(at("goodsId")...)
-	} else if usual := product.ListPrice; price == nil && d.Price.Currency == usual.Currency && d.Price.Minor > usual.Minor {
+	} else if usual := product.ListPrice; price == nil && d.Price.Currency == usual.Currency &&
+		d.Price.Minor > usual.Minor {
 		price = invalid(fault.Rule{Code: fault.MaxCode, Bound: usual.Decimal()}, at("price")...)
 	}
 	stock := inRange(d.Stock, 1, maxUnits, at("stock")...)
@@ -196,11 +197,14 @@ func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*
 		ID: s.cfg.NewID(), Sale: saleID, Act: sale.ActCreate, From: sale.Draft, To: sale.Draft, By: by, At: s.cfg.Clock.Now(),
 	}
 	err := s.write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		create := tx.Sale.Create().SetID(saleID).SetSlug(d.Slug).SetTitle(d.Title).SetRules(d.Rules).SetNillableExternalReference(unlessZero(d.Reference)).
+		create := tx.Sale.Create().SetID(saleID).SetSlug(d.Slug).SetTitle(d.Title).SetRules(d.Rules).
+			SetNillableExternalReference(unlessZero(d.Reference)).
 			SetStartsAt(d.StartsAt).SetEndsAt(d.EndsAt).SetPreheatAt(d.StartsAt.Add(-preheatBefore)).
-			SetPaymentWindowSeconds(int(d.PaymentWindow / time.Second)).SetPurchaseLimit(d.largestLimit()).SetNillableTotalLimit(unlessZero(d.PurchaseLimit)).
+			SetPaymentWindowSeconds(int(d.PaymentWindow / time.Second)).SetPurchaseLimit(d.largestLimit()).
+			SetNillableTotalLimit(unlessZero(d.PurchaseLimit)).
 			SetHideExactStock(d.HideExactStock).SetRequiresAddress(d.RequiresAddress).
-			SetRequiresVerifiedContact(d.Requires.VerifiedContact).SetMinimumAccountAgeHours(d.accountAge()).SetLimitBy(d.limitBy().String()).SetAccent(d.Accent).SetCreatedBy(by.ID).SetCreatedAt(c.At)
+			SetRequiresVerifiedContact(d.Requires.VerifiedContact).SetMinimumAccountAgeHours(d.accountAge()).
+			SetLimitBy(d.limitBy().String()).SetAccent(d.Accent).SetCreatedBy(by.ID).SetCreatedAt(c.At)
 		if d.Switches != nil {
 			setSwitches(create.Mutation(), *d.Switches)
 		}
@@ -278,7 +282,8 @@ func (p SalePatch) of(v *sale.Sale) SaleDraft {
 	d := SaleDraft{
 		Title: v.Title, Slug: v.Slug, Rules: v.Rules, StartsAt: v.StartsAt, EndsAt: v.EndsAt,
 		PaymentWindow: v.PaymentWindow, PurchaseLimit: v.PurchaseLimit, HideExactStock: v.HideExactStock,
-		RequiresAddress: v.RequiresAddress, Requires: v.Requires, LimitBy: cmp.Or(p.LimitBy, &v.LimitBy), Accent: v.Accent.Color, Items: p.Items,
+		RequiresAddress: v.RequiresAddress, Requires: v.Requires, LimitBy: cmp.Or(p.LimitBy, &v.LimitBy),
+		Accent: v.Accent.Color, Items: p.Items,
 	}
 	set(&d.Title, p.Title)
 	set(&d.Slug, p.Slug)
@@ -295,7 +300,8 @@ func (p SalePatch) of(v *sale.Sale) SaleDraft {
 	d.Accent = strings.ToLower(d.Accent) // as it is stored
 	if p.Items == nil {
 		for _, item := range v.Items {
-			d.Items = append(d.Items, ItemDraft{Goods: item.Goods.ID, Price: item.Price, Stock: item.Total, PurchaseLimit: item.PurchaseLimit})
+			d.Items = append(d.Items, ItemDraft{Goods: item.Goods.ID, Price: item.Price, Stock: item.Total,
+				PurchaseLimit: item.PurchaseLimit})
 		}
 	}
 	d.setDefaults(v.PaymentWindow)
@@ -357,7 +363,8 @@ func (s *Service) updateDraft(ctx context.Context, by sale.Actor, saleID id.Sale
 			u.SetTitle(d.Title).SetSlug(d.Slug).SetRules(d.Rules).SetStartsAt(d.StartsAt).SetEndsAt(d.EndsAt).
 				SetPreheatAt(d.StartsAt.Add(-preheatBefore)).SetPaymentWindowSeconds(int(d.PaymentWindow / time.Second)).
 				SetPurchaseLimit(d.largestLimit()).SetHideExactStock(d.HideExactStock).SetRequiresAddress(d.RequiresAddress).
-				SetRequiresVerifiedContact(d.Requires.VerifiedContact).SetMinimumAccountAgeHours(d.accountAge()).SetLimitBy(d.limitBy().String()).SetAccent(d.Accent)
+				SetRequiresVerifiedContact(d.Requires.VerifiedContact).SetMinimumAccountAgeHours(d.accountAge()).
+				SetLimitBy(d.limitBy().String()).SetAccent(d.Accent)
 			if d.PurchaseLimit > 0 {
 				u.SetTotalLimit(d.PurchaseLimit)
 			} else {

@@ -29,7 +29,8 @@ var exportHeader = []string{
 	"order_id", "number", "status", "sale_id", "item_id", "goods", "buyer_id", "buyer_account", "quantity",
 	"unit_price", "total", "currency", "reserved_at", "created_at", "payment_deadline", "paid_at", "updated_at",
 	"payment_provider", "payment_transaction", "refund_status", "refunded_amount", "refunded_at",
-	"recipient_name", "recipient_phone", "recipient_country", "recipient_region", "recipient_city", "recipient_street", "recipient_postal_code",
+	"recipient_name", "recipient_phone", "recipient_country", "recipient_region", "recipient_city", "recipient_street",
+	"recipient_postal_code",
 	"metadata", "refunded_quantity", "type",
 }
 
@@ -102,7 +103,8 @@ func (e *Export) CSV(ctx context.Context, out io.Writer) (orders int, err error)
 		}
 		for _, row := range rows {
 			columns := append(exportRow(row, goods[row.ItemID], accounts[row.UserID]), money[row.ID].columns()...)
-			if err := w.Write(append(append(columns, recipientColumns(recipients[row.ID])...), metadataColumn(metadata[row.ID]), strconv.Itoa(order.FromRow(row).RefundedUnits()), string(row.Kind))); err != nil {
+			if err := w.Write(append(append(columns, recipientColumns(recipients[row.ID])...), metadataColumn(metadata[row.ID]),
+				strconv.Itoa(order.FromRow(row).RefundedUnits()), string(row.Kind))); err != nil {
 				return orders, fmt.Errorf("export orders: %w", err)
 			}
 			last = row.ID
@@ -130,7 +132,8 @@ func (e *Export) page(ctx context.Context, last id.Order) ([]*ent.Order, map[id.
 	for i, row := range rows {
 		ids[i] = row.UserID
 	}
-	users, err := e.s.cfg.DB.Ent.User.Query().Where(entuser.IDIn(ids...)).Select(entuser.FieldID, entuser.FieldAccount).All(ctx)
+	users, err := e.s.cfg.DB.Ent.User.Query().Where(entuser.IDIn(ids...)).Select(entuser.FieldID, entuser.FieldAccount).
+		All(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("export buyers: %w", err)
 	}
@@ -166,7 +169,8 @@ func metadataColumn(m order.Metadata) string {
 // recipientColumns returns the columns of a recipient; empty where an order has no
 // recipient.
 func recipientColumns(r recipient.Recipient) []string {
-	return []string{spreadsheet.Safe(r.Name), spreadsheet.Safe(r.Phone), r.Country, spreadsheet.Safe(r.Region), spreadsheet.Safe(r.City), spreadsheet.Safe(r.Street), spreadsheet.Safe(r.PostalCode)}
+	return []string{spreadsheet.Safe(r.Name), spreadsheet.Safe(r.Phone), r.Country, spreadsheet.Safe(r.Region),
+		spreadsheet.Safe(r.City), spreadsheet.Safe(r.Street), spreadsheet.Safe(r.PostalCode)}
 }
 
 func stamp(t *time.Time) string {

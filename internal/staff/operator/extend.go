@@ -68,7 +68,8 @@ func (s *Service) Extend(ctx context.Context, in ExtendInput) (Changed, error) {
 // openExtension returns the same request of the same operator, if it waits; nil = none.
 func (s *Service) openExtension(ctx context.Context, in ExtendInput) (*Intervention, error) {
 	row, err := s.cfg.DB.Ent.Intervention.Query().Where(
-		intervention.SaleID(in.Sale), intervention.KindEQ(intervention.KindEXTEND_SALE), intervention.StateEQ(intervention.StateREQUESTED),
+		intervention.SaleID(in.Sale), intervention.KindEQ(intervention.KindEXTEND_SALE),
+		intervention.StateEQ(intervention.StateREQUESTED),
 		intervention.RequestedBy(in.By.ID), intervention.EndsAt(in.EndsAt),
 	).First(ctx)
 	if ent.IsNotFound(err) {
@@ -90,7 +91,8 @@ func (s *Service) extend(ctx context.Context, by sale.Actor, in *Intervention) (
 			if err := checkEnd(v.EndsAt, *in.EndsAt); err != nil {
 				return "", err
 			}
-			done.Extension = int((in.EndsAt.Sub(v.EndsAt) + time.Second - 1) / time.Second) // rounded up: many small extensions add up
+			// rounded up: many small extensions add up
+			done.Extension = int((in.EndsAt.Sub(v.EndsAt) + time.Second - 1) / time.Second)
 			putTime(changed, "endsAt", v.EndsAt, *in.EndsAt)
 			in.persons(changed)
 			return v.Status, s.checkNotOver(v)

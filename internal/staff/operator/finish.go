@@ -44,7 +44,8 @@ func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 		return nil, err
 	}
 	rows, err := s.cfg.DB.Ent.Intervention.Query().Where(
-		intervention.StateIn(intervention.StateTAKING, intervention.StateRETURNING, intervention.StateREFUNDING, intervention.StateFINISHING),
+		intervention.StateIn(intervention.StateTAKING, intervention.StateRETURNING, intervention.StateREFUNDING,
+			intervention.StateFINISHING),
 		intervention.UpdatedAtLTE(s.cfg.Clock.Now().Add(-finishAfter)),
 	).Order(ent.Asc(intervention.FieldUpdatedAt)).Limit(finishBatch).All(ctx)
 	if err != nil {
@@ -71,7 +72,8 @@ func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 	return counts, errors.Join(errs...)
 }
 
-// refuseOutdated refuses requests to change sales that have ended, and returns how many. The void of an order stays: money goes back also afterwards.
+// refuseOutdated refuses requests to change sales that have ended, and returns how many. The void
+// of an order stays: money goes back also afterwards.
 // Texts of a sale change after its end, too.
 func (s *Service) refuseOutdated(ctx context.Context) (int, error) {
 	n, err := s.cfg.DB.Ent.Intervention.Update().Where(
@@ -179,7 +181,8 @@ func (s *Service) giveBack(ctx context.Context, act *Intervention) (*Interventio
 
 func (s *Service) finishReturning(ctx context.Context, act *Intervention) (*Intervention, error) {
 	r, err := s.cfg.Gate.Adjust(ctx, reservation.Adjustment{
-		Sale: act.Sale, Item: act.Item, Act: id.Act(uuid.NewSHA1(act.ID.UUID(), []byte("back"))), Units: -act.Units, Undoes: act.ID,
+		Sale: act.Sale, Item: act.Item, Act: id.Act(uuid.NewSHA1(act.ID.UUID(), []byte("back"))), Units: -act.Units,
+		Undoes: act.ID,
 	})
 	if err != nil {
 		return nil, err

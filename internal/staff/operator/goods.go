@@ -90,7 +90,8 @@ type GoodsPatch struct {
 }
 
 func (p GoodsPatch) of(g *sale.Goods) GoodsDraft {
-	d := GoodsDraft{Name: g.Name, Description: g.Description, ImageURL: g.ImageURL, ImageAlt: g.ImageAlt, ListPrice: g.ListPrice, ExternalID: g.ExternalID, SKU: g.SKU}
+	d := GoodsDraft{Name: g.Name, Description: g.Description, ImageURL: g.ImageURL, ImageAlt: g.ImageAlt,
+		ListPrice: g.ListPrice, ExternalID: g.ExternalID, SKU: g.SKU}
 	set(&d.Name, p.Name)
 	set(&d.Description, p.Description)
 	set(&d.ImageURL, p.ImageURL)
@@ -140,7 +141,8 @@ type ChangedGoods struct {
 // UpdateGoods changes a product. Its currency cannot change. A patch without changes does
 // nothing. What buyers see of a product that an approved sale offers, or one that waits for
 // approval, needs a second person.
-func (s *Service) UpdateGoods(ctx context.Context, by sale.Actor, goodsID id.Goods, p GoodsPatch) (ChangedGoods, error) {
+func (s *Service) UpdateGoods(ctx context.Context, by sale.Actor, goodsID id.Goods, p GoodsPatch) (ChangedGoods,
+	error) {
 	p.Note = typed.Text(p.Note)
 	if err := requireStaff(by); err != nil {
 		return ChangedGoods{}, err
@@ -148,7 +150,8 @@ func (s *Service) UpdateGoods(ctx context.Context, by sale.Actor, goodsID id.Goo
 	return s.updateGoods(ctx, by, goodsID, p, nil)
 }
 
-func (s *Service) updateGoods(ctx context.Context, by sale.Actor, goodsID id.Goods, p GoodsPatch, request *Intervention) (ChangedGoods, error) {
+func (s *Service) updateGoods(ctx context.Context, by sale.Actor, goodsID id.Goods, p GoodsPatch,
+	request *Intervention) (ChangedGoods, error) {
 	for range maxTries {
 		g, err := s.cfg.Sales.GoodsByID(ctx, goodsID)
 		if err != nil {
@@ -262,7 +265,8 @@ func (s *Service) logInSales(ctx context.Context, tx *ent.Tx, w *goodsWrite) err
 		entsale.StatusNotIn(entsale.StatusENDED, entsale.StatusCANCELLED),
 		func(q *sql.Selector) {
 			items := sql.Table(saleitem.Table)
-			q.Where(sql.In(q.C(entsale.FieldID), sql.Select(items.C(saleitem.FieldSaleID)).From(items).Where(sql.EQ(items.C(saleitem.FieldGoodsID), w.was.ID))))
+			q.Where(sql.In(q.C(entsale.FieldID), sql.Select(items.C(saleitem.FieldSaleID)).From(items).
+				Where(sql.EQ(items.C(saleitem.FieldGoodsID), w.was.ID))))
 		},
 	).Order(ent.Asc(entsale.FieldStartsAt, entsale.FieldID)).All(ctx)
 	if err != nil {
@@ -281,7 +285,8 @@ func (s *Service) logInSales(ctx context.Context, tx *ent.Tx, w *goodsWrite) err
 			return errNeedsSecond
 		}
 		line, err := sale.LogGoods(ctx, tx, sale.Change{
-			ID: s.cfg.NewID(), Sale: row.ID, From: status, Revision: row.Revision, By: w.by, Note: w.note, Details: text, At: s.cfg.Clock.Now(),
+			ID: s.cfg.NewID(), Sale: row.ID, From: status, Revision: row.Revision, By: w.by, Note: w.note, Details: text,
+			At: s.cfg.Clock.Now(),
 		})
 		if err != nil {
 			return err
@@ -293,7 +298,8 @@ func (s *Service) logInSales(ctx context.Context, tx *ent.Tx, w *goodsWrite) err
 
 // logGoods writes an entry of a product's log in the caller's transaction.
 func (s *Service) logGoods(ctx context.Context, tx *ent.Tx, line sale.GoodsLine) error {
-	return tx.GoodsLog.Create().SetID(s.cfg.NewID()).SetGoodsID(line.Goods).SetActorID(line.Actor).SetAct(string(line.Act)).
+	return tx.GoodsLog.Create().SetID(s.cfg.NewID()).SetGoodsID(line.Goods).SetActorID(line.Actor).
+		SetAct(string(line.Act)).
 		SetRevision(line.Revision).SetNote(line.Note).SetDetails(line.Details).SetCreatedAt(s.cfg.Clock.Now()).Exec(ctx)
 }
 

@@ -41,7 +41,8 @@ func (s *Service) HoldOrders(ctx context.Context, in HoldOrdersInput) (payment.H
 	case len(sale.Targets(sale.ActHold, v.Status)) == 0:
 		return payment.Holding{}, conflict("saleId")
 	}
-	done, err := s.cfg.Payments.Hold(ctx, payment.HoldInput{Sale: in.Sale, Cluster: in.Cluster, Operator: in.By.ID, Note: in.Note})
+	done, err := s.cfg.Payments.Hold(ctx, payment.HoldInput{Sale: in.Sale, Cluster: in.Cluster, Operator: in.By.ID,
+		Note: in.Note})
 	if done.Held > 0 { // also those before a failure
 		s.logOrders(ctx, act{by: in.By, sale: in.Sale, what: sale.ActHold, note: in.Note, details: map[string]any{
 			"cluster": in.Cluster, "units": done.Held,
@@ -84,11 +85,13 @@ func (s *Service) ReleaseOrder(ctx context.Context, in ReleaseInput) (*order.Ord
 	if err := s.endable(ctx, o, sale.ActRelease); err != nil {
 		return o, err
 	}
-	released, err := s.cfg.Payments.Release(ctx, o.ID, order.Entry{By: order.Actor{Kind: order.Operator, User: in.By.ID}, Note: in.Note})
+	released, err := s.cfg.Payments.Release(ctx, o.ID, order.Entry{By: order.Actor{Kind: order.Operator, User: in.By.ID},
+		Note: in.Note})
 	if err != nil {
 		return released, err
 	}
-	s.logOrders(ctx, act{by: in.By, sale: o.Sale, what: sale.ActRelease, note: in.Note, details: map[string]any{"order": o.ID.Public()}})
+	s.logOrders(ctx, act{by: in.By, sale: o.Sale, what: sale.ActRelease, note: in.Note,
+		details: map[string]any{"order": o.ID.Public()}})
 	return released, nil
 }
 
@@ -97,6 +100,7 @@ func (s *Service) ReleaseOrder(ctx context.Context, in ReleaseInput) (*order.Ord
 func (s *Service) logOrders(ctx context.Context, a act) {
 	a.decide = func(v *sale.Sale) (sale.Status, error) { return v.Status, nil }
 	if _, err := s.do(ctx, a); err != nil {
-		s.cfg.Log.ErrorContext(ctx, "act on orders is not in the log of the sale", slog.String("act", string(a.what)), slog.String("sale", a.sale.Public()), slog.Any("error", err))
+		s.cfg.Log.ErrorContext(ctx, "act on orders is not in the log of the sale", slog.String("act", string(a.what)),
+			slog.String("sale", a.sale.Public()), slog.Any("error", err))
 	}
 }

@@ -95,7 +95,8 @@ type Intervention struct {
 func fromRow(r *ent.Intervention) *Intervention {
 	in := &Intervention{
 		ID: r.ID, Kind: Kind(r.Kind), State: State(r.State), Sale: r.SaleID, Item: r.ItemID, Order: r.OrderID,
-		Units: r.Quantity, EndsAt: r.EndsAt, Extension: r.ExtensionSeconds, Note: r.Note, RequestedBy: r.RequestedBy, DecidedBy: r.DecidedBy, Decision: r.Decision,
+		Units: r.Quantity, EndsAt: r.EndsAt, Extension: r.ExtensionSeconds, Note: r.Note, RequestedBy: r.RequestedBy,
+		DecidedBy: r.DecidedBy, Decision: r.Decision,
 		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), Change: r.Change,
 	}
 	switch {
@@ -103,7 +104,8 @@ func fromRow(r *ent.Intervention) *Intervention {
 	case in.Kind == ChangeGoods:
 		in.Goods = id.Goods(*r.SubjectID)
 	default:
-		in.Subject, in.Amount, in.KeepUnits = *r.SubjectID, money.Amount{Minor: r.AmountMinor, Currency: r.Currency}, r.Change == keepUnits
+		in.Subject, in.Amount, in.KeepUnits = *r.SubjectID, money.Amount{Minor: r.AmountMinor, Currency: r.Currency},
+			r.Change == keepUnits
 		in.Change = ""
 	}
 	return in
@@ -177,9 +179,12 @@ func (act *Intervention) details() (string, error) {
 func (s *Service) insert(ctx context.Context, tx *ent.Tx, in *Intervention) error {
 	now := s.cfg.Clock.Now()
 	in.CreatedAt, in.UpdatedAt = now, now
-	return tx.Intervention.Create().SetID(in.ID).SetKind(intervention.Kind(in.Kind)).SetState(intervention.State(in.State)).
-		SetSaleID(in.Sale).SetItemID(in.Item).SetNillableOrderID(in.Order).SetQuantity(in.Units).SetNillableEndsAt(in.EndsAt).SetExtensionSeconds(in.Extension).SetNote(in.Note).
-		SetNillableSubjectID(in.subject()).SetChange(in.change()).SetAmountMinor(in.Amount.Minor).SetCurrency(in.Amount.Currency).
+	return tx.Intervention.Create().SetID(in.ID).SetKind(intervention.Kind(in.Kind)).
+		SetState(intervention.State(in.State)).
+		SetSaleID(in.Sale).SetItemID(in.Item).SetNillableOrderID(in.Order).SetQuantity(in.Units).SetNillableEndsAt(in.EndsAt).
+		SetExtensionSeconds(in.Extension).SetNote(in.Note).
+		SetNillableSubjectID(in.subject()).SetChange(in.change()).SetAmountMinor(in.Amount.Minor).
+		SetCurrency(in.Amount.Currency).
 		SetRequestedBy(in.RequestedBy).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
 }
 
@@ -189,7 +194,8 @@ var errConflict = errors.New("intervention was changed by another operator")
 // advance moves an intervention by compare-and-set in the caller's transaction.
 func (s *Service) advance(ctx context.Context, tx *ent.Tx, in *Intervention, to State) error {
 	update := tx.Intervention.Update().Where(intervention.ID(in.ID), intervention.StateEQ(intervention.State(in.State))).
-		SetState(intervention.State(to)).SetUpdatedAt(s.cfg.Clock.Now()).SetNillableDecidedBy(in.DecidedBy).SetDecision(in.Decision)
+		SetState(intervention.State(to)).SetUpdatedAt(s.cfg.Clock.Now()).SetNillableDecidedBy(in.DecidedBy).
+		SetDecision(in.Decision)
 	n, err := update.Save(ctx)
 	if err != nil {
 		return fmt.Errorf("move intervention %s to %s: %w", in.ID, to, err)

@@ -20,7 +20,8 @@ const DefaultTwoPersonMoney = 1_000_000
 
 // moneyKinds are the acts by which an operator returns money.
 var moneyKinds = []intervention.Kind{
-	intervention.KindREFUND, intervention.KindSETTLE_REFUND, intervention.KindRETURN_PAYMENT, intervention.KindSETTLE_PAYMENT,
+	intervention.KindREFUND, intervention.KindSETTLE_REFUND, intervention.KindRETURN_PAYMENT,
+	intervention.KindSETTLE_PAYMENT,
 }
 
 // ofMoney reports whether an act returns money up to a bound of its operator.
@@ -67,7 +68,8 @@ func (s *Service) Return(ctx context.Context, in ReturnInput) (Returned, error) 
 	if err := requireStaff(in.By); err != nil {
 		return Returned{}, err
 	}
-	act := &Intervention{ID: id.Act(s.cfg.NewID()), Kind: in.Kind, State: Refunding, Note: in.Note, RequestedBy: in.By.ID, KeepUnits: in.Refund.KeepUnits}
+	act := &Intervention{ID: id.Act(s.cfg.NewID()), Kind: in.Kind, State: Refunding, Note: in.Note, RequestedBy: in.By.ID,
+		KeepUnits: in.Refund.KeepUnits}
 	due, err := s.due(ctx, act, in)
 	if err != nil {
 		return Returned{}, err
@@ -82,7 +84,10 @@ func (s *Service) Return(ctx context.Context, in ReturnInput) (Returned, error) 
 	if before, err := s.openMoney(ctx, act); before != nil || err != nil {
 		return Returned{Intervention: before}, err
 	}
-	if err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return s.insert(ctx, tx, act) }); err != nil {
+	if err := s.cfg.DB.WithTx(ctx, func(ctx context.Context,
+		tx *ent.Tx) error {
+		return s.insert(ctx, tx, act)
+	}); err != nil {
 		return Returned{}, unknownOutcome(err)
 	}
 	return s.returnMoney(ctx, act)
@@ -115,7 +120,8 @@ func (s *Service) due(ctx context.Context, act *Intervention, in ReturnInput) (b
 		return false, err
 	}
 	act.Sale = o.Sale
-	waits := r.Status == payment.RefundRequested && in.Kind == Refund || r.Status == payment.RefundGivenUp && in.Kind == SettleRefund
+	waits := r.Status == payment.RefundRequested && in.Kind == Refund || r.Status == payment.RefundGivenUp &&
+		in.Kind == SettleRefund
 	wrong := in.Refund.Amount != nil && *in.Refund.Amount != act.Amount
 	return waits && !wrong && o.User != in.By.ID, nil
 }
@@ -178,8 +184,10 @@ func (s *Service) returnMoney(ctx context.Context, act *Intervention) (Returned,
 func (s *Service) returned(ctx context.Context, act *Intervention) (sum int64, err error) {
 	var before []int64
 	err = s.cfg.DB.Ent.Intervention.Query().Where(
-		intervention.RequestedBy(act.RequestedBy), intervention.KindIn(moneyKinds...), intervention.Currency(act.Amount.Currency),
-		intervention.DecidedByIsNil(), intervention.StateIn(intervention.StateREFUNDING, intervention.StateDONE), intervention.IDNEQ(act.ID),
+		intervention.RequestedBy(act.RequestedBy), intervention.KindIn(moneyKinds...),
+		intervention.Currency(act.Amount.Currency),
+		intervention.DecidedByIsNil(), intervention.StateIn(intervention.StateREFUNDING, intervention.StateDONE),
+		intervention.IDNEQ(act.ID),
 		intervention.CreatedAtGT(s.cfg.Clock.Now().Add(-aloneWindow)),
 	).Select(intervention.FieldAmountMinor).Scan(ctx, &before)
 	if err != nil {
@@ -201,7 +209,8 @@ func (s *Service) pay(ctx context.Context, act *Intervention) (done Returned, er
 			Refund: id.Refund(act.Subject), Operator: by, Approve: true, Note: act.Note, KeepUnits: act.KeepUnits,
 		})
 	case SettleRefund:
-		done.RefundResult, err = s.cfg.Payments.SettleRefund(ctx, payment.Settlement{Refund: id.Refund(act.Subject), Operator: by, Reason: act.Note})
+		done.RefundResult, err = s.cfg.Payments.SettleRefund(ctx, payment.Settlement{Refund: id.Refund(act.Subject),
+			Operator: by, Reason: act.Note})
 	case ReturnPayment:
 		done.Payment, err = s.cfg.Payments.ReturnHeld(ctx, id.Held(act.Subject), by, act.Note)
 	case SettlePayment:

@@ -74,7 +74,8 @@ type Config struct {
 	// ExternalCaptcha means that a service checks captchas of the kind EXTERNAL. Without it a
 	// sale that lists the kind would fall back to proofs of work, and is refused.
 	ExternalCaptcha bool
-	Tokens          *servicetoken.Service // what service accounts wrote counts as written by their creators; nil = there are none
+	// what service accounts wrote counts as written by their creators; nil = there are none
+	Tokens *servicetoken.Service
 	// TwoPersonUnits is how many units of an item can be added within 24 h without
 	// confirmation by a second operator; 0 = DefaultTwoPersonUnits.
 	TwoPersonUnits int

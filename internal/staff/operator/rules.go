@@ -88,7 +88,8 @@ func checkPrice(price money.Amount, path ...string) error {
 	case price.Minor <= 0:
 		return invalid(fault.MoreThanNothing, path...)
 	case price.Minor > maxPrice:
-		return invalid(fault.Rule{Code: fault.MaxCode, Bound: money.Amount{Minor: maxPrice, Currency: price.Currency}.Decimal()}, path...)
+		return invalid(fault.Rule{Code: fault.MaxCode,
+			Bound: money.Amount{Minor: maxPrice, Currency: price.Currency}.Decimal()}, path...)
 	}
 	return nil
 }

@@ -141,7 +141,8 @@ func (s *Service) withGate(ctx context.Context, a act) (*sale.Sale, error) {
 	if err := s.cfg.Gates.SetState(ctx, v.ID); err != nil {
 		s.cfg.Log.WarnContext(ctx, "gates follow later", slog.String("sale", v.ID.Public()), slog.Any("error", err))
 		if v.Status == sale.Paused || v.Status == sale.Ended {
-			return nil, fault.Wrap(fault.Unavailable, "The change is recorded, but the sale may go on for some seconds. Check it.", err)
+			return nil, fault.Wrap(fault.Unavailable,
+				"The change is recorded, but the sale may go on for some seconds. Check it.", err)
 		}
 	}
 	return v, nil
@@ -182,13 +183,15 @@ func (s *Service) checkKinds(kinds []string, field string) error {
 func (p SwitchesPatch) Check() error {
 	var kinds, work, review error
 	if n := value(p.ReviewAccounts); n != 0 && (n < order.LeastAccounts || n > maxReviewAccounts) {
-		review = invalid(fault.Rule{Code: fmt.Sprintf("0, or between %d and %d", order.LeastAccounts, maxReviewAccounts)}, "reviewAccounts")
+		review = invalid(fault.Rule{Code: fmt.Sprintf("0, or between %d and %d", order.LeastAccounts, maxReviewAccounts)},
+			"reviewAccounts")
 	}
 	if slices.ContainsFunc(p.CaptchaKinds, func(kind string) bool { return !slices.Contains(captchaKinds, kind) }) {
 		kinds = invalid(fault.Rule{Code: "known kind"}, "captchaKinds")
 	}
 	if n := value(p.PowMax); n != 0 && (n < captcha.EasiestPow || n > captcha.HardestPow) {
-		work = invalid(fault.Rule{Code: fmt.Sprintf("0, or between %d and %d", captcha.EasiestPow, captcha.HardestPow)}, "proofOfWorkMax")
+		work = invalid(fault.Rule{Code: fmt.Sprintf("0, or between %d and %d", captcha.EasiestPow, captcha.HardestPow)},
+			"proofOfWorkMax")
 	}
 	return fault.All(
 		kinds, work, review,
@@ -233,13 +236,15 @@ func (p SwitchesPatch) of(v sale.Switches) sale.Switches {
 // SetSwitches changes the admission rules of a sale, also while it is live. All processes
 // apply them within a second. See alone for those that need a second person.
 func (s *Service) SetSwitches(ctx context.Context, in ActInput, p SwitchesPatch) (Changed, error) {
-	if err := fault.All(p.Check(), s.checkKinds(p.CaptchaKinds, "captchaKinds"), optional(&in.Note, maxNote, "note")); err != nil {
+	if err := fault.All(p.Check(), s.checkKinds(p.CaptchaKinds, "captchaKinds"),
+		optional(&in.Note, maxNote, "note")); err != nil {
 		return Changed{}, err
 	}
 	return s.setSwitches(ctx, in, p, nil)
 }
 
-func (s *Service) setSwitches(ctx context.Context, in ActInput, p SwitchesPatch, request *Intervention) (Changed, error) {
+func (s *Service) setSwitches(ctx context.Context, in ActInput, p SwitchesPatch, request *Intervention) (Changed,
+	error) {
 	var next sale.Switches
 	var changed changes
 	return s.changeApproved(ctx, s.do, &changed, storedChange{Switches: &p}, request, act{

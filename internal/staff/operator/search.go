@@ -164,8 +164,10 @@ const maxPaid = 100
 // paidBy returns the orders of payments with a transaction or name of their provider. The
 // search has their ids instead of a subquery, with which Postgres would read all orders.
 func (s *Service) paidBy(ctx context.Context, q typed.Query) ([]id.Order, error) {
-	refs := []string{q.Key, strings.Join(strings.Fields(q.Key), ""), strings.ToUpper(q.Key)} // providers write theirs in groups, some in capitals
-	rows, err := s.cfg.DB.Ent.Payment.Query().Where(entpayment.Or(entpayment.TransactionIn(refs...), entpayment.ProviderRefIn(refs...))).
+	// providers write theirs in groups, some in capitals
+	refs := []string{q.Key, strings.Join(strings.Fields(q.Key), ""), strings.ToUpper(q.Key)}
+	rows, err := s.cfg.DB.Ent.Payment.Query().
+		Where(entpayment.Or(entpayment.TransactionIn(refs...), entpayment.ProviderRefIn(refs...))).
 		Select(entpayment.FieldOrderID).Limit(maxPaid).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find payments: %w", err)

@@ -102,7 +102,8 @@ func mismatch(before, act *Intervention) error {
 // request records a request for confirmation, and publishes it.
 func (s *Service) request(ctx context.Context, act *Intervention) (*Intervention, error) {
 	asks := map[Kind]sale.Act{
-		AdjustStock: ActRequestAdjust, ExtendSale: ActRequestExtend, ChangeSale: ActRequestChange, ChangeGoods: ActRequestGoods,
+		AdjustStock: ActRequestAdjust, ExtendSale: ActRequestExtend, ChangeSale: ActRequestChange,
+		ChangeGoods: ActRequestGoods,
 	}[act.Kind]
 	v, err := s.cfg.Sales.ByID(ctx, act.Sale)
 	if err != nil {

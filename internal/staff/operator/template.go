@@ -53,7 +53,8 @@ func templateFromRow(row *ent.SaleTemplate) (*Template, error) {
 	if err := json.Unmarshal([]byte(row.Content), &c); err != nil {
 		return nil, fmt.Errorf("read template %s: %w", row.ID, err)
 	}
-	return &Template{ID: row.ID, Name: row.Name, Draft: c.Draft, Lasts: c.Lasts, SavedBy: row.SavedBy, SavedAt: row.SavedAt.UTC()}, nil
+	return &Template{ID: row.ID, Name: row.Name, Draft: c.Draft, Lasts: c.Lasts, SavedBy: row.SavedBy,
+		SavedAt: row.SavedAt.UTC()}, nil
 }
 
 // SaveTemplate saves a sale as a template, in place of the one with the same name.
@@ -73,7 +74,8 @@ func (s *Service) SaveTemplate(ctx context.Context, by sale.Actor, saleID id.Sal
 		return nil, unknown("saleId")
 	}
 	t := &Template{
-		ID: id.Template(s.cfg.NewID()), Name: name, Draft: copyOf(v, CopyInput{}), Lasts: v.EndsAt.Sub(v.StartsAt), SavedBy: by.ID, SavedAt: s.cfg.Clock.Now().UTC(),
+		ID: id.Template(s.cfg.NewID()), Name: name, Draft: copyOf(v, CopyInput{}), Lasts: v.EndsAt.Sub(v.StartsAt),
+		SavedBy: by.ID, SavedAt: s.cfg.Clock.Now().UTC(),
 	}
 	text, err := json.Marshal(content{t.Draft, t.Lasts})
 	if err != nil {
@@ -83,7 +85,8 @@ func (s *Service) SaveTemplate(ctx context.Context, by sale.Actor, saleID id.Sal
 		before, err := tx.SaleTemplate.Query().Where(saletemplate.Name(name)).Only(ctx)
 		if err == nil {
 			t.ID = before.ID
-			return tx.SaleTemplate.UpdateOneID(t.ID).SetContent(string(text)).SetSavedBy(t.SavedBy).SetSavedAt(t.SavedAt).Exec(ctx)
+			return tx.SaleTemplate.UpdateOneID(t.ID).SetContent(string(text)).SetSavedBy(t.SavedBy).SetSavedAt(t.SavedAt).
+				Exec(ctx)
 		}
 		if !ent.IsNotFound(err) {
 			return err
@@ -91,7 +94,8 @@ func (s *Service) SaveTemplate(ctx context.Context, by sale.Actor, saleID id.Sal
 		if n, err := tx.SaleTemplate.Query().Count(ctx); err != nil || n >= MaxTemplates {
 			return errors.Join(err, conflict("name"))
 		}
-		return tx.SaleTemplate.Create().SetID(t.ID).SetName(name).SetContent(string(text)).SetSavedBy(t.SavedBy).SetSavedAt(t.SavedAt).Exec(ctx)
+		return tx.SaleTemplate.Create().SetID(t.ID).SetName(name).SetContent(string(text)).SetSavedBy(t.SavedBy).
+			SetSavedAt(t.SavedAt).Exec(ctx)
 	})
 	switch {
 	case postgres.IsUnique(err): // saved by another operator at the same time

@@ -14,7 +14,8 @@ import (
 // draft. Repeated and concurrent calls have one product, and change it once. link is a
 // product without such an id that gets it; Nil = none.
 // Refusals: INVALID_INPUT; NOT_FOUND for link; CONFLICT when link has another id already.
-func (s *Service) UpsertGoods(ctx context.Context, by sale.Actor, link id.Goods, d GoodsDraft) (g ChangedGoods, created bool, err error) {
+func (s *Service) UpsertGoods(ctx context.Context, by sale.Actor, link id.Goods, d GoodsDraft) (g ChangedGoods,
+	created bool, err error) {
 	if d.ExternalID = typed.Identifier(d.ExternalID); d.ExternalID == "" {
 		return g, false, invalid(fault.NotEmpty, "externalId")
 	}
@@ -106,7 +107,8 @@ func (d *SaleDraft) patch() SalePatch {
 	p := SalePatch{
 		Title: &d.Title, Rules: &d.Rules, StartsAt: &d.StartsAt, EndsAt: &d.EndsAt, PaymentWindow: &d.PaymentWindow,
 		PurchaseLimit: &d.PurchaseLimit, HideExactStock: &d.HideExactStock, RequiresAddress: &d.RequiresAddress,
-		VerifiedContact: &d.Requires.VerifiedContact, AccountAge: &d.Requires.AccountAge, LimitBy: d.LimitBy, Accent: &d.Accent, Items: d.Items,
+		VerifiedContact: &d.Requires.VerifiedContact, AccountAge: &d.Requires.AccountAge, LimitBy: d.LimitBy,
+		Accent: &d.Accent, Items: d.Items,
 	}
 	if d.Slug != "" {
 		p.Slug = &d.Slug

@@ -105,7 +105,8 @@ func (s *Service) endable(ctx context.Context, o *order.Order, what sale.Act) er
 // openVoid returns the unfinished void of an order; nil if there is none.
 func (s *Service) openVoid(ctx context.Context, orderID id.Order) (*Intervention, error) {
 	row, err := s.cfg.DB.Ent.Intervention.Query().Where(
-		intervention.OrderID(orderID), intervention.KindEQ(intervention.KindVOID_ORDER), intervention.StateIn(intervention.StateREQUESTED, intervention.StateREFUNDING, intervention.StateFINISHING),
+		intervention.OrderID(orderID), intervention.KindEQ(intervention.KindVOID_ORDER),
+		intervention.StateIn(intervention.StateREQUESTED, intervention.StateREFUNDING, intervention.StateFINISHING),
 	).First(ctx)
 	if ent.IsNotFound(err) {
 		return nil, nil
@@ -139,7 +140,8 @@ func (s *Service) finishVoid(ctx context.Context, act *Intervention) (*Intervent
 	if act.State == Refunding {
 		void = s.cfg.Payments.Void
 	}
-	o, err := void(ctx, payment.VoidInput{Order: *act.Order, Operator: act.actor().ID, Note: act.Note, Act: act.ID, Units: act.Units})
+	o, err := void(ctx, payment.VoidInput{Order: *act.Order, Operator: act.actor().ID, Note: act.Note, Act: act.ID,
+		Units: act.Units})
 	_, refused := fault.AsRefusal(err)
 	switch {
 	case refused && (o == nil || !s.voidedBy(ctx, act, o)):

@@ -22,16 +22,26 @@ const maxActs = 500
 
 // actTexts are the acts in words; the subject is the actor.
 var actTexts = map[sale.Act]text{
-	sale.ActCreate: {"created the sale", "创建了活动"}, sale.ActUpdate: {"changed the draft", "修改了草稿"}, sale.ActSubmit: {"submitted it for approval", "提交审核"},
-	sale.ActApprove: {"approved it", "审核通过"}, sale.ActReject: {"sent it back", "驳回"}, sale.ActWithdraw: {"took it back from approval", "撤回审核"},
-	sale.ActDiscard: {"discarded the draft", "废弃草稿"}, sale.ActSchedule: {"set its times", "设定时间"}, sale.ActPreheat: {"loaded it", "预热"}, sale.ActOpen: {"opened it", "开始"},
-	sale.ActPause: {"paused it", "暂停"}, sale.ActResume: {"resumed it", "恢复"}, sale.ActEnd: {"ended it", "结束"}, sale.ActCancel: {"cancelled it", "取消"},
-	sale.ActSettle: {"settled it", "结清"}, sale.ActRebuild: {"rebuilt its gates", "重建库存闸门"}, sale.ActAdjust: {"changed its stock", "调整库存"},
-	sale.ActVoid: {"voided an order", "作废订单"}, sale.ActExpire: {"expired an unpaid order", "结束未付订单"}, sale.ActHold: {"held orders for review", "暂缓订单付款待核实"}, sale.ActRelease: {"released an order from review", "核实后放行订单"}, sale.ActSwitch: {"changed its access controls", "修改准入控制"},
-	sale.ActExtend: {"extended it", "延长了活动"}, sale.ActDescribe: {"changed its title or rules", "修改了标题或规则"}, sale.ActGoods: {"changed a product of it", "修改了商品"},
-	"REQUEST_ADJUST_STOCK": {"asked for a change of stock", "申请调整库存"}, "REQUEST_VOID_ORDER": {"asked to void an order", "申请作废订单"},
+	sale.ActCreate: {"created the sale", "创建了活动"}, sale.ActUpdate: {"changed the draft", "修改了草稿"},
+	sale.ActSubmit:  {"submitted it for approval", "提交审核"},
+	sale.ActApprove: {"approved it", "审核通过"}, sale.ActReject: {"sent it back", "驳回"},
+	sale.ActWithdraw: {"took it back from approval", "撤回审核"},
+	sale.ActDiscard:  {"discarded the draft", "废弃草稿"}, sale.ActSchedule: {"set its times", "设定时间"},
+	sale.ActPreheat: {"loaded it", "预热"}, sale.ActOpen: {"opened it", "开始"},
+	sale.ActPause: {"paused it", "暂停"}, sale.ActResume: {"resumed it", "恢复"}, sale.ActEnd: {"ended it", "结束"},
+	sale.ActCancel: {"cancelled it", "取消"},
+	sale.ActSettle: {"settled it", "结清"}, sale.ActRebuild: {"rebuilt its gates", "重建库存闸门"},
+	sale.ActAdjust: {"changed its stock", "调整库存"},
+	sale.ActVoid:   {"voided an order", "作废订单"}, sale.ActExpire: {"expired an unpaid order", "结束未付订单"},
+	sale.ActHold: {"held orders for review", "暂缓订单付款待核实"}, sale.ActRelease: {"released an order from review", "核实后放行订单"},
+	sale.ActSwitch: {"changed its access controls", "修改准入控制"},
+	sale.ActExtend: {"extended it", "延长了活动"}, sale.ActDescribe: {"changed its title or rules", "修改了标题或规则"},
+	sale.ActGoods:          {"changed a product of it", "修改了商品"},
+	"REQUEST_ADJUST_STOCK": {"asked for a change of stock", "申请调整库存"}, "REQUEST_VOID_ORDER": {"asked to void an order",
+		"申请作废订单"},
 	"REQUEST_EXTEND_SALE": {"asked to extend it", "申请延长活动"}, // these are of the live feed
-	"REQUEST_CHANGE_SALE": {"asked to change it", "申请修改活动"}, "REQUEST_CHANGE_GOODS": {"asked to change a product of it", "申请修改商品"},
+	"REQUEST_CHANGE_SALE": {"asked to change it", "申请修改活动"}, "REQUEST_CHANGE_GOODS": {"asked to change a product of it",
+		"申请修改商品"},
 }
 
 // Words for values and for changes of stock.
@@ -58,8 +68,10 @@ func Did(in locale.Language, act sale.Act, units int) string {
 
 // statuses are the states of a sale in words.
 var statuses = map[sale.Status]text{
-	sale.Draft: {"Draft", "草稿"}, sale.PendingApproval: {"In review", "待审核"}, sale.Approved: {"Approved", "已通过"}, sale.Rejected: {"Rejected", "已退回"}, sale.Scheduled: {"Scheduled", "已排期"},
-	sale.Preheated: {"Preloaded", "已预热"}, sale.Live: {"Live", "进行中"}, sale.Paused: {"Paused", "已暂停"}, sale.Ended: {"Ended", "已结束"}, sale.Cancelled: {"Cancelled", "已取消"},
+	sale.Draft: {"Draft", "草稿"}, sale.PendingApproval: {"In review", "待审核"}, sale.Approved: {"Approved", "已通过"},
+	sale.Rejected: {"Rejected", "已退回"}, sale.Scheduled: {"Scheduled", "已排期"},
+	sale.Preheated: {"Preloaded", "已预热"}, sale.Live: {"Live", "进行中"}, sale.Paused: {"Paused", "已暂停"},
+	sale.Ended: {"Ended", "已结束"}, sale.Cancelled: {"Cancelled", "已取消"},
 }
 
 // State returns the state of a sale in words.
@@ -74,18 +86,32 @@ type field struct {
 }
 
 var fields = []field{
-	{"title", text{"Title", "标题"}}, {"slug", text{"Address", "链接后缀"}}, {"rules", text{"Rules", "活动规则"}}, {"startsAt", text{"Opens", "开始"}}, {"endsAt", text{"Ends", "结束"}}, {"preheatAt", text{"Preload", "预热时间"}},
-	{"paymentWindowSeconds", text{"Time to pay", "付款时限"}}, {"purchaseLimit", text{"Limit per person, all items", "全场每人限购"}}, {"hideExactStock", text{"Hide exact stock", "隐藏具体库存"}},
-	{"requiresAddress", text{"Delivery address", "需要收货地址"}}, {"limitBy", text{"Counted as one buyer", "限购时视为同一买家"}}, {"requireVerifiedContact", text{"Verified contact", "需要已验证的联系方式"}}, {"minimumAccountAge", text{"Hours of account age", "最短注册时长（小时）"}},
-	{"accent", text{"Accent colour", "主题色"}}, {"items", text{"Items", "商品"}}, {"captchaRequired", text{"Captcha required", "需要验证码"}}, {"captchaKinds", text{"Captcha kinds", "验证码种类"}},
-	{"proofOfWorkMax", text{"Proof-of-work difficulty", "工作量证明难度"}}, {"permitRatio", text{"Permits per available unit", "每件余量的名额"}}, {"permitPerMille", text{"Permits per available unit", "每件余量的名额"}},
-	{"inflowPerSecond", text{"Admitted buyers per second", "每秒放行人数"}}, {"reviewAccounts", text{"Accounts from which orders are held for review", "同源账号达到此数即核实"}}, {"limitBurst", text{"Attempts in a window", "窗口内次数"}}, {"limitPerSecond", text{"Attempts per second on average", "平均每秒次数"}},
-	{"item", text{"Item", "商品"}}, {"units", text{"Units", "件数"}}, {"order", text{"Order", "下单"}}, {"requestedBy", text{"Requested by", "申请人"}}, {"requestNote", text{"Reason of the request", "申请原因"}},
-	{"confirmedBy", text{"Confirmed by", "确认人"}}, {"confirmNote", text{"Remark", "备注"}}, {"goods", text{"Product", "商品"}}, {"price", text{"Price", "秒杀价"}}, {"stock", text{"Stock", "库存"}},
+	{"title", text{"Title", "标题"}}, {"slug", text{"Address", "链接后缀"}}, {"rules", text{"Rules", "活动规则"}},
+	{"startsAt", text{"Opens", "开始"}}, {"endsAt", text{"Ends", "结束"}}, {"preheatAt", text{"Preload", "预热时间"}},
+	{"paymentWindowSeconds", text{"Time to pay", "付款时限"}},
+	{"purchaseLimit", text{"Limit per person, all items", "全场每人限购"}},
+	{"hideExactStock", text{"Hide exact stock", "隐藏具体库存"}},
+	{"requiresAddress", text{"Delivery address", "需要收货地址"}}, {"limitBy", text{"Counted as one buyer", "限购时视为同一买家"}},
+	{"requireVerifiedContact", text{"Verified contact", "需要已验证的联系方式"}},
+	{"minimumAccountAge", text{"Hours of account age", "最短注册时长（小时）"}},
+	{"accent", text{"Accent colour", "主题色"}}, {"items", text{"Items", "商品"}},
+	{"captchaRequired", text{"Captcha required", "需要验证码"}}, {"captchaKinds", text{"Captcha kinds", "验证码种类"}},
+	{"proofOfWorkMax", text{"Proof-of-work difficulty", "工作量证明难度"}},
+	{"permitRatio", text{"Permits per available unit", "每件余量的名额"}},
+	{"permitPerMille", text{"Permits per available unit", "每件余量的名额"}},
+	{"inflowPerSecond", text{"Admitted buyers per second", "每秒放行人数"}},
+	{"reviewAccounts", text{"Accounts from which orders are held for review", "同源账号达到此数即核实"}},
+	{"limitBurst", text{"Attempts in a window", "窗口内次数"}},
+	{"limitPerSecond", text{"Attempts per second on average", "平均每秒次数"}},
+	{"item", text{"Item", "商品"}}, {"units", text{"Units", "件数"}}, {"order", text{"Order", "下单"}},
+	{"requestedBy", text{"Requested by", "申请人"}}, {"requestNote", text{"Reason of the request", "申请原因"}},
+	{"confirmedBy", text{"Confirmed by", "确认人"}}, {"confirmNote", text{"Remark", "备注"}}, {"goods", text{"Product", "商品"}},
+	{"price", text{"Price", "秒杀价"}}, {"stock", text{"Stock", "库存"}},
 }
 
 // kinds are the kinds of captchas in words.
-var kinds = map[string]text{"TEXT": {"Characters", "字符"}, "MATH": {"Arithmetic", "算式"}, "PROOF_OF_WORK": {"Proof of work", "免输入验证"}, "EXTERNAL": {"External check", "第三方验证"}}
+var kinds = map[string]text{"TEXT": {"Characters", "字符"}, "MATH": {"Arithmetic", "算式"},
+	"PROOF_OF_WORK": {"Proof of work", "免输入验证"}, "EXTERNAL": {"External check", "第三方验证"}}
 
 // change of a field, for the page.
 type fieldChange struct{ Label, Value string }
@@ -203,7 +229,8 @@ func (src Source) addActs(ctx context.Context, r *Report, v *sale.Sale) error {
 	}
 	r.Acts = make([]Act, 0, len(lines))
 	for _, l := range lines {
-		a := Act{At: l.At, Act: string(l.Act), From: string(l.From), To: string(l.To), Note: l.Note, Detail: l.Details, Name: "the clock"}
+		a := Act{At: l.At, Act: string(l.Act), From: string(l.From), To: string(l.To), Note: l.Note, Detail: l.Details,
+			Name: "the clock"}
 		if l.Actor != nil {
 			a.Actor = l.Actor.Public()
 			a.Name = cmp.Or(r.names[a.Actor], a.Actor)
@@ -243,7 +270,8 @@ func (src Source) nameIDs(ctx context.Context, r *Report, lines []sale.LogLine) 
 	for _, u := range people {
 		r.names[u.ID.Public()] = u.DisplayName
 	}
-	rows, err := src.DB.Ent.Order.Query().Where(entorder.IDIn(orders...)).Select(entorder.FieldID, entorder.FieldNumber).All(ctx)
+	rows, err := src.DB.Ent.Order.Query().Where(entorder.IDIn(orders...)).Select(entorder.FieldID, entorder.FieldNumber).
+		All(ctx)
 	if err != nil {
 		return fmt.Errorf("read orders of acts: %w", err)
 	}

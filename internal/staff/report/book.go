@@ -58,7 +58,8 @@ const (
 )
 
 func (src Source) readBook(ctx context.Context, v *sale.Sale) (*book, error) {
-	b := &book{sale: v, units: map[entorder.Status]int{}, count: map[entorder.Status]int{}, value: map[entorder.Status]int64{}}
+	b := &book{sale: v, units: map[entorder.Status]int{}, count: map[entorder.Status]int{},
+		value: map[entorder.Status]int64{}}
 	err := src.DB.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		var err error
 		b.items, err = tx.SaleItem.Query().Where(saleitem.SaleID(v.ID)).Order(ent.Asc(saleitem.FieldPosition)).All(ctx)
@@ -88,7 +89,8 @@ func (b *book) readOrders(ctx context.Context, tx *ent.Tx) error {
 	for last := (id.Order{}); ; {
 		rows, err := tx.Order.Query().Where(entorder.SaleID(b.sale.ID), entorder.IDGT(last)).
 			Order(ent.Asc(entorder.FieldID)).Limit(page).Select(entorder.FieldID, entorder.FieldReservedAt,
-			entorder.FieldCreatedAt, entorder.FieldQuantity, entorder.FieldRefundedQuantity, entorder.FieldUnitPriceMinor, entorder.FieldStatus).All(ctx)
+			entorder.FieldCreatedAt, entorder.FieldQuantity, entorder.FieldRefundedQuantity, entorder.FieldUnitPriceMinor,
+			entorder.FieldStatus).All(ctx)
 		if err != nil {
 			return err
 		}
@@ -195,10 +197,12 @@ func (r *Report) addOrders(b *book) {
 		return sum.Decimal()
 	}
 	r.Orders = Orders{
-		Buyers: b.buyers, Written: len(b.orders), Paid: b.count[entorder.StatusPAID], Unpaid: b.count[entorder.StatusPENDING_PAYMENT],
+		Buyers: b.buyers, Written: len(b.orders), Paid: b.count[entorder.StatusPAID],
+		Unpaid:  b.count[entorder.StatusPENDING_PAYMENT],
 		Expired: b.count[entorder.StatusEXPIRED], Cancelled: b.count[entorder.StatusCANCELLED],
 		Refunded: b.count[entorder.StatusREFUNDING] + b.count[entorder.StatusREFUNDED], Failed: b.failed,
-		GMV: value(0, entorder.StatusPAID), Net: value(0, entorder.StatusPAID, entorder.StatusREFUNDING), RefundSum: value(b.back, entorder.StatusREFUNDED), Currency: currency,
+		GMV: value(0, entorder.StatusPAID), Net: value(0, entorder.StatusPAID, entorder.StatusREFUNDING),
+		RefundSum: value(b.back, entorder.StatusREFUNDED), Currency: currency,
 	}
 }
 

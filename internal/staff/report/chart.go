@@ -38,7 +38,9 @@ func (r *Report) rush() window {
 	first, last := float64(r.Sale.FirstMs), float64(r.Sale.SoldOutMs)
 	if last < 0 {
 		low := slices.MinFunc(r.Curve, func(a, b Level) int { return a.Left - b.Left }).Left
-		reached := slices.IndexFunc(r.Curve, func(l Level) bool { return 20*(r.Units.Total-l.Left) >= 19*(r.Units.Total-low) })
+		reached := slices.IndexFunc(r.Curve, func(l Level) bool {
+			return 20*(r.Units.Total-l.Left) >= 19*(r.Units.Total-low)
+		})
 		if reached < 0 {
 			reached = len(r.Curve) - 1
 		}

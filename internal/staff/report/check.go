@@ -29,13 +29,15 @@ func (f *Finding) UnmarshalText(read []byte) error {
 
 // Findings. Their values are units.
 var (
-	columnsDiffer  = text{"%s: available %d + held %d + sold %d is not the total of %d.", "%s：可售 %d + 待付款 %d + 已售 %d 不等于总数 %d。"}
+	columnsDiffer = text{"%s: available %d + held %d + sold %d is not the total of %d.",
+		"%s：可售 %d + 待付款 %d + 已售 %d 不等于总数 %d。"}
 	openingDiffers = text{"The ledger put %d units on sale, and there are %d.", "库存流水上架 %d 件，实际为 %d 件。"}
 	heldDiffers    = text{"The ledger holds %d units, and %d are held.", "库存流水待付款 %d 件，实际为 %d 件。"}
 	soldDiffers    = text{"The ledger sold %d units, and %d are sold.", "库存流水已售 %d 件，实际为 %d 件。"}
 	unpaidDiffer   = text{"Unpaid orders have %d units, and %d are held.", "待付款订单共 %d 件，实际占用 %d 件。"}
 	paidDiffer     = text{"Paid orders have %d units, and %d are sold.", "已付款订单共 %d 件，实际已售 %d 件。"}
-	gateDiffers    = text{"The gate does not add up, or differs from the record: %d units in all, %d left.", "库存闸门账目不一致，或与记录不符：共 %d 件，剩余 %d 件。"}
+	gateDiffers    = text{"The gate does not add up, or differs from the record: %d units in all, %d left.",
+		"库存闸门账目不一致，或与记录不符：共 %d 件，剩余 %d 件。"}
 )
 
 // check adds findings about each mismatch: the columns of each item, the ledger, the

@@ -23,8 +23,10 @@ type Summary struct {
 
 func (r *Report) summary() Summary {
 	return Summary{
-		SaleID: r.SaleID, Title: r.Title, StartsAt: r.StartsAt, Buyers: r.Orders.Buyers, Accepted: r.Requests.Accepted, Paid: r.Orders.Paid,
-		Net: r.Orders.Net, Currency: r.Orders.Currency, SellThrough: sellThrough(r.Units.Sold, r.Units.Total), SoldOutMs: r.Sale.SoldOutMs,
+		SaleID: r.SaleID, Title: r.Title, StartsAt: r.StartsAt, Buyers: r.Orders.Buyers, Accepted: r.Requests.Accepted,
+		Paid: r.Orders.Paid,
+		Net:  r.Orders.Net, Currency: r.Orders.Currency, SellThrough: sellThrough(r.Units.Sold, r.Units.Total),
+		SoldOutMs: r.Sale.SoldOutMs,
 	}
 }
 

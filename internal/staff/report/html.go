@@ -123,11 +123,18 @@ func (v view) WaitedFor() string { return v.waited(v.Lag) }
 
 // reasons are the refusals in words.
 var reasons = map[fault.Reason]text{
-	fault.SoldOut: {"Sold out", "已抢光"}, fault.PathInvalid: {"Invalid path", "资格无效"}, fault.TooManyTries: {"Rate limited", "过于频繁"}, fault.SaleNotStarted: {"Not started", "尚未开始"},
-	fault.SaleClosed: {"Sale closed", "活动已关闭"}, fault.SalePaused: {"Sale paused", "活动已暂停"}, fault.PurchaseLimitReached: {"Limit reached", "已达限购"}, fault.AlreadyOrdered: {"Ordered already", "已有订单"},
-	fault.TooFewLeft: {"Too few left", "库存不足"}, fault.IdempotencyMismatch: {"Idempotency key reused", "幂等键不符"}, fault.IdempotencyInProgress: {"Duplicate request", "重复提交"},
-	fault.CaptchaInvalid: {"Wrong captcha", "验证错误"}, fault.CaptchaRequired: {"No captcha", "未验证"}, fault.InvalidInput: {"Invalid input", "输入有误"},
-	fault.Unknown: {"Not found", "不存在"}, fault.AddressRequired: {"No address", "无收货地址"}, fault.ContactUnverified: {"Contact not verified", "联系方式未验证"}, fault.AccountTooNew: {"Account too new", "注册时间过短"}, fault.UnderReview: {"Under review", "核实中"}, fault.OwnSale: {"Own sale", "员工自办场次"}, fault.Conflict: {"Wrong state", "状态不符"},
+	fault.SoldOut: {"Sold out", "已抢光"}, fault.PathInvalid: {"Invalid path", "资格无效"},
+	fault.TooManyTries: {"Rate limited", "过于频繁"}, fault.SaleNotStarted: {"Not started", "尚未开始"},
+	fault.SaleClosed: {"Sale closed", "活动已关闭"}, fault.SalePaused: {"Sale paused", "活动已暂停"},
+	fault.PurchaseLimitReached: {"Limit reached", "已达限购"}, fault.AlreadyOrdered: {"Ordered already", "已有订单"},
+	fault.TooFewLeft: {"Too few left", "库存不足"}, fault.IdempotencyMismatch: {"Idempotency key reused", "幂等键不符"},
+	fault.IdempotencyInProgress: {"Duplicate request", "重复提交"},
+	fault.CaptchaInvalid:        {"Wrong captcha", "验证错误"}, fault.CaptchaRequired: {"No captcha", "未验证"},
+	fault.InvalidInput: {"Invalid input", "输入有误"},
+	fault.Unknown:      {"Not found", "不存在"}, fault.AddressRequired: {"No address", "无收货地址"},
+	fault.ContactUnverified: {"Contact not verified", "联系方式未验证"}, fault.AccountTooNew: {"Account too new", "注册时间过短"},
+	fault.UnderReview: {"Under review", "核实中"}, fault.OwnSale: {"Own sale", "员工自办场次"},
+	fault.Conflict: {"Wrong state", "状态不符"},
 }
 
 func (w words) reason(of fault.Reason) string {
@@ -154,7 +161,8 @@ func (r *Report) refusals(w words) template.HTML {
 
 // stageNames are the steps of buyers in words.
 var stageNames = map[salestats.Stage]text{
-	salestats.StageCaptcha: {"Captcha", "验证码"}, salestats.StagePath: {"Admission", "资格"}, salestats.StageQueue: {"Waiting room", "排队"}, salestats.StageOrder: {"Order", "下单"},
+	salestats.StageCaptcha: {"Captcha", "验证码"}, salestats.StagePath: {"Admission", "资格"},
+	salestats.StageQueue: {"Waiting room", "排队"}, salestats.StageOrder: {"Order", "下单"},
 }
 
 // stages returns the calls of buyers by step.

@@ -55,19 +55,24 @@ func (p plot) draw(w words) template.HTML {
 	py := func(y float64) float64 { return topEdge + (1-y/top)*innerHeight }
 
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, plotWidth, plotHeight, escape(p.title+". "+p.about))
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, plotWidth, plotHeight,
+		escape(p.title+". "+p.about))
 	for _, t := range ticks {
-		fmt.Fprintf(&b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/>`, leftEdge, plotWidth-rightEdge, py(t), py(t))
-		fmt.Fprintf(&b, `<text class="tick" x="%g" y="%.1f" text-anchor="end">%s</text>`, leftEdge-8, py(t)+4, escape(short(t)+p.unit))
+		fmt.Fprintf(&b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/>`, leftEdge, plotWidth-rightEdge, py(t),
+			py(t))
+		fmt.Fprintf(&b, `<text class="tick" x="%g" y="%.1f" text-anchor="end">%s</text>`, leftEdge-8, py(t)+4,
+			escape(short(t)+p.unit))
 	}
 	times := timeTicks(from, to)
 	for _, t := range times {
-		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%g" text-anchor="%s">%s</text>`, px(t), plotHeight-12, anchor(t, p.window), escape(w.tick(t, times)))
+		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%g" text-anchor="%s">%s</text>`, px(t), plotHeight-12,
+			anchor(t, p.window), escape(w.tick(t, times)))
 	}
 	for _, c := range p.curves {
 		c.draw(&b, px, py)
 	}
-	fmt.Fprintf(&b, `<line class="axis" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/></svg>`, leftEdge, plotWidth-rightEdge, py(0), py(0))
+	fmt.Fprintf(&b, `<line class="axis" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/></svg>`, leftEdge, plotWidth-rightEdge, py(0),
+		py(0))
 	return template.HTML(b.String()) //nolint:gosec // built here of numbers and escaped text
 }
 
@@ -128,7 +133,8 @@ func drawBars(title string, bars []bar) template.HTML {
 	for i, r := range bars {
 		y := barGap + float64(i)*(barHeight+barGap)
 		length := max(2.0, float64(r.value)/float64(most)*(wide-barLabel-110))
-		fmt.Fprintf(&b, `<text class="label" x="%g" y="%.1f" text-anchor="end">%s</text>`, barLabel-10, y+barHeight-6, escape(r.label))
+		fmt.Fprintf(&b, `<text class="label" x="%g" y="%.1f" text-anchor="end">%s</text>`, barLabel-10, y+barHeight-6,
+			escape(r.label))
 		fmt.Fprintf(&b, `<rect class="bar" x="%g" y="%.1f" width="%.1f" height="%g" rx="2"/>`, barLabel, y, length, barHeight)
 		fmt.Fprintf(&b, `<text class="value" x="%.1f" y="%.1f">%s</text>`, barLabel+length+8, y+barHeight-6, grouped(r.value))
 	}

@@ -33,18 +33,23 @@ func (r *Report) Text(out io.Writer) error {
 		if g.Calls == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "  %-9s  %d calls: %d passed, %d queued, %d faulted\n", strings.ToLower(string(g.Stage)), g.Calls, g.Passed, g.Queued, g.Faulted)
+		fmt.Fprintf(&b, "  %-9s  %d calls: %d passed, %d queued, %d faulted\n", strings.ToLower(string(g.Stage)), g.Calls,
+			g.Passed, g.Queued, g.Faulted)
 		for _, f := range g.Refused {
 			fmt.Fprintf(&b, "    refused  %d %s\n", f.Count, f.Reason)
 		}
 	}
 	fmt.Fprintf(&b, "  orders     %d written, %d paid (net %s %s), %d expired, %d cancelled, %d refunded, %d tasks failed\n",
-		r.Orders.Written, r.Orders.Paid, r.Orders.Net, r.Orders.Currency, r.Orders.Expired, r.Orders.Cancelled, r.Orders.Refunded, r.Orders.Failed)
-	fmt.Fprintf(&b, "  queue      p50 %s, p99 %s, at most %s from the unit to the order\n", lasts(r.Lag.P50Ms), lasts(r.Lag.P99Ms), lasts(r.Lag.MaxMs))
-	fmt.Fprintf(&b, "  returned   %d units, %d of them from expired orders; %d found another buyer\n", r.Units.Returned, r.Units.Expired, r.Units.Resold)
+		r.Orders.Written, r.Orders.Paid, r.Orders.Net, r.Orders.Currency, r.Orders.Expired, r.Orders.Cancelled,
+		r.Orders.Refunded, r.Orders.Failed)
+	fmt.Fprintf(&b, "  queue      p50 %s, p99 %s, at most %s from the unit to the order\n", lasts(r.Lag.P50Ms),
+		lasts(r.Lag.P99Ms), lasts(r.Lag.MaxMs))
+	fmt.Fprintf(&b, "  returned   %d units, %d of them from expired orders; %d found another buyer\n", r.Units.Returned,
+		r.Units.Expired, r.Units.Resold)
 	if e := r.Earlier; e != nil {
 		fmt.Fprintf(&b, "  earlier    %s: %d buyers (now %d), %d accepted, %d paid, net %s %s, %.1f%% sold (now %.1f%%), sold out after %s\n", e.Title, e.Buyers,
-			r.Orders.Buyers, e.Accepted, e.Paid, e.Net, e.Currency, 100*e.SellThrough, 100*r.Summary.SellThrough, orNever(e.SoldOutMs))
+			r.Orders.Buyers, e.Accepted, e.Paid, e.Net, e.Currency, 100*e.SellThrough, 100*r.Summary.SellThrough,
+			orNever(e.SoldOutMs))
 	}
 	people := 0
 	for _, a := range r.Acts {

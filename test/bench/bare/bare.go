@@ -202,7 +202,8 @@ func (s *Shop) writeOut(ctx context.Context, consumer string) error {
 		}
 		if _, err := s.cfg.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
 			p.XAck(ctx, s.stream(), group, ids...)
-			return p.XAdd(ctx, &redis.XAddArgs{Stream: s.states(), MaxLen: statusLen, Approx: true, Values: []any{"tasks", tasks}}).Err()
+			return p.XAdd(ctx, &redis.XAddArgs{Stream: s.states(), MaxLen: statusLen, Approx: true,
+				Values: []any{"tasks", tasks}}).Err()
 		}); err != nil {
 			return err
 		}

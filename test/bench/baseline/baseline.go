@@ -65,7 +65,8 @@ type items struct{ generated.SaleItemResolver }
 
 // Stock returns what the event carries.
 func (items) Stock(_ context.Context, item *model.SaleItem) (*model.Stock, error) {
-	return &model.Stock{Level: storefront.Limited, Remaining: &item.Source.Available, Revision: int(item.Source.Revision), Total: &item.Source.Total}, nil
+	return &model.Stock{Level: storefront.Limited, Remaining: &item.Source.Available, Revision: int(item.Source.Revision),
+		Total: &item.Source.Total}, nil
 }
 
 // PlaceOrder is the measured mutation.
@@ -133,7 +134,8 @@ func authenticate(tokens *auth.Tokens) func(context.Context, string) (transport.
 		if err != nil {
 			return transport.Caller{}, err
 		}
-		return transport.Caller{Context: auth.WithPrincipal(ctx, p), User: p.UserID, Session: p.SessionID, ExpiresAt: p.ExpiresAt}, nil
+		return transport.Caller{Context: auth.WithPrincipal(ctx, p), User: p.UserID, Session: p.SessionID,
+			ExpiresAt: p.ExpiresAt}, nil
 	}
 }
 

@@ -46,7 +46,8 @@ func (p *Push) Watch(ctx context.Context, _ string) (<-chan *model.StockEvent, e
 	}
 	return push.Events(ctx, received{states, p}, func(item *sale.Item, _ bool) *model.StockEvent {
 		return &model.StockEvent{
-			Kind: model.StreamEventKindUpdate, ServerTime: time.Now().UTC(), Items: []*model.SaleItem{{ID: item.ID, Source: item}},
+			Kind: model.StreamEventKindUpdate, ServerTime: time.Now().UTC(),
+			Items: []*model.SaleItem{{ID: item.ID, Source: item}},
 		}
 	}), nil
 }
@@ -74,7 +75,8 @@ func (p *Push) Run(ctx context.Context) {
 	pace(ctx, p.more, func() func() bool {
 		revision++
 		due := p.sent.Load() + int64(p.hub.Followers())
-		p.hub.Publish(notifier.Event{Key: pushKey, Revision: revision, Value: &sale.Item{Total: 1000, Available: 500, Revision: revision}})
+		p.hub.Publish(notifier.Event{Key: pushKey, Revision: revision,
+			Value: &sale.Item{Total: 1000, Available: 500, Revision: revision}})
 		return func() bool { return p.sent.Load() >= due }
 	})
 }

@@ -69,7 +69,8 @@ func Open(ctx context.Context, cfg Config) (*Shop, error) {
 		return nil, fmt.Errorf("load the stock: %w", err)
 	}
 	var err error
-	if s.publisher, err = redisstream.NewPublisher(redisstream.PublisherConfig{Client: cfg.Redis}, watermill.NopLogger{}); err != nil {
+	if s.publisher, err = redisstream.NewPublisher(redisstream.PublisherConfig{Client: cfg.Redis},
+		watermill.NopLogger{}); err != nil {
 		return nil, err
 	}
 	subscriber, err := redisstream.NewSubscriber(redisstream.SubscriberConfig{
@@ -120,7 +121,8 @@ func (s *Shop) place(ctx context.Context, in model.PlaceOrderInput) (*model.Plac
 		return nil, fmt.Errorf("refused with %d", taken)
 	}
 	payload, err := json.Marshal(order.Request{
-		V: 1, Task: task, User: user, Sale: s.cfg.Sale, Item: s.cfg.Item, Quantity: in.Quantity, UnitPriceMinor: 100, Currency: "USD",
+		V: 1, Task: task, User: user, Sale: s.cfg.Sale, Item: s.cfg.Item, Quantity: in.Quantity, UnitPriceMinor: 100,
+		Currency:             "USD",
 		PaymentWindowSeconds: 900, IdempotencyKey: in.IdempotencyKey, Epoch: 1, SubmittedAtMs: time.Now().UnixMilli(),
 	})
 	if err != nil {

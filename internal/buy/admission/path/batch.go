@@ -76,7 +76,8 @@ func (s *Service) send(ctx context.Context, requests []*request) ([]reply, error
 	shard, k := id.ShardOf(requests[0].Sale), s.cfg.Keys
 	items := map[id.Item]int{} // from 1
 	keys, args := make([]string, 0, 8), make([]any, 0, 9+6*len(requests))
-	args = append(args, len(requests), 0, s.cfg.Life.Milliseconds(), s.cfg.Captchas.RecordLife().Milliseconds(), reservation.ExpiredWait.Milliseconds(),
+	args = append(args, len(requests), 0, s.cfg.Life.Milliseconds(), s.cfg.Captchas.RecordLife().Milliseconds(),
+		reservation.ExpiredWait.Milliseconds(),
 		s.cfg.Captchas.Life().Milliseconds())
 	for _, r := range requests {
 		if items[r.Item] > 0 {
@@ -88,7 +89,8 @@ func (s *Service) send(ctx context.Context, requests []*request) ([]reply, error
 			perMille = int64(*r.PerMille)
 		}
 		keys = append(keys, k.Item(shard, r.Item), k.Reservations(shard, r.Item), k.Permits(shard, r.Item),
-			k.WaitingRoom(shard, r.Item), k.Admissions(shard, r.Item), k.Units(shard, r.Sale), k.Answers(shard, r.Sale), k.ExpiriesPrefix(shard, r.Sale))
+			k.WaitingRoom(shard, r.Item), k.Admissions(shard, r.Item), k.Units(shard, r.Sale), k.Answers(shard, r.Sale),
+			k.ExpiriesPrefix(shard, r.Sale))
 		args = append(args, perMille, r.Queued, r.Item.String())
 	}
 	args[1] = len(items)
@@ -113,9 +115,11 @@ func (s *Service) send(ctx context.Context, requests []*request) ([]reply, error
 
 // parseReplies parses the reply of lua/issue.lua: to the requests, and what the next new user
 // of each item gets.
-func parseReplies(values []any, requests []*request, items map[id.Item]int) (replies []reply, states map[id.Item]reply, err error) {
+func parseReplies(values []any, requests []*request, items map[id.Item]int) (replies []reply, states map[id.Item]reply,
+	err error) {
 	first := 1 + 2*len(requests) // of the items
-	malformed := fmt.Errorf("path script replied %d values for %d requests on %d items", len(values), len(requests), len(items))
+	malformed := fmt.Errorf("path script replied %d values for %d requests on %d items", len(values), len(requests),
+		len(items))
 	if len(values) != first+2*len(items) {
 		return nil, nil, malformed
 	}

@@ -39,7 +39,8 @@ func (s *Service) Grant(ctx context.Context, in GrantInput) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("grant paths: %w", err)
 	}
-	permit := reservation.Permit{Epoch: epoch, Until: time.UnixMilli(-now.Add(in.Life).UnixMilli())} // negative: not counted
+	// negative: not counted
+	permit := reservation.Permit{Epoch: epoch, Until: time.UnixMilli(-now.Add(in.Life).UnixMilli())}
 	permits := s.cfg.Keys.Permits(shard, in.Item)
 	for batch := range slices.Chunk(in.Users, grantBatch) {
 		members := make([]redis.Z, len(batch))

@@ -126,7 +126,8 @@ func New(cfg Config) *Service {
 	s := &Service{cfg: cfg, perMille: int64(max(0, math.Round(cfg.Ratio*1000))), recent: map[id.Item]recent{}}
 	for shard := range s.requests {
 		s.requests[shard] = batch.New(batch.Config[*request, reply]{
-			Process: s.issueAll, MaxBatch: maxBatch, MaxInFlight: batchesInFlight, MaxWaiting: maxWaiting, Timeout: reservation.DefaultTimeout,
+			Process: s.issueAll, MaxBatch: maxBatch, MaxInFlight: batchesInFlight, MaxWaiting: maxWaiting,
+			Timeout: reservation.DefaultTimeout,
 		})
 	}
 	return s
@@ -172,9 +173,11 @@ func (s *Service) Issue(ctx context.Context, in IssueInput) (Path, error) {
 	r, err := s.requests[id.ShardOf(in.Sale)].Do(ctx, req)
 	switch {
 	case errors.Is(err, batch.ErrFull):
-		return Path{}, &fault.Error{Code: fault.Overloaded, Message: "too many buyers at once", RetryAfter: overloadRetry, Err: err}
+		return Path{}, &fault.Error{Code: fault.Overloaded, Message: "too many buyers at once", RetryAfter: overloadRetry,
+			Err: err}
 	case err != nil:
-		return Path{}, fault.Wrap(fault.Unavailable, "The sale does not answer. Please try again shortly.", fmt.Errorf("issue path: %w", err))
+		return Path{}, fault.Wrap(fault.Unavailable, "The sale does not answer. Please try again shortly.",
+			fmt.Errorf("issue path: %w", err))
 	}
 	if r.outcome == outcomeIssued {
 		p, err := parsePermit(r.detail)

@@ -96,7 +96,8 @@ func (s *Service) serveRoom(ctx context.Context, room string, counts map[string]
 		if at, skipped = p.at, skipped+p.skipped; skipped >= maxSkipped {
 			return nil
 		}
-		if len(p.missed) >= clearBatch || p.more || p.admitted+p.freed >= admitBatch || p.freed >= clearBatch || p.closed >= clearBatch {
+		if len(p.missed) >= clearBatch || p.more || p.admitted+p.freed >= admitBatch || p.freed >= clearBatch ||
+			p.closed >= clearBatch {
 			continue
 		}
 		if rules.Over || p.waiting == 0 || p.left != 0 {
@@ -148,10 +149,12 @@ func (s *Service) pass(ctx context.Context, saleID id.Sale, itemID id.Item, rule
 	args := []any{
 		over, rules.PerMille, rules.Inflow, s.cfg.Life.Milliseconds(), s.cfg.HeartbeatTimeout.Milliseconds(),
 		k.TicketPrefix(shard), saleID.String() + "|" + itemID.String(), clearBatch, at,
-		reservation.ExpiredWait.Milliseconds(), k.ExpiriesPrefix(shard, saleID), admitBatch, s.cfg.Captchas.RecordLife().Milliseconds(), k.Answers(shard, saleID),
+		reservation.ExpiredWait.Milliseconds(), k.ExpiriesPrefix(shard, saleID), admitBatch, s.cfg.Captchas.RecordLife().
+			Milliseconds(), k.Answers(shard, saleID),
 	}
 	reply, err := admitScript.Run(ctx, s.cfg.Client, []string{
-		k.Item(shard, itemID), k.Reservations(shard, itemID), k.WaitingRoom(shard, itemID), k.WaitingRoomTickets(shard, itemID),
+		k.Item(shard, itemID), k.Reservations(shard, itemID), k.WaitingRoom(shard, itemID),
+		k.WaitingRoomTickets(shard, itemID),
 		k.WaitingRoomBeats(shard, itemID), k.WaitingRoomStats(shard, itemID), k.WaitingRooms(shard), k.Permits(shard, itemID),
 		k.Units(shard, saleID), k.Admissions(shard, itemID),
 	}, args...).Slice()

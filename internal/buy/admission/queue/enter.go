@@ -44,7 +44,8 @@ var ErrUnusedPath = errors.New("the user has an unused path token")
 
 // Enter returns a new ticket, or the user's present one without a captcha. Refusals, in
 // the order of the checks: sale.NotOpen (the gate is not loaded, paused or ended),
-// reservation.AlreadyOrdered, reservation.LimitReached (of the sale), captcha.Required or captcha.Invalid, reservation.NoneLeft.
+// reservation.AlreadyOrdered, reservation.LimitReached (of the sale), captcha.Required or
+// captcha.Invalid, reservation.NoneLeft.
 // An answer is used up only by a new ticket. Calls on a shard that arrive while a batch is in flight
 // share the next one.
 func (s *Service) Enter(ctx context.Context, in EnterInput) (*Ticket, error) {
@@ -57,11 +58,13 @@ func (s *Service) Enter(ctx context.Context, in EnterInput) (*Ticket, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &entry{EnterInput: in, ticket: ticket, drawn: in.draw(ticket), claim: s.cfg.Captchas.Claim(in.scope(), in.Captcha), inflow: rules.Inflow}
+	e := &entry{EnterInput: in, ticket: ticket, drawn: in.draw(ticket),
+		claim: s.cfg.Captchas.Claim(in.scope(), in.Captcha), inflow: rules.Inflow}
 	r, err := s.entries[id.ShardOf(in.Sale)].Do(ctx, e)
 	switch {
 	case errors.Is(err, batch.ErrFull):
-		return nil, &fault.Error{Code: fault.Overloaded, Message: "too many buyers at once", RetryAfter: overloadRetry, Err: err}
+		return nil, &fault.Error{Code: fault.Overloaded, Message: "too many buyers at once", RetryAfter: overloadRetry,
+			Err: err}
 	case err != nil:
 		return nil, unavailable("enter", err)
 	case r.outcome != "placed":
@@ -170,12 +173,15 @@ func (s *Service) send(ctx context.Context, entries []*entry) ([]entered, error)
 			continue
 		}
 		items[e.Item] = len(items) + 1
-		keys = append(keys, k.Item(shard, e.Item), k.Reservations(shard, e.Item), k.WaitingRoom(shard, e.Item), k.WaitingRoomTickets(shard, e.Item),
-			k.WaitingRoomBeats(shard, e.Item), k.WaitingRoomStats(shard, e.Item), k.Permits(shard, e.Item), k.Units(shard, e.Sale),
+		keys = append(keys, k.Item(shard, e.Item), k.Reservations(shard, e.Item), k.WaitingRoom(shard, e.Item),
+			k.WaitingRoomTickets(shard, e.Item),
+			k.WaitingRoomBeats(shard, e.Item), k.WaitingRoomStats(shard, e.Item), k.Permits(shard, e.Item),
+			k.Units(shard, e.Sale),
 			k.Admissions(shard, e.Item), k.Answers(shard, e.Sale), k.ExpiriesPrefix(shard, e.Sale))
 		none := id.User{}.String()
 		args = append(args, e.Sale.String(), e.Item.String(), e.inflow,
-			strings.TrimSuffix(k.Path(shard, e.Item, id.User{}), none), strings.TrimSuffix(k.Captcha(shard, e.Sale, id.User{}), none))
+			strings.TrimSuffix(k.Path(shard, e.Item, id.User{}), none), strings.TrimSuffix(k.Captcha(shard, e.Sale, id.User{}),
+				none))
 	}
 	args[1] = len(items)
 	for _, e := range entries {
@@ -183,7 +189,8 @@ func (s *Service) send(ctx context.Context, entries []*entry) ([]entered, error)
 		if e.Waived {
 			verdict = ""
 		}
-		args = append(args, items[e.Item], e.User.String(), e.ticket.String(), e.number, e.nonce, string(verdict), e.claim.Created,
+		args = append(args, items[e.Item], e.User.String(), e.ticket.String(), e.number, e.nonce, string(verdict),
+			e.claim.Created,
 			e.session(), k.SessionTickets(shard, e.Session), e.Persons.String(), e.Unasked)
 	}
 	values, err := enterScript.Run(ctx, s.cfg.Client, keys, args...).Slice()
@@ -214,7 +221,8 @@ func entriesFrom(values []any, entries []*entry, items map[id.Item]int) ([]enter
 		if !ok || !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || !ok6 {
 			return nil, malformed
 		}
-		replies[i] = entered{outcome: outcome, now: time.UnixMilli(now).UTC(), detail: detail, position: positionOf(ahead, wait, chance)}
+		replies[i] = entered{outcome: outcome, now: time.UnixMilli(now).UTC(), detail: detail,
+			position: positionOf(ahead, wait, chance)}
 		if opens > 0 {
 			replies[i].opens = time.UnixMilli(opens).UTC()
 		}

@@ -73,16 +73,17 @@ const (
 
 // Ticket is a buyer's place in the waiting room of an item.
 type Ticket struct {
-	ID       id.Ticket // carries the shard, like the id of a task
-	Sale     id.Sale
-	Item     id.Item
-	User     id.User
-	Status   Status
-	Nonce    string       // from which its number in the draw was computed; "" = it was not drawn by a seed
-	Ended    fault.Reason // LEFT: why the buyer may not buy any more; PathInvalid: the admission expired unused; "" = not noted
-	Position *Position    // nil before the draw, and when the ticket no longer waits
-	Path     *path.Path   // the path token, while it is unused; ADMITTED only
-	At       time.Time    // Redis time of the read
+	ID     id.Ticket // carries the shard, like the id of a task
+	Sale   id.Sale
+	Item   id.Item
+	User   id.User
+	Status Status
+	Nonce  string // from which its number in the draw was computed; "" = it was not drawn by a seed
+	// LEFT: why the buyer may not buy any more; PathInvalid: the admission expired unused; "" = not noted
+	Ended    fault.Reason
+	Position *Position  // nil before the draw, and when the ticket no longer waits
+	Path     *path.Path // the path token, while it is unused; ADMITTED only
+	At       time.Time  // Redis time of the read
 }
 
 // Position is the position of a ticket. Ahead never grows.
@@ -168,7 +169,8 @@ func New(cfg Config) *Service {
 	s := &Service{cfg: cfg}
 	for shard := range s.entries {
 		s.entries[shard] = batch.New(batch.Config[*entry, entered]{
-			Process: s.enterAll, MaxBatch: maxEntries, MaxInFlight: 2, MaxWaiting: maxEntriesWaiting, Timeout: reservation.DefaultTimeout,
+			Process: s.enterAll, MaxBatch: maxEntries, MaxInFlight: 2, MaxWaiting: maxEntriesWaiting,
+			Timeout: reservation.DefaultTimeout,
 		})
 	}
 	return s
@@ -273,7 +275,8 @@ func (s *Service) Leave(ctx context.Context, ticketID id.Ticket, user id.User) (
 	}
 	shard := id.ShardOf(t.Sale)
 	keys := []string{
-		s.cfg.Keys.WaitingRoom(shard, t.Item), s.cfg.Keys.WaitingRoomTickets(shard, t.Item), s.cfg.Keys.WaitingRoomBeats(shard, t.Item),
+		s.cfg.Keys.WaitingRoom(shard, t.Item), s.cfg.Keys.WaitingRoomTickets(shard, t.Item),
+		s.cfg.Keys.WaitingRoomBeats(shard, t.Item),
 		s.cfg.Keys.Permits(shard, t.Item), s.cfg.Keys.Ticket(shard, t.ID), s.cfg.Keys.Admissions(shard, t.Item),
 	}
 	if err := leaveScript.Run(ctx, s.cfg.Client, keys, t.ID.String(), user.String()).Err(); err != nil {
@@ -326,5 +329,6 @@ func (s *Service) look(ctx context.Context, t Ticket, beat bool) (*Ticket, error
 }
 
 func unavailable(what string, err error) error {
-	return fault.Wrap(fault.Unavailable, "The waiting room does not answer. Please try again shortly.", fmt.Errorf("waiting room: %s: %w", what, err))
+	return fault.Wrap(fault.Unavailable, "The waiting room does not answer. Please try again shortly.",
+		fmt.Errorf("waiting room: %s: %w", what, err))
 }

@@ -68,7 +68,8 @@ func positionOf(ahead, wait, chance int64) *Position {
 }
 
 // endings maps the words of admit.lua.
-var endings = map[string]fault.Reason{"holding": fault.AlreadyOrdered, "limit": fault.PurchaseLimitReached, "unused": fault.PathInvalid}
+var endings = map[string]fault.Reason{"holding": fault.AlreadyOrdered, "limit": fault.PurchaseLimitReached,
+	"unused": fault.PathInvalid}
 
 // millis parses Unix milliseconds that a script returned as text.
 func millis(v any) (time.Time, error) {

@@ -90,7 +90,8 @@ func New(cfg Config) *Hook {
 			},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		answers: telemetry.For(cfg.Registerer, "risk").Counters("answers_total", "Answers of the risk service, by answer: allow, refuse, none.", "answer"),
+		answers: telemetry.For(cfg.Registerer, "risk").
+			Counters("answers_total", "Answers of the risk service, by answer: allow, refuse, none.", "answer"),
 	}
 	return h
 }

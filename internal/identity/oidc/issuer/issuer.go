@@ -110,7 +110,8 @@ func New(cfg Config) (*Service, error) {
 		}
 		s.issuers[i.Issuer] = &issuer{Issuer: i, keys: keys.Keyfunc, parser: jwt.NewParser(
 			jwt.WithValidMethods(algorithms), jwt.WithExpirationRequired(), jwt.WithIssuedAt(), jwt.WithIssuer(i.Issuer),
-			jwt.WithAudience(i.Audience), jwt.WithLeeway(leeway), jwt.WithStrictDecoding(), jwt.WithJSONNumber(), jwt.WithTimeFunc(cfg.Clock.Now),
+			jwt.WithAudience(i.Audience), jwt.WithLeeway(leeway), jwt.WithStrictDecoding(), jwt.WithJSONNumber(),
+			jwt.WithTimeFunc(cfg.Clock.Now),
 		)}
 	}
 	return s, nil
@@ -128,7 +129,8 @@ func (s *Service) keysOf(ctx context.Context, i Issuer) (keyfunc.Keyfunc, error)
 		RefreshUnknownKID: rate.NewLimiter(rate.Every(unknownEvery), 1), RateLimitWaitMax: s.cfg.Timeout,
 		RefreshErrorHandlerFunc: func(string) func(context.Context, error) {
 			return func(ctx context.Context, err error) {
-				s.cfg.Log.WarnContext(ctx, "keys of an issuer cannot be read", slog.String("issuer", i.Issuer), slog.Any("error", err))
+				s.cfg.Log.WarnContext(ctx, "keys of an issuer cannot be read", slog.String("issuer", i.Issuer),
+					slog.Any("error", err))
 			}
 		},
 	})
@@ -140,7 +142,8 @@ func client(timeout time.Duration) *http.Client {
 
 // Keys reads the keys of an issuer once and returns how many of them can verify tokens.
 func Keys(ctx context.Context, i Issuer) (int, error) {
-	store, err := jwkset.NewStorageFromHTTP(i.JWKS, jwkset.HTTPClientStorageOptions{Client: client(RequestTimeout), Ctx: ctx, HTTPTimeout: RequestTimeout})
+	store, err := jwkset.NewStorageFromHTTP(i.JWKS, jwkset.HTTPClientStorageOptions{Client: client(RequestTimeout),
+		Ctx: ctx, HTTPTimeout: RequestTimeout})
 	if err != nil {
 		return 0, err
 	}
@@ -238,7 +241,8 @@ func (s *Service) admit(ctx context.Context, token string, hash [sha256.Size]byt
 	if i.RoleClaim != "" {
 		role = oidc.HighestRole(claims[i.RoleClaim], i.Roles)
 	}
-	c := cached{until: until, principal: &auth.Principal{UserID: user.ID, SessionID: session, Role: role, ExpiresAt: in.ExpiresAt}}
+	c := cached{until: until, principal: &auth.Principal{UserID: user.ID, SessionID: session, Role: role,
+		ExpiresAt: in.ExpiresAt}}
 	s.verified.Add(hash, c)
 	return c, nil
 }

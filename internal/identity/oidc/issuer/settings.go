@@ -14,15 +14,17 @@ const maxIssuers = 10
 // Issuer describes another system whose access tokens are accepted, as the file of
 // settings has it.
 type Issuer struct {
-	Issuer          string               `json:"issuer"`          // the claim iss of its tokens
-	JWKS            string               `json:"jwks"`            // where it publishes its keys: https://shop.example.com/.well-known/jwks.json
-	Audience        string               `json:"audience"`        // that the claim aud must have
-	ExternalIDClaim string               `json:"externalIdClaim"` // with the id of the customer; default sub
-	EmailClaim      string               `json:"emailClaim"`      // default email
-	VerifiedClaim   string               `json:"verifiedClaim"`   // whether the contact is verified; default email_verified
-	NameClaim       string               `json:"nameClaim"`       // default name
-	RoleClaim       string               `json:"roleClaim"`       // claim with a text or a list of texts; "" = all are customers
-	Roles           map[string]auth.Role `json:"roles"`           // value of RoleClaim → highest role that the token grants
+	Issuer string `json:"issuer"` // the claim iss of its tokens
+	// where it publishes its keys: https://shop.example.com/.well-known/jwks.json
+	JWKS            string `json:"jwks"`
+	Audience        string `json:"audience"`        // that the claim aud must have
+	ExternalIDClaim string `json:"externalIdClaim"` // with the id of the customer; default sub
+	EmailClaim      string `json:"emailClaim"`      // default email
+	// whether the contact is verified; default email_verified
+	VerifiedClaim string               `json:"verifiedClaim"`
+	NameClaim     string               `json:"nameClaim"` // default name
+	RoleClaim     string               `json:"roleClaim"` // claim with a text or a list of texts; "" = all are customers
+	Roles         map[string]auth.Role `json:"roles"`     // value of RoleClaim → highest role that the token grants
 }
 
 // Read reads the file of settings: a JSON array. Addresses need https, unless insecure.

@@ -112,7 +112,8 @@ func (p *Provider) Name() string {
 // Terms returns what buyers see. Alipay repeats a notice that is not answered "success".
 func (p *Provider) Terms() payment.Terms {
 	terms := payment.Terms{
-		Label: payment.Label{English: "Alipay", Chinese: "支付宝"}, Kind: payment.QR, Device: payment.Desktop, Icon: "wallet", Least: least, Most: most,
+		Label: payment.Label{English: "Alipay", Chinese: "支付宝"}, Kind: payment.QR, Device: payment.Desktop, Icon: "wallet",
+		Least: least, Most: most,
 		Reply: payment.Reply{ContentType: "text/plain", Body: "success"},
 	}
 	if p.phone {
@@ -135,7 +136,8 @@ func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.
 	if p.phone {
 		trade.ProductCode = "QUICK_WAP_WAY"
 		trade.ReturnURL = p.shop + "/orders/" + in.Order.Public()
-		page, err := p.client.TradeWapPay(api.TradeWapPay{Trade: trade, QuitURL: trade.ReturnURL, TimeExpire: trade.TimeExpire})
+		page, err := p.client.TradeWapPay(api.TradeWapPay{Trade: trade, QuitURL: trade.ReturnURL,
+			TimeExpire: trade.TimeExpire})
 		if err != nil {
 			return payment.Created{}, fmt.Errorf("sign page: %w", err)
 		}
@@ -165,7 +167,8 @@ func (p *Provider) Query(ctx context.Context, known payment.Known) (payment.Stat
 	if err := failure("query", err, t, func() api.Error { return t.Error }); err != nil {
 		return payment.State{}, err
 	}
-	state := payment.State{Phase: cmp.Or(phases[t.TradeStatus], payment.PhaseOpen), Ref: t.OutTradeNo, Transaction: t.TradeNo, Currency: cny, Payer: cmp.Or(t.BuyerUserId, t.BuyerOpenId), At: p.clock.Now()}
+	state := payment.State{Phase: cmp.Or(phases[t.TradeStatus], payment.PhaseOpen), Ref: t.OutTradeNo,
+		Transaction: t.TradeNo, Currency: cny, Payer: cmp.Or(t.BuyerUserId, t.BuyerOpenId), At: p.clock.Now()}
 	whole := t.TradeStatus == api.TradeStatusClosed && known.Transaction != "" && known.Transaction == t.TradeNo
 	if whole { // a trade that was paid is closed once all of it was refunded
 		state.Phase = payment.PhasePaid
@@ -218,7 +221,8 @@ func (p *Provider) Refund(ctx context.Context, in payment.RefundInput) error {
 		return fmt.Errorf("refund %s: the payment has no transaction", in.Refund)
 	}
 	r, err := p.client.TradeRefund(ctx, api.TradeRefund{
-		TradeNo: transaction, RefundAmount: yuan(in.AmountMinor), RefundReason: cmp.Or(in.Reason, "refund"), OutRequestNo: number(in.Refund),
+		TradeNo: transaction, RefundAmount: yuan(in.AmountMinor), RefundReason: cmp.Or(in.Reason, "refund"),
+		OutRequestNo: number(in.Refund),
 	})
 	return failure("refund", err, r, func() api.Error { return r.Error })
 }
@@ -243,7 +247,8 @@ func (p *Provider) Callback(_ http.Header, body []byte) (payment.Event, error) {
 	if !ok || err != nil {
 		return payment.Event{}, nil // not a payment of ours, or nothing has changed
 	}
-	e := payment.Event{ID: n.NotifyId, Payment: ours, Kind: kind, Ref: n.OutTradeNo, Transaction: n.TradeNo, Currency: cny, Payer: cmp.Or(n.BuyerId, values.Get("buyer_open_id")), At: p.clock.Now()}
+	e := payment.Event{ID: n.NotifyId, Payment: ours, Kind: kind, Ref: n.OutTradeNo, Transaction: n.TradeNo, Currency: cny,
+		Payer: cmp.Or(n.BuyerId, values.Get("buyer_open_id")), At: p.clock.Now()}
 	if e.AmountMinor, err = fen(n.TotalAmount); err != nil {
 		return payment.Event{}, fmt.Errorf("notice: %w", err)
 	}
@@ -268,8 +273,9 @@ func fen(yuan string) (int64, error) {
 
 // unsettled are the refusals after which a payment may exist, or a repeated call may succeed.
 var unsettled = map[string]bool{
-	"ACQ.SYSTEM_ERROR": true, "aop.ACQ.SYSTEM_ERROR": true, "ACQ.TRADE_HAS_SUCCESS": true, "ACQ.TRADE_HAS_CLOSE": true, "ACQ.CONTEXT_INCONSISTENT": true,
-	"isv.app-call-limited": true, "isp.call-limited": true, "isp.unknow-error": true, "isp.service-unavailable": true,
+	"ACQ.SYSTEM_ERROR": true, "aop.ACQ.SYSTEM_ERROR": true, "ACQ.TRADE_HAS_SUCCESS": true, "ACQ.TRADE_HAS_CLOSE": true,
+	"ACQ.CONTEXT_INCONSISTENT": true,
+	"isv.app-call-limited":     true, "isp.call-limited": true, "isp.unknow-error": true, "isp.service-unavailable": true,
 }
 
 // failure returns the error of a call: that of the connection, or of Alipay.

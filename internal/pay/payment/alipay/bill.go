@@ -50,7 +50,8 @@ func (p *Provider) Bill(ctx context.Context, day time.Time) (payment.Bill, error
 	year, month, date := day.UTC().Date()
 	from := time.Date(year, month, date, 0, 0, 0, 0, beijing)
 	bill := payment.Bill{From: from, Until: from.AddDate(0, 0, 1)}
-	found, err := p.client.BillDownloadURLQuery(ctx, api.BillDownloadURLQuery{BillType: "trade", BillDate: from.Format(time.DateOnly)})
+	found, err := p.client.BillDownloadURLQuery(ctx,
+		api.BillDownloadURLQuery{BillType: "trade", BillDate: from.Format(time.DateOnly)})
 	if err == nil && found.SubCode == noBill && p.clock.Now().After(bill.Until.Add(ready)) {
 		return bill, nil
 	}
@@ -112,19 +113,21 @@ func readTable(f *zip.File) (lines []payment.BillLine, err error) {
 	}
 	defer packed.Close()
 	text := simplifiedchinese.GBK.NewDecoder().Reader(io.LimitReader(packed, maxBill))
-	return lines, billcsv.Read(text, []string{colTx, colNumber, colKind, colDone, colSum, colRefund, colFee}, func(row billcsv.Row) error {
-		line, err := billLine(row)
-		if err == nil && line.Transaction != "" {
-			lines = append(lines, line)
-		}
-		return err
-	})
+	return lines, billcsv.Read(text, []string{colTx, colNumber, colKind, colDone, colSum, colRefund, colFee},
+		func(row billcsv.Row) error {
+			line, err := billLine(row)
+			if err == nil && line.Transaction != "" {
+				lines = append(lines, line)
+			}
+			return err
+		})
 }
 
 // billLine returns a line of a bill; a zero one where no money moved.
 func billLine(row billcsv.Row) (payment.BillLine, error) {
 	line := payment.BillLine{
-		Number: row[colNumber], Payment: billcsv.Number[id.Payment](row[colNumber]), Transaction: row[colTx], Refund: row[colKind] == kindRefund,
+		Number: row[colNumber], Payment: billcsv.Number[id.Payment](row[colNumber]), Transaction: row[colTx],
+		Refund: row[colKind] == kindRefund,
 	}
 	if !line.Refund && row[colKind] != kindTrade {
 		return payment.BillLine{}, nil

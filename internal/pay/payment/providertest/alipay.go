@@ -46,7 +46,8 @@ func NewAlipay(b *Bank, app *rsa.PublicKey, own *rsa.PrivateKey) Alipay {
 // authentic reports whether a request is signed by the application.
 func (s Alipay) authentic(values url.Values) bool {
 	signature, err := base64.StdEncoding.DecodeString(values.Get("sign"))
-	return err == nil && values.Get("app_id") == AlipayApp && s.app.VerifyValues(values, signature, nsign.WithIgnore("sign")) == nil
+	return err == nil && values.Get("app_id") == AlipayApp &&
+		s.app.VerifyValues(values, signature, nsign.WithIgnore("sign")) == nil
 }
 
 // ServeHTTP answers precreate, query, close and refund. A GET is the page for phones.
@@ -146,8 +147,10 @@ func yuan(minor int64) string { return money.Amount{Minor: minor, Currency: "CNY
 // Report returns a signed notice. A decline is not reported.
 func (s Alipay) Report(id string, c Charge) (http.Header, []byte, bool) {
 	values := url.Values{
-		"notify_id": {id}, "notify_type": {"trade_status_sync"}, "app_id": {AlipayApp}, "out_trade_no": {number(c.Payment)}, "trade_no": {c.Transaction},
-		"trade_status": {alipayStatus(c.Phase)}, "total_amount": {yuan(c.AmountMinor)}, "gmt_payment": {c.PaidAt.In(beijing).Format(time.DateTime)}, "charset": {"utf-8"},
+		"notify_id": {id}, "notify_type": {"trade_status_sync"}, "app_id": {AlipayApp}, "out_trade_no": {number(c.Payment)},
+		"trade_no":     {c.Transaction},
+		"trade_status": {alipayStatus(c.Phase)}, "total_amount": {yuan(c.AmountMinor)},
+		"gmt_payment": {c.PaidAt.In(beijing).Format(time.DateTime)}, "charset": {"utf-8"},
 		"buyer_id": {Payer},
 	}
 	return http.Header{}, s.Sign(values), c.Phase == payment.PhasePaid || c.Phase == payment.PhaseClosed

@@ -111,7 +111,8 @@ func (s WeChat) billText(date string) []byte {
 			state, sum, back, refund, fee = "REFUND", 0, m.amount, number(m.refund), -fee
 		}
 		fmt.Fprintf(&text, "`%s,`wx1,`%s,`0,`,`%s,`%s,`o1,`NATIVE,`%s,`CFT,`CNY,`%s,`0.00,`50,`%s,`%s,`0.00,`ORIGINAL,`SUCCESS,`Order,`,`%.5f,`0.60%%,`%s,`%s,`\r\n",
-			m.at.In(beijing).Format(time.DateTime), WeChatMerchant, m.charge.Transaction, m.charge.number(), state, yuan(sum), refund, yuan(back), fee/100, yuan(sum), yuan(back))
+			m.at.In(beijing).Format(time.DateTime), WeChatMerchant, m.charge.Transaction, m.charge.number(), state, yuan(sum),
+			refund, yuan(back), fee/100, yuan(sum), yuan(back))
 	}
 	fmt.Fprintf(&text, "总交易单数,应结订单总金额,退款总金额,充值券退款总金额,手续费总金额,订单总金额,申请退款总金额\r\n`%d,`0.00,`0.00,`0.00,`0.00000,`0.00,`0.00\r\n", len(list))
 	return text.Bytes()

@@ -82,8 +82,9 @@ const WeChatKeyID = "PUB_KEY_ID_0119000000012026112000000000000001"
 func WeChatConfig(at Address) wechat.Config {
 	keys := TestKeys()
 	return wechat.Config{
-		AppID: "wx0000000000000001", MerchantID: WeChatMerchant, MerchantSerial: WeChatSerial, MerchantKey: PrivatePEM(keys.Merchant),
-		APIKey: WeChatAPIKey, PlatformKey: PublicPEM(keys.Provider), PlatformKeyID: WeChatKeyID,
+		AppID: "wx0000000000000001", MerchantID: WeChatMerchant, MerchantSerial: WeChatSerial,
+		MerchantKey: PrivatePEM(keys.Merchant),
+		APIKey:      WeChatAPIKey, PlatformKey: PublicPEM(keys.Provider), PlatformKeyID: WeChatKeyID,
 		APIURL: at.Service, ShopURL: at.Shop, Client: at.Client, Clock: at.Clock,
 	}
 }
@@ -106,7 +107,8 @@ func Rigs(now func() time.Time) []Rig {
 	return []Rig{
 		{"stripe", "EUR", card, Stripe{card}, func(at Address) (payment.Provider, error) {
 			return stripe.New(stripe.Config{
-				Key: "sk_test_1", WebhookSecret: StripeSecret, APIURL: at.Service, ShopURL: at.Shop, Client: at.Client, Clock: at.Clock,
+				Key: "sk_test_1", WebhookSecret: StripeSecret, APIURL: at.Service, ShopURL: at.Shop, Client: at.Client,
+				Clock: at.Clock,
 			}), nil
 		}},
 		{"wechat", "CNY", qr, wechats(qr), func(at Address) (payment.Provider, error) {
@@ -117,13 +119,15 @@ func Rigs(now func() time.Time) []Rig {
 			_, p, err := wechat.New(WeChatConfig(at))
 			return p, err
 		}},
-		{"alipay", "CNY", pages, NewAlipay(pages, &keys.Merchant.PublicKey, keys.Provider), func(at Address) (payment.Provider, error) {
-			p, _, err := alipay.New(AlipayConfig(at))
-			return p, err
-		}},
+		{"alipay", "CNY", pages, NewAlipay(pages, &keys.Merchant.PublicKey, keys.Provider),
+			func(at Address) (payment.Provider, error) {
+				p, _, err := alipay.New(AlipayConfig(at))
+				return p, err
+			}},
 		{"service", "EUR", service, NewSigned(service), func(at Address) (payment.Provider, error) {
 			return signed.New(signed.Config{
-				Name: "service", Terms: payment.Terms{Label: payment.Label{English: "Service"}, Kind: payment.Redirect}, URL: at.Service,
+				Name: "service", Terms: payment.Terms{Label: payment.Label{English: "Service"}, Kind: payment.Redirect},
+				URL:    at.Service,
 				Secret: SignedSecret, ShopURL: at.Shop, Client: at.Client, Clock: at.Clock,
 			})
 		}},

@@ -73,13 +73,15 @@ func signedState(c Charge, ok bool) any {
 	if !ok {
 		return map[string]string{"phase": string(payment.PhaseUnknown)}
 	}
-	return map[string]any{"phase": c.Phase, "ref": c.Payment, "transaction": c.Transaction, "amountMinor": c.AmountMinor, "currency": c.Currency, "payer": cmp.Or(c.Payer, Payer)}
+	return map[string]any{"phase": c.Phase, "ref": c.Payment, "transaction": c.Transaction, "amountMinor": c.AmountMinor,
+		"currency": c.Currency, "payer": cmp.Or(c.Payer, Payer)}
 }
 
 // ReportRefund returns a webhook about how much went back of a charge.
 func (s *Signed) ReportRefund(id string, c Charge, back int64) (http.Header, []byte) {
 	body, _ := json.Marshal(map[string]any{
-		"type": "payment.refunded", "payment": c.Payment, "ref": c.Payment, "transaction": c.Transaction, "amountMinor": c.AmountMinor, "refundedMinor": back,
+		"type": "payment.refunded", "payment": c.Payment, "ref": c.Payment, "transaction": c.Transaction,
+		"amountMinor": c.AmountMinor, "refundedMinor": back,
 		"currency": c.Currency, "at": s.now(),
 	})
 	header := http.Header{}
@@ -90,10 +92,12 @@ func (s *Signed) ReportRefund(id string, c Charge, back int64) (http.Header, []b
 // Report returns a webhook.
 func (s *Signed) Report(id string, c Charge) (http.Header, []byte, bool) {
 	kind, ok := map[payment.Phase]string{
-		payment.PhasePaid: "payment.succeeded", payment.PhaseDeclined: "payment.declined", payment.PhaseClosed: "payment.closed",
+		payment.PhasePaid: "payment.succeeded", payment.PhaseDeclined: "payment.declined",
+		payment.PhaseClosed: "payment.closed",
 	}[c.Phase]
 	body, _ := json.Marshal(map[string]any{
-		"type": kind, "payment": c.Payment, "ref": c.Payment, "transaction": c.Transaction, "amountMinor": c.AmountMinor, "currency": c.Currency, "at": s.now(),
+		"type": kind, "payment": c.Payment, "ref": c.Payment, "transaction": c.Transaction, "amountMinor": c.AmountMinor,
+		"currency": c.Currency, "at": s.now(),
 		"payer": cmp.Or(c.Payer, Payer),
 	})
 	header := http.Header{}

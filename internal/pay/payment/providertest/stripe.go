@@ -43,18 +43,21 @@ func (s Stripe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		_, _ = w.Write(stripeSession(s.open(Charge{
-			Payment: parse(form.Get("client_reference_id")), AmountMinor: minor(form.Get("line_items[0][price_data][unit_amount]")),
-			Currency: strings.ToUpper(form.Get("line_items[0][price_data][currency]")), ExpiresAt: expires,
+			Payment:     parse(form.Get("client_reference_id")),
+			AmountMinor: minor(form.Get("line_items[0][price_data][unit_amount]")),
+			Currency:    strings.ToUpper(form.Get("line_items[0][price_data][currency]")), ExpiresAt: expires,
 		})))
 	case r.URL.Path == "/v1/refunds" && r.Method == http.MethodGet:
 		list := []map[string]any{}
 		for _, key := range s.refunds(strings.TrimPrefix(r.URL.Query().Get("payment_intent"), "pi_")) {
-			list = append(list, map[string]any{"id": "re_" + key.String(), "object": "refund", "status": "succeeded", "metadata": map[string]any{"refund": key}})
+			list = append(list, map[string]any{"id": "re_" + key.String(), "object": "refund", "status": "succeeded",
+				"metadata": map[string]any{"refund": key}})
 		}
 		text, _ := json.Marshal(map[string]any{"object": "list", "url": r.URL.Path, "has_more": false, "data": list})
 		_, _ = w.Write(text)
 	case r.URL.Path == "/v1/refunds":
-		if err := s.refund(strings.TrimPrefix(form.Get("payment_intent"), "pi_"), id.Refund(parse(r.Header.Get("Idempotency-Key"))), minor(form.Get("amount"))); err != nil {
+		if err := s.refund(strings.TrimPrefix(form.Get("payment_intent"), "pi_"),
+			id.Refund(parse(r.Header.Get("Idempotency-Key"))), minor(form.Get("amount"))); err != nil {
 			stripeError(w, "")
 			return
 		}
@@ -91,8 +94,10 @@ func stripeSession(c Charge) []byte {
 	case payment.PhaseOpen, payment.PhaseUnknown:
 	}
 	session := map[string]any{
-		"id": "cs_" + c.Payment.String(), "object": "checkout.session", "url": "https://checkout.example/" + c.Payment.String(), "status": status,
-		"payment_status": paid, "amount_total": c.AmountMinor, "currency": strings.ToLower(c.Currency), "client_reference_id": c.Payment.String(),
+		"id": "cs_" + c.Payment.String(), "object": "checkout.session", "url": "https://checkout.example/" +
+			c.Payment.String(), "status": status,
+		"payment_status": paid, "amount_total": c.AmountMinor, "currency": strings.ToLower(c.Currency),
+		"client_reference_id": c.Payment.String(),
 	}
 	if c.Transaction != "" {
 		session["payment_intent"] = "pi_" + c.Transaction
@@ -106,7 +111,9 @@ func (s Stripe) Report(id string, c Charge) (http.Header, []byte, bool) {
 	kind, ok := map[payment.Phase]string{
 		payment.PhasePaid: "checkout.session.completed", payment.PhaseClosed: "checkout.session.expired",
 	}[c.Phase]
-	body := fmt.Appendf(nil, `{"id":%q,"object":"event","created":%d,"type":%q,"data":{"object":%s}}`, id, s.now().Unix(), kind, stripeSession(c))
-	signed := webhook.GenerateTestSignedPayload(&webhook.UnsignedPayload{Payload: body, Secret: StripeSecret, Timestamp: time.Now()})
+	body := fmt.Appendf(nil, `{"id":%q,"object":"event","created":%d,"type":%q,"data":{"object":%s}}`, id, s.now().Unix(),
+		kind, stripeSession(c))
+	signed := webhook.GenerateTestSignedPayload(&webhook.UnsignedPayload{Payload: body, Secret: StripeSecret,
+		Timestamp: time.Now()})
 	return http.Header{"Stripe-Signature": {signed.Header}}, body, ok
 }

@@ -46,7 +46,8 @@ func (s WeChat) authentic(r *http.Request, body []byte) bool {
 		return false
 	}
 	text := fmt.Sprintf("%s\n%s\n%s\n%s\n%s\n", r.Method, r.URL.RequestURI(), parts[3], parts[2], body)
-	return verifiers.NewSHA256WithRSAPubkeyVerifier(WeChatSerial, *s.Merchant).Verify(context.Background(), parts[4], text, parts[5]) == nil
+	return verifiers.NewSHA256WithRSAPubkeyVerifier(WeChatSerial, *s.Merchant).
+		Verify(context.Background(), parts[4], text, parts[5]) == nil
 }
 
 func (s WeChat) sign(header http.Header, body []byte) {
@@ -109,13 +110,15 @@ func (s WeChat) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/v3/billdownload/file":
 		s.billFile(w, r)
 	case path == "native" || path == "h5":
-		c := s.open(Charge{Payment: parse(in.OutTradeNo), AmountMinor: in.Amount.Total, Currency: in.Amount.Currency, ExpiresAt: in.TimeExpire})
+		c := s.open(Charge{Payment: parse(in.OutTradeNo), AmountMinor: in.Amount.Total, Currency: in.Amount.Currency,
+			ExpiresAt: in.TimeExpire})
 		if c.Phase != payment.PhaseOpen {
 			s.refuse(w, http.StatusBadRequest, "ORDERPAID")
 			return
 		}
 		s.reply(w, http.StatusOK, map[string]string{
-			"code_url": "weixin://wxpay/bizpayurl?pr=" + in.OutTradeNo, "h5_url": "https://wx.example/checkmweb?prepay_id=" + in.OutTradeNo,
+			"code_url": "weixin://wxpay/bizpayurl?pr=" + in.OutTradeNo, "h5_url": "https://wx.example/checkmweb?prepay_id=" +
+				in.OutTradeNo,
 		})
 	case r.URL.Path == "/v3/refund/domestic/refunds":
 		if err := s.refund(in.TransactionID, id.Refund(parse(in.OutRefundNo)), in.Amount.Refund); err != nil {
@@ -145,12 +148,14 @@ func (s WeChat) existing(w http.ResponseWriter, number string, closing bool) {
 
 func weChatTrade(c Charge) any {
 	state := map[payment.Phase]string{
-		payment.PhaseOpen: "NOTPAY", payment.PhasePaid: "SUCCESS", payment.PhaseDeclined: "PAYERROR", payment.PhaseClosed: "CLOSED",
+		payment.PhaseOpen: "NOTPAY", payment.PhasePaid: "SUCCESS", payment.PhaseDeclined: "PAYERROR",
+		payment.PhaseClosed: "CLOSED",
 	}[c.Phase]
 	return map[string]any{
 		"out_trade_no": number(c.Payment), "mchid": WeChatMerchant, "trade_state": state, "transaction_id": c.Transaction,
-		"amount": map[string]any{"total": c.AmountMinor, "currency": c.Currency}, "success_time": c.PaidAt.Format(time.RFC3339),
-		"payer": map[string]any{"openid": Payer},
+		"amount":       map[string]any{"total": c.AmountMinor, "currency": c.Currency},
+		"success_time": c.PaidAt.Format(time.RFC3339),
+		"payer":        map[string]any{"openid": Payer},
 	}
 }
 
@@ -163,9 +168,11 @@ func (s WeChat) Report(id string, c Charge) (http.Header, []byte, bool) {
 // ReportRefund returns an encrypted notice about one refund with the number of the merchant.
 func (s WeChat) ReportRefund(id, refund string, c Charge, amount int64) (http.Header, []byte) {
 	return s.Notice(id, "REFUND.SUCCESS", map[string]any{
-		"mchid": WeChatMerchant, "out_trade_no": number(c.Payment), "transaction_id": c.Transaction, "out_refund_no": refund, "refund_id": "50" + id,
+		"mchid": WeChatMerchant, "out_trade_no": number(c.Payment), "transaction_id": c.Transaction, "out_refund_no": refund,
+		"refund_id":     "50" + id,
 		"refund_status": "SUCCESS", "success_time": c.PaidAt.Format(time.RFC3339), "user_received_account": "wallet",
-		"amount": map[string]any{"total": c.AmountMinor, "refund": amount, "payer_total": c.AmountMinor, "payer_refund": amount},
+		"amount": map[string]any{"total": c.AmountMinor, "refund": amount, "payer_total": c.AmountMinor,
+			"payer_refund": amount},
 	})
 }
 

@@ -74,7 +74,8 @@ type Charge struct {
 func fromRow(row *ent.SandboxCharge) *Charge {
 	return &Charge{
 		ID: row.ID, Merchant: row.MerchantPayment, Description: row.Description, AmountMinor: row.AmountMinor,
-		Currency: row.Currency, Status: string(row.Status), Transaction: row.Transaction, Decline: row.DeclineCode, Refunded: row.RefundedMinor, refunds: row.Refunds,
+		Currency: row.Currency, Status: string(row.Status), Transaction: row.Transaction, Decline: row.DeclineCode,
+		Refunded: row.RefundedMinor, refunds: row.Refunds,
 		ExpiresAt: row.ExpiresAt.UTC(), PaidAt: row.PaidAt, SettlesAt: row.SettlesAt,
 	}
 }
@@ -98,8 +99,10 @@ func (b *Bank) now() time.Time { return b.clock.Now().UTC().Truncate(time.Micros
 // Open creates a charge, or returns the existing charge for the merchant's id.
 func (b *Bank) Open(ctx context.Context, want Charge) (*Charge, error) {
 	err := b.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		return tx.SandboxCharge.Create().SetID(id.New[uuid.UUID]()).SetMerchantPayment(want.Merchant).SetDescription(want.Description).
-			SetAmountMinor(want.AmountMinor).SetCurrency(want.Currency).SetExpiresAt(want.ExpiresAt).SetCreatedAt(b.now()).Exec(ctx)
+		return tx.SandboxCharge.Create().SetID(id.New[uuid.UUID]()).SetMerchantPayment(want.Merchant).
+			SetDescription(want.Description).
+			SetAmountMinor(want.AmountMinor).SetCurrency(want.Currency).SetExpiresAt(want.ExpiresAt).SetCreatedAt(b.now()).
+			Exec(ctx)
 	})
 	if err != nil && !postgres.IsUnique(err) {
 		return nil, fmt.Errorf("open charge: %w", err)
@@ -257,7 +260,8 @@ func (b *Bank) change(ctx context.Context, charge uuid.UUID, do func(context.Con
 // use it.
 func (b *Bank) update(ctx context.Context, tx *ent.Tx, c *Charge, set func(*ent.SandboxChargeUpdate)) error {
 	u := tx.SandboxCharge.Update().Where(
-		sandboxcharge.ID(c.ID), sandboxcharge.StatusEQ(sandboxcharge.Status(c.Status)), sandboxcharge.RefundedMinor(c.Refunded),
+		sandboxcharge.ID(c.ID), sandboxcharge.StatusEQ(sandboxcharge.Status(c.Status)),
+		sandboxcharge.RefundedMinor(c.Refunded),
 	).AddVersion(1)
 	set(u)
 	n, err := u.Save(ctx)
@@ -300,14 +304,16 @@ type notice struct {
 // end writes the result of a charge, with the call-back that reports it.
 func (b *Bank) end(ctx context.Context, tx *ent.Tx, c *Charge, r report) error {
 	body, err := json.Marshal(notice{
-		ID: "evt_" + id.New[uuid.UUID]().String(), Type: "charge." + strings.ToLower(r.Status), Payment: r.Merchant, Charge: r.ID,
+		ID: "evt_" + id.New[uuid.UUID]().String(), Type: "charge." + strings.ToLower(r.Status), Payment: r.Merchant,
+		Charge:      r.ID,
 		Transaction: r.Transaction, AmountMinor: r.AmountMinor, Currency: r.Currency, Reason: r.Decline, At: b.now(),
 	})
 	if err != nil {
 		return err
 	}
 	return b.update(ctx, tx, c, func(u *ent.SandboxChargeUpdate) {
-		u.SetStatus(sandboxcharge.Status(r.Status)).SetTransaction(r.Transaction).SetDeclineCode(r.Decline).SetNillablePaidAt(r.PaidAt).
+		u.SetStatus(sandboxcharge.Status(r.Status)).SetTransaction(r.Transaction).SetDeclineCode(r.Decline).
+			SetNillablePaidAt(r.PaidAt).
 			SetCall(body).SetCallTimes(r.times).SetCallDue(r.due)
 	})
 }

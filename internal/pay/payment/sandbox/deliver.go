@@ -51,7 +51,8 @@ func NewCourier(bank *Bank, url string, signer *Signer, log *slog.Logger) *Couri
 
 // Loop returns the delivery loop.
 func (c *Courier) Loop() periodic.Loop {
-	return periodic.Loop{Name: "sandbox call-backs", Every: 200 * time.Millisecond, Idle: time.Second, Timeout: 30 * time.Second, Step: c.Step, Log: c.log}
+	return periodic.Loop{Name: "sandbox call-backs", Every: 200 * time.Millisecond, Idle: time.Second,
+		Timeout: 30 * time.Second, Step: c.Step, Log: c.log}
 }
 
 // Step settles late money and delivers due call-backs.
@@ -89,7 +90,10 @@ func (c *Courier) Step(ctx context.Context) (map[string]int, error) {
 
 // deliver sends the call-back of a charge and records whether it was accepted.
 func (c *Courier) deliver(ctx context.Context, of *ent.SandboxCharge) (string, error) {
-	mine, err := c.update(ctx, of, func(u *ent.SandboxChargeUpdate) { u.SetCallDue(c.bank.now().Add(lease)).AddCallTries(1) })
+	mine, err := c.update(ctx, of, func(u *ent.SandboxChargeUpdate) {
+		u.SetCallDue(c.bank.now().Add(lease)).
+			AddCallTries(1)
+	})
 	if err != nil || !mine {
 		return "passed", err
 	}
@@ -108,7 +112,8 @@ func (c *Courier) deliver(ctx context.Context, of *ent.SandboxCharge) (string, e
 func (c *Courier) update(ctx context.Context, of *ent.SandboxCharge, set func(*ent.SandboxChargeUpdate)) (bool, error) {
 	changed := 0
 	err := c.bank.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		u := tx.SandboxCharge.Update().Where(sandboxcharge.ID(of.ID), sandboxcharge.CallTries(of.CallTries), sandboxcharge.CallTimesGT(0))
+		u := tx.SandboxCharge.Update().Where(sandboxcharge.ID(of.ID), sandboxcharge.CallTries(of.CallTries),
+			sandboxcharge.CallTimesGT(0))
 		set(u)
 		var err error
 		changed, err = u.Save(ctx)

@@ -75,8 +75,10 @@ type words struct {
 }
 
 var english = words{
-	Lang: "en", Title: "Test bank", Badge: "Test bank: no real money", Order: "Order", QR: "QR code of this page, to open it on a phone", Expires: "Expires at", Back: "Back to the order",
-	Returned: "Paid, and given back.", Paid: "Paid. You may go back to the shop.", Coming: "Your money is on its way, and will be late.",
+	Lang: "en", Title: "Test bank", Badge: "Test bank: no real money", Order: "Order",
+	QR: "QR code of this page, to open it on a phone", Expires: "Expires at", Back: "Back to the order",
+	Returned: "Paid, and given back.", Paid: "Paid. You may go back to the shop.",
+	Coming:   "Your money is on its way, and will be late.",
 	Declined: "Declined. You may go back to the shop and try again.", Expired: "This payment has expired.",
 	Acts: []act{
 		{string(Prompt), "Approve", "pays, and notifies the shop at once"},
@@ -89,7 +91,8 @@ var english = words{
 }
 
 var chinese = words{
-	Lang: "zh-CN", Title: "测试银行", Badge: "测试银行：不涉及真实资金", Order: "订单", QR: "本页二维码，可在手机上打开", Expires: "支付截止时间：", Back: "返回订单",
+	Lang: "zh-CN", Title: "测试银行", Badge: "测试银行：不涉及真实资金", Order: "订单", QR: "本页二维码，可在手机上打开", Expires: "支付截止时间：",
+	Back:     "返回订单",
 	Returned: "已支付，并已退款。", Paid: "已支付，可返回商城。", Coming: "款项正在途中，将逾期到账。",
 	Declined: "支付被拒绝，可返回商城重试。", Expired: "支付已过期。",
 	Acts: []act{
@@ -130,7 +133,8 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request) {
 	say := wordsFor(r)
 	tail, back := backTo(r)
 	v := view{
-		Charge: c, Say: say, Number: strings.TrimPrefix(c.Description, "Order "), Amount: money.Amount{Minor: c.AmountMinor, Currency: c.Currency}.String(), Acts: say.Acts,
+		Charge: c, Say: say, Number: strings.TrimPrefix(c.Description, "Order "),
+		Amount: money.Amount{Minor: c.AmountMinor, Currency: c.Currency}.String(), Acts: say.Acts,
 		Open: c.Status == "OPEN" && c.SettlesAt == nil && p.bank.now().Before(c.ExpiresAt), Tail: tail, Back: back,
 	}
 	switch {

@@ -36,13 +36,15 @@ func (*Provider) Name() string { return Name }
 
 // Terms returns that the bank takes every amount.
 func (*Provider) Terms() payment.Terms {
-	return payment.Terms{Label: payment.Label{English: "Test bank", Chinese: "测试银行"}, Kind: payment.QR, Icon: "bank", Test: true}
+	return payment.Terms{Label: payment.Label{English: "Test bank", Chinese: "测试银行"}, Kind: payment.QR, Icon: "bank",
+		Test: true}
 }
 
 // Create opens a charge.
 func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.Created, error) {
 	c, err := p.bank.Open(ctx, Charge{
-		Merchant: in.Payment, Description: in.Description, AmountMinor: in.AmountMinor, Currency: in.Currency, ExpiresAt: in.ExpiresAt,
+		Merchant: in.Payment, Description: in.Description, AmountMinor: in.AmountMinor, Currency: in.Currency,
+		ExpiresAt: in.ExpiresAt,
 	})
 	if err != nil {
 		return payment.Created{}, err

@@ -21,15 +21,18 @@ func Providers(cfg *config.Config, shop string, c clock.Clock) ([]payment.Provid
 	var list []payment.Provider
 	if cfg.StripeKey != "" {
 		list = append(list, stripe.New(stripe.Config{
-			Key: cfg.StripeKey.Reveal(), WebhookSecret: cfg.StripeWebhookSecret.Reveal(), APIURL: cfg.StripeAPIURL, ShopURL: shop, Clock: c,
+			Key: cfg.StripeKey.Reveal(), WebhookSecret: cfg.StripeWebhookSecret.Reveal(), APIURL: cfg.StripeAPIURL,
+			ShopURL: shop, Clock: c,
 			PublishableKey: cfg.StripePublishableKey, ScriptURL: cfg.StripeScriptURL,
 		}))
 	}
 	if cfg.WeChatMerchantID != "" {
 		qr, phone, err := wechat.New(wechat.Config{
-			AppID: cfg.WeChatAppID, MerchantID: cfg.WeChatMerchantID, MerchantSerial: cfg.WeChatMerchantSerial, MerchantKey: cfg.WeChatMerchantKey.Reveal(),
-			APIKey: cfg.WeChatAPIKey.Reveal(), PlatformKey: cfg.WeChatPlatformKey.Reveal(), PlatformKeyID: cfg.WeChatPlatformKeyID,
-			APIURL: cfg.WeChatAPIURL, ShopURL: shop, Clock: c,
+			AppID: cfg.WeChatAppID, MerchantID: cfg.WeChatMerchantID, MerchantSerial: cfg.WeChatMerchantSerial,
+			MerchantKey: cfg.WeChatMerchantKey.Reveal(),
+			APIKey:      cfg.WeChatAPIKey.Reveal(), PlatformKey: cfg.WeChatPlatformKey.Reveal(),
+			PlatformKeyID: cfg.WeChatPlatformKeyID,
+			APIURL:        cfg.WeChatAPIURL, ShopURL: shop, Clock: c,
 		})
 		if err != nil {
 			return list, fmt.Errorf("WeChat Pay: %w", err)
@@ -40,7 +43,8 @@ func Providers(cfg *config.Config, shop string, c clock.Clock) ([]payment.Provid
 	}
 	if cfg.AlipayAppID != "" {
 		qr, phone, err := alipay.New(alipay.Config{
-			AppID: cfg.AlipayAppID, Key: cfg.AlipayKey.Reveal(), AlipayKey: cfg.AlipayPublicKey.Reveal(), APIURL: cfg.AlipayAPIURL, ShopURL: shop, Clock: c,
+			AppID: cfg.AlipayAppID, Key: cfg.AlipayKey.Reveal(), AlipayKey: cfg.AlipayPublicKey.Reveal(),
+			APIURL: cfg.AlipayAPIURL, ShopURL: shop, Clock: c,
 		})
 		if err != nil {
 			return list, fmt.Errorf("alipay: %w", err)
@@ -66,7 +70,8 @@ func paymentService(cfg *config.Config, shop string, c clock.Clock) (payment.Pro
 	if err != nil {
 		return nil, fmt.Errorf("currencies of the payment service: %w", err)
 	}
-	terms := payment.Terms{Label: payment.Label{English: cfg.PaymentServiceLabel}, Kind: payment.Kind(strings.ToUpper(cfg.PaymentServiceKind)), Icon: "bank"}
+	terms := payment.Terms{Label: payment.Label{English: cfg.PaymentServiceLabel},
+		Kind: payment.Kind(strings.ToUpper(cfg.PaymentServiceKind)), Icon: "bank"}
 	if taken != nil {
 		terms.Least, terms.Most = map[string]int64{}, map[string]int64{}
 	}
@@ -75,5 +80,6 @@ func paymentService(cfg *config.Config, shop string, c clock.Clock) (payment.Pro
 			terms.Most[code] = bounds.Most
 		}
 	}
-	return signed.New(signed.Config{Name: cfg.PaymentServiceName, Terms: terms, URL: cfg.PaymentServiceURL, Secret: secret, ShopURL: shop, Clock: c})
+	return signed.New(signed.Config{Name: cfg.PaymentServiceName, Terms: terms, URL: cfg.PaymentServiceURL, Secret: secret,
+		ShopURL: shop, Clock: c})
 }

@@ -95,7 +95,8 @@ type charge struct {
 
 func (p *Provider) charge(known payment.Known) charge {
 	return charge{
-		Payment: known.Payment, Order: known.Order, Number: known.Number, Description: known.Description, AmountMinor: known.AmountMinor, Currency: known.Currency,
+		Payment: known.Payment, Order: known.Order, Number: known.Number, Description: known.Description,
+		AmountMinor: known.AmountMinor, Currency: known.Currency,
 		Amount:    money.Amount{Minor: known.AmountMinor, Currency: known.Currency}.Decimal(),
 		ExpiresAt: known.ExpiresAt.UTC(), ReturnURL: p.cfg.ShopURL + "/orders/" + known.Order.Public(),
 		WebhookURL: p.cfg.ShopURL + "/webhooks/payments/" + p.cfg.Name, Ref: known.Ref,
@@ -162,8 +163,9 @@ func (p *Provider) state(ctx context.Context, path string, known payment.Known) 
 		fee = &money.Amount{Minor: *s.FeeMinor, Currency: cmp.Or(s.FeeCurrency, s.Currency)}
 	}
 	return payment.State{
-		Phase: s.Phase, Ref: cmp.Or(s.Ref, known.Ref), Transaction: s.Transaction, AmountMinor: s.AmountMinor, Currency: s.Currency,
-		Payer: s.Payer, Decline: payment.Decline(s.Reason), Refunded: s.Refunded, Fee: fee, At: s.At,
+		Phase: s.Phase, Ref: cmp.Or(s.Ref, known.Ref), Transaction: s.Transaction, AmountMinor: s.AmountMinor,
+		Currency: s.Currency,
+		Payer:    s.Payer, Decline: payment.Decline(s.Reason), Refunded: s.Refunded, Fee: fee, At: s.At,
 	}, nil
 }
 
@@ -178,7 +180,8 @@ func (p *Provider) Refund(ctx context.Context, in payment.RefundInput) error {
 		Currency    string     `json:"currency"`
 		Reason      string     `json:"reason,omitempty"`
 	}{
-		in.Refund, in.Paid.Payment, in.Paid.Ref, cmp.Or(in.Transaction, in.Paid.Transaction), in.AmountMinor, in.Currency, in.Reason,
+		in.Refund, in.Paid.Payment, in.Paid.Ref, cmp.Or(in.Transaction, in.Paid.Transaction), in.AmountMinor, in.Currency,
+		in.Reason,
 	}, &struct{}{})
 }
 
@@ -239,7 +242,8 @@ func (p *Provider) verify(header http.Header, body []byte) error {
 }
 
 var kinds = map[string]payment.EventKind{
-	"payment.succeeded": payment.EventSucceeded, "payment.declined": payment.EventDeclined, "payment.closed": payment.EventClosed,
+	"payment.succeeded": payment.EventSucceeded, "payment.declined": payment.EventDeclined,
+	"payment.closed":           payment.EventClosed,
 	"payment.attempt_declined": payment.EventAttemptDeclined, "payment.refunded": payment.EventRefunded,
 }
 
@@ -274,7 +278,8 @@ func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, err
 		e.AmountMinor = e.Refunded
 	}
 	return payment.Event{
-		ID: header.Get(standardwebhooks.HeaderWebhookID), Payment: e.Payment, Kind: kind, Ref: e.Ref, Transaction: e.Transaction,
+		ID: header.Get(standardwebhooks.HeaderWebhookID), Payment: e.Payment, Kind: kind, Ref: e.Ref,
+		Transaction: e.Transaction,
 		AmountMinor: e.AmountMinor, Currency: e.Currency, Payer: e.Payer, Decline: payment.Decline(e.Reason), At: e.At,
 	}, nil
 }

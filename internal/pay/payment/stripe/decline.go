@@ -17,14 +17,21 @@ import (
 // would help a thief, such as that a card is stolen, are CARD_DECLINED to the buyer, as
 // Stripe asks for.
 var declines = map[string]payment.Decline{
-	"insufficient_funds": payment.InsufficientFunds, "withdrawal_count_limit_exceeded": payment.LimitExceeded, "card_velocity_exceeded": payment.LimitExceeded,
-	"expired_card": payment.CardExpired, "invalid_expiry_month": payment.WrongDetails, "invalid_expiry_year": payment.WrongDetails,
-	"incorrect_number": payment.WrongDetails, "invalid_number": payment.WrongDetails, "incorrect_cvc": payment.WrongDetails, "invalid_cvc": payment.WrongDetails,
-	"incorrect_zip": payment.WrongDetails, "incorrect_pin": payment.WrongDetails, "invalid_pin": payment.WrongDetails, "invalid_account": payment.WrongDetails,
-	"authentication_required": payment.AuthenticationFailed, "payment_intent_authentication_failure": payment.AuthenticationFailed,
-	"card_not_supported": payment.NotSupported, "currency_not_supported": payment.NotSupported, "transaction_not_allowed": payment.NotSupported,
-	"processing_error": payment.ProcessingError, "issuer_not_available": payment.ProcessingError, "reenter_transaction": payment.ProcessingError,
-	"try_again_later": payment.ProcessingError,
+	"insufficient_funds": payment.InsufficientFunds, "withdrawal_count_limit_exceeded": payment.LimitExceeded,
+	"card_velocity_exceeded": payment.LimitExceeded,
+	"expired_card":           payment.CardExpired, "invalid_expiry_month": payment.WrongDetails,
+	"invalid_expiry_year": payment.WrongDetails,
+	"incorrect_number":    payment.WrongDetails, "invalid_number": payment.WrongDetails,
+	"incorrect_cvc": payment.WrongDetails, "invalid_cvc": payment.WrongDetails,
+	"incorrect_zip": payment.WrongDetails, "incorrect_pin": payment.WrongDetails, "invalid_pin": payment.WrongDetails,
+	"invalid_account":                       payment.WrongDetails,
+	"authentication_required":               payment.AuthenticationFailed,
+	"payment_intent_authentication_failure": payment.AuthenticationFailed,
+	"card_not_supported":                    payment.NotSupported, "currency_not_supported": payment.NotSupported,
+	"transaction_not_allowed": payment.NotSupported,
+	"processing_error":        payment.ProcessingError, "issuer_not_available": payment.ProcessingError,
+	"reenter_transaction": payment.ProcessingError,
+	"try_again_later":     payment.ProcessingError,
 }
 
 // attemptDeclined decodes an event about a declined card. The page stays open, and the

@@ -35,6 +35,7 @@ func dispute(e *api.Event) (payment.Event, error) {
 		return payment.Event{}, nil // of a charge that Checkout did not make
 	}
 	return payment.Event{
-		ID: e.ID, Kind: kind, Transaction: d.PaymentIntent.ID, AmountMinor: d.Amount, Currency: strings.ToUpper(string(d.Currency)), At: time.Unix(e.Created, 0),
+		ID: e.ID, Kind: kind, Transaction: d.PaymentIntent.ID, AmountMinor: d.Amount,
+		Currency: strings.ToUpper(string(d.Currency)), At: time.Unix(e.Created, 0),
 	}, nil
 }

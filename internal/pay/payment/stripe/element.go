@@ -37,7 +37,8 @@ func isIntent(ref string) bool { return strings.HasPrefix(ref, "pi_") }
 // intend creates a payment intent, which the buyer confirms on the page.
 func (p *Provider) intend(ctx context.Context, in payment.CreateInput) (*api.PaymentIntent, error) {
 	i, err := p.client.V1PaymentIntents.Create(ctx, &api.PaymentIntentCreateParams{
-		Params: api.Params{IdempotencyKey: api.String(in.Payment.String())}, Amount: api.Int64(in.AmountMinor), Currency: api.String(strings.ToLower(in.Currency)),
+		Params: api.Params{IdempotencyKey: api.String(in.Payment.String())}, Amount: api.Int64(in.AmountMinor),
+		Currency:           api.String(strings.ToLower(in.Currency)),
 		PaymentMethodTypes: []*string{api.String("card")}, Description: api.String(in.Description),
 		Metadata: map[string]string{"payment": in.Payment.String(), "order": in.Order.String(), shownBy: onElement},
 	})
@@ -70,7 +71,8 @@ func (p *Provider) cancelIntent(ctx context.Context, ref string) (payment.State,
 
 func (p *Provider) stateOfIntent(i *api.PaymentIntent) payment.State {
 	state := payment.State{
-		Phase: payment.PhaseOpen, Ref: i.ID, Transaction: i.ID, AmountMinor: i.AmountReceived, Currency: strings.ToUpper(string(i.Currency)), At: p.clock.Now(),
+		Phase: payment.PhaseOpen, Ref: i.ID, Transaction: i.ID, AmountMinor: i.AmountReceived,
+		Currency: strings.ToUpper(string(i.Currency)), At: p.clock.Now(),
 	}
 	switch i.Status { //nolint:exhaustive // all others can still be paid
 	case api.PaymentIntentStatusSucceeded:

@@ -26,17 +26,20 @@ func (p *Provider) fee(ctx context.Context, intent string) (fee *money.Amount, r
 	if kept == nil || kept.Currency == "" {
 		return nil, i.LatestCharge.AmountRefunded, nil
 	}
-	return &money.Amount{Minor: kept.Fee, Currency: strings.ToUpper(string(kept.Currency))}, i.LatestCharge.AmountRefunded, nil
+	return &money.Amount{Minor: kept.Fee, Currency: strings.ToUpper(string(kept.Currency))}, i.LatestCharge.AmountRefunded,
+		nil
 }
 
 // Payer returns the fingerprint of the card of a payment, which is the same for all payments with
 // its number at the account; "" for a means without one.
 func (p *Provider) Payer(ctx context.Context, intent string) (string, error) {
-	i, err := p.client.V1PaymentIntents.Retrieve(ctx, intent, &api.PaymentIntentRetrieveParams{Expand: []*string{api.String("latest_charge")}})
+	i, err := p.client.V1PaymentIntents.Retrieve(ctx, intent,
+		&api.PaymentIntentRetrieveParams{Expand: []*string{api.String("latest_charge")}})
 	if err != nil {
 		return "", fmt.Errorf("read card of %s: %w", intent, err)
 	}
-	if i.LatestCharge == nil || i.LatestCharge.PaymentMethodDetails == nil || i.LatestCharge.PaymentMethodDetails.Card == nil {
+	if i.LatestCharge == nil || i.LatestCharge.PaymentMethodDetails == nil ||
+		i.LatestCharge.PaymentMethodDetails.Card == nil {
 		return "", nil
 	}
 	return i.LatestCharge.PaymentMethodDetails.Card.Fingerprint, nil

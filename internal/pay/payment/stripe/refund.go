@@ -28,7 +28,8 @@ func (p *Provider) Refund(ctx context.Context, in payment.RefundInput) error {
 		}
 	}
 	r, err := p.client.V1Refunds.Create(ctx, &api.RefundCreateParams{
-		Params: api.Params{IdempotencyKey: api.String(in.Refund.String())}, PaymentIntent: api.String(intent), Amount: api.Int64(in.AmountMinor),
+		Params: api.Params{IdempotencyKey: api.String(in.Refund.String())}, PaymentIntent: api.String(intent),
+		Amount:   api.Int64(in.AmountMinor),
 		Metadata: map[string]string{"refund": in.Refund.String(), "payment": in.Paid.Payment.String()},
 	})
 	if refusal, ok := errors.AsType[*api.Error](err); ok && refusal.Code == api.ErrorCodeChargeAlreadyRefunded {

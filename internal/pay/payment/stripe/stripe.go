@@ -46,7 +46,8 @@ const (
 // are left out.
 var least = map[string]int64{
 	"AED": 200, "AUD": 50, "BGN": 100, "BRL": 50, "CAD": 50, "CHF": 50, "CNY": 400, "CZK": 1500, "DKK": 250, "EUR": 50,
-	"GBP": 30, "HKD": 400, "HUF": 17500, "INR": 50, "JPY": 50, "MXN": 1000, "MYR": 200, "NOK": 300, "NZD": 50, "PLN": 200, "RON": 200,
+	"GBP": 30, "HKD": 400, "HUF": 17500, "INR": 50, "JPY": 50, "MXN": 1000, "MYR": 200, "NOK": 300, "NZD": 50, "PLN": 200,
+	"RON": 200,
 	"SEK": 300, "SGD": 50, "THB": 1000, "USD": 50,
 }
 
@@ -98,7 +99,8 @@ func New(cfg Config) *Provider {
 		LeveledLogger:     &api.LeveledLogger{Level: api.LevelNull}, // errors are returned
 		MaxNetworkRetries: api.Int64(0),                             // package payment repeats
 	})
-	client := api.NewClient(cfg.Key, api.WithBackends(&api.Backends{API: backend, Connect: backend, Uploads: backend, MeterEvents: backend}))
+	client := api.NewClient(cfg.Key, api.WithBackends(&api.Backends{API: backend, Connect: backend, Uploads: backend,
+		MeterEvents: backend}))
 	return &Provider{
 		client: client, secret: cfg.WebhookSecret, shop: cfg.ShopURL, clock: cfg.Clock,
 		publishable: cfg.PublishableKey, script: cmp.Or(cfg.ScriptURL, ScriptURL),
@@ -110,7 +112,8 @@ func (*Provider) Name() string { return Name }
 
 // Terms returns what buyers see.
 func (p *Provider) Terms() payment.Terms {
-	terms := payment.Terms{Label: payment.Label{English: "Card", Chinese: "银行卡"}, Kind: payment.Redirect, Icon: "card", Least: least, Most: most}
+	terms := payment.Terms{Label: payment.Label{English: "Card", Chinese: "银行卡"}, Kind: payment.Redirect, Icon: "card",
+		Least: least, Most: most}
 	if p.publishable != "" {
 		terms.Kind = payment.Embedded
 	}
@@ -159,7 +162,8 @@ func (p *Provider) open(ctx context.Context, in payment.CreateInput) (*api.Check
 		Params: api.Params{IdempotencyKey: api.String(in.Payment.String())}, Mode: api.String("payment"),
 		PaymentMethodTypes: []*string{api.String("card")}, ClientReferenceID: api.String(in.Payment.String()),
 		SuccessURL: api.String(back), CancelURL: api.String(back), ExpiresAt: api.Int64(expiry(in).Unix()),
-		Metadata: known, PaymentIntentData: &api.CheckoutSessionCreatePaymentIntentDataParams{Metadata: known, Description: api.String(in.Description)},
+		Metadata: known, PaymentIntentData: &api.CheckoutSessionCreatePaymentIntentDataParams{Metadata: known,
+			Description: api.String(in.Description)},
 		LineItems: []*api.CheckoutSessionCreateLineItemParams{{
 			Quantity: api.Int64(1), PriceData: &api.CheckoutSessionCreateLineItemPriceDataParams{
 				Currency: api.String(strings.ToLower(in.Currency)), UnitAmount: api.Int64(in.AmountMinor),
@@ -216,7 +220,8 @@ func (p *Provider) Close(ctx context.Context, known payment.Known) (payment.Stat
 	case known.Ref == "":
 		s, err := p.open(ctx, known.CreateInput)
 		if _, ok := errors.AsType[payment.RequestRefused](err); ok {
-			return payment.State{Phase: payment.PhaseClosed, At: p.clock.Now()}, nil // too late to open one, or never taken: there is none
+			// too late to open one, or never taken: there is none
+			return payment.State{Phase: payment.PhaseClosed, At: p.clock.Now()}, nil
 		}
 		if err != nil {
 			return payment.State{}, err
@@ -235,7 +240,8 @@ func (p *Provider) Close(ctx context.Context, known payment.Known) (payment.Stat
 
 func (p *Provider) state(s *api.CheckoutSession) payment.State {
 	state := payment.State{
-		Phase: payment.PhaseOpen, Ref: s.ID, AmountMinor: s.AmountTotal, Currency: strings.ToUpper(string(s.Currency)), At: p.clock.Now(),
+		Phase: payment.PhaseOpen, Ref: s.ID, AmountMinor: s.AmountTotal, Currency: strings.ToUpper(string(s.Currency)),
+		At: p.clock.Now(),
 	}
 	if s.PaymentIntent != nil {
 		state.Transaction = s.PaymentIntent.ID
@@ -269,9 +275,10 @@ var kinds = map[api.EventType]payment.EventKind{
 // versions of the API, so that the version of the endpoint does not matter. Sessions that
 // other software of the account opened are ignored.
 func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, error) {
-	e, err := webhook.ConstructEventWithOptions(body, header.Get("Stripe-Signature"), p.secret, webhook.ConstructEventOptions{
-		Tolerance: webhook.DefaultTolerance, IgnoreAPIVersionMismatch: true,
-	})
+	e, err := webhook.ConstructEventWithOptions(body, header.Get("Stripe-Signature"), p.secret,
+		webhook.ConstructEventOptions{
+			Tolerance: webhook.DefaultTolerance, IgnoreAPIVersionMismatch: true,
+		})
 	if err != nil {
 		if errors.Is(err, webhook.ErrInvalidHeader) || errors.Is(err, webhook.ErrNoValidSignature) ||
 			errors.Is(err, webhook.ErrNotSigned) || errors.Is(err, webhook.ErrTooOld) {
@@ -330,7 +337,8 @@ func refundFailed(e api.Event) (payment.Event, error) {
 		return payment.Event{}, nil // not ours, or not failed
 	}
 	return payment.Event{
-		ID: e.ID, Payment: paid, Kind: payment.EventRefundFailed, Refund: refund, Reason: cmp.Or(string(r.FailureReason), string(r.Status)),
+		ID: e.ID, Payment: paid, Kind: payment.EventRefundFailed, Refund: refund,
+		Reason:      cmp.Or(string(r.FailureReason), string(r.Status)),
 		AmountMinor: r.Amount, Currency: strings.ToUpper(string(r.Currency)), At: time.Unix(e.Created, 0),
 	}, nil
 }

@@ -58,7 +58,8 @@ func (p *Provider) Bill(ctx context.Context, day time.Time) (payment.Bill, error
 	if err != nil {
 		return bill, err
 	}
-	err = billcsv.Read(bytes.NewReader(text), []string{colTime, colTx, colNumber, colState, colRefund, colRefundSum, colFee, colSum}, func(row billcsv.Row) error {
+	err = billcsv.Read(bytes.NewReader(text), []string{colTime, colTx, colNumber, colState, colRefund, colRefundSum,
+		colFee, colSum}, func(row billcsv.Row) error {
 		line, err := billLine(row)
 		if err == nil && line.Transaction != "" {
 			bill.Lines = append(bill.Lines, line)
@@ -71,7 +72,8 @@ func (p *Provider) Bill(ctx context.Context, day time.Time) (payment.Bill, error
 // download returns a bill, unpacked. Its address is signed by WeChat Pay; the file itself is
 // not, and is compared with the hash.
 func (p *Provider) download(ctx context.Context, day time.Time) ([]byte, error) {
-	at := "https://api.mch.weixin.qq.com" + billPath + "?bill_date=" + day.Format(time.DateOnly) + "&bill_type=ALL&tar_type=GZIP"
+	at := "https://api.mch.weixin.qq.com" + billPath + "?bill_date=" + day.Format(time.DateOnly) +
+		"&bill_type=ALL&tar_type=GZIP"
 	found, err := p.client.Get(ctx, at)
 	if err != nil {
 		return nil, err // its code is read; the caller's error says what was asked
@@ -128,7 +130,8 @@ func unpack(from io.Reader) ([]byte, error) {
 // its own, in which the state of the trade is REFUND.
 func billLine(row billcsv.Row) (payment.BillLine, error) {
 	line := payment.BillLine{
-		Number: row[colNumber], Payment: billcsv.Number[id.Payment](row[colNumber]), Transaction: row[colTx], Refund: row[colState] == stateRefunded,
+		Number: row[colNumber], Payment: billcsv.Number[id.Payment](row[colNumber]), Transaction: row[colTx],
+		Refund: row[colState] == stateRefunded,
 	}
 	if !line.Refund && row[colState] != stateSuccess {
 		return payment.BillLine{}, nil

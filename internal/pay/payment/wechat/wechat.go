@@ -108,17 +108,20 @@ func New(cfg Config) (qr, phone *Provider, err error) {
 		moved.Transport = elsewhere{to, cfg.Client.Transport}
 		cfg.Client = &moved
 	}
-	client, err := core.NewClient(context.Background(), option.WithMerchantCredential(cfg.MerchantID, cfg.MerchantSerial, key),
+	client, err := core.NewClient(context.Background(), option.WithMerchantCredential(cfg.MerchantID, cfg.MerchantSerial,
+		key),
 		option.WithVerifier(verifier), option.WithHTTPClient(cfg.Client))
 	if err != nil {
 		return nil, nil, fmt.Errorf("client of WeChat Pay: %w", err)
 	}
-	unsigned, err := core.NewClient(context.Background(), option.WithMerchantCredential(cfg.MerchantID, cfg.MerchantSerial, key),
+	unsigned, err := core.NewClient(context.Background(), option.WithMerchantCredential(cfg.MerchantID, cfg.MerchantSerial,
+		key),
 		option.WithoutValidator(), option.WithHTTPClient(downloads(cfg.Client)))
 	if err != nil {
 		return nil, nil, fmt.Errorf("client of WeChat Pay: %w", err)
 	}
-	qr = &Provider{cfg: cfg, client: client, unsigned: unsigned, verifier: validators.NewWechatPayNotifyValidator(verifier), notices: notices}
+	qr = &Provider{cfg: cfg, client: client, unsigned: unsigned, verifier: validators.NewWechatPayNotifyValidator(
+		verifier), notices: notices}
 	other := *qr
 	other.phone = true
 	return qr, &other, nil
@@ -180,7 +183,8 @@ func (p *Provider) Name() string {
 // Terms returns what buyers see. WeChat Pay wants 200 or 204 without a body.
 func (p *Provider) Terms() payment.Terms {
 	terms := payment.Terms{
-		Label: payment.Label{English: "WeChat Pay", Chinese: "微信支付"}, Kind: payment.QR, Device: payment.Desktop, Icon: "chat", Least: least,
+		Label: payment.Label{English: "WeChat Pay", Chinese: "微信支付"}, Kind: payment.QR, Device: payment.Desktop, Icon: "chat",
+		Least: least,
 		Reply: payment.Reply{Status: http.StatusNoContent},
 	}
 	if p.phone {
@@ -206,8 +210,9 @@ func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.
 	if !p.phone {
 		service := native.NativeApiService{Client: p.client}
 		made, _, err := service.Prepay(ctx, native.PrepayRequest{
-			Appid: &p.cfg.AppID, Mchid: &p.cfg.MerchantID, Description: &description, OutTradeNo: number(in.Payment), TimeExpire: &expires,
-			NotifyUrl: &notices, Amount: &native.Amount{Total: &in.AmountMinor, Currency: &in.Currency},
+			Appid: &p.cfg.AppID, Mchid: &p.cfg.MerchantID, Description: &description, OutTradeNo: number(in.Payment),
+			TimeExpire: &expires,
+			NotifyUrl:  &notices, Amount: &native.Amount{Total: &in.AmountMinor, Currency: &in.Currency},
 		})
 		if err != nil {
 			return payment.Created{}, refusal("create", err)
@@ -216,21 +221,25 @@ func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.
 	}
 	service := h5.H5ApiService{Client: p.client}
 	made, _, err := service.Prepay(ctx, h5.PrepayRequest{
-		Appid: &p.cfg.AppID, Mchid: &p.cfg.MerchantID, Description: &description, OutTradeNo: number(in.Payment), TimeExpire: &expires,
-		NotifyUrl: &notices, Amount: &h5.Amount{Total: &in.AmountMinor, Currency: &in.Currency},
-		SceneInfo: &h5.SceneInfo{PayerClientIp: core.String(cmp.Or(in.Address, "127.0.0.1")), H5Info: &h5.H5Info{Type: core.String("Wap")}},
+		Appid: &p.cfg.AppID, Mchid: &p.cfg.MerchantID, Description: &description, OutTradeNo: number(in.Payment),
+		TimeExpire: &expires,
+		NotifyUrl:  &notices, Amount: &h5.Amount{Total: &in.AmountMinor, Currency: &in.Currency},
+		SceneInfo: &h5.SceneInfo{PayerClientIp: core.String(cmp.Or(in.Address, "127.0.0.1")),
+			H5Info: &h5.H5Info{Type: core.String("Wap")}},
 	})
 	if err != nil {
 		return payment.Created{}, refusal("create", err)
 	}
 	back := p.cfg.ShopURL + "/orders/" + in.Order.Public()
-	return payment.Created{Ref: *number(in.Payment), RedirectURL: value(made.H5Url) + "&redirect_url=" + url.QueryEscape(back)}, nil
+	return payment.Created{Ref: *number(in.Payment), RedirectURL: value(made.H5Url) + "&redirect_url=" +
+		url.QueryEscape(back)}, nil
 }
 
 // Query returns the state of a payment.
 func (p *Provider) Query(ctx context.Context, known payment.Known) (payment.State, error) {
 	service := native.NativeApiService{Client: p.client} // the request is the same for all ways to pay
-	t, _, err := service.QueryOrderByOutTradeNo(ctx, native.QueryOrderByOutTradeNoRequest{OutTradeNo: number(known.Payment), Mchid: &p.cfg.MerchantID})
+	t, _, err := service.QueryOrderByOutTradeNo(ctx,
+		native.QueryOrderByOutTradeNoRequest{OutTradeNo: number(known.Payment), Mchid: &p.cfg.MerchantID})
 	if isCode(err, "ORDER_NOT_EXIST", "ORDERNOTEXIST", "RESOURCE_NOT_EXISTS") {
 		return payment.State{Phase: payment.PhaseUnknown}, nil
 	}
@@ -243,7 +252,8 @@ func (p *Provider) Query(ctx context.Context, known payment.Known) (payment.Stat
 // Close closes a payment, unless it was paid.
 func (p *Provider) Close(ctx context.Context, known payment.Known) (payment.State, error) {
 	service := native.NativeApiService{Client: p.client}
-	_, err := service.CloseOrder(ctx, native.CloseOrderRequest{OutTradeNo: number(known.Payment), Mchid: &p.cfg.MerchantID})
+	_, err := service.CloseOrder(ctx, native.CloseOrderRequest{OutTradeNo: number(known.Payment),
+		Mchid: &p.cfg.MerchantID})
 	switch {
 	case err == nil, isCode(err, "ORDER_CLOSED", "ORDERCLOSED"):
 		return payment.State{Phase: payment.PhaseClosed, Ref: known.Ref, At: p.cfg.Clock.Now()}, nil
@@ -257,13 +267,15 @@ func (p *Provider) Close(ctx context.Context, known payment.Known) (payment.Stat
 
 // phases maps the states of a trade. One that was refunded had been paid.
 var phases = map[string]payment.Phase{
-	"SUCCESS": payment.PhasePaid, "REFUND": payment.PhasePaid, "NOTPAY": payment.PhaseOpen, "USERPAYING": payment.PhaseOpen, "ACCEPT": payment.PhaseOpen,
+	"SUCCESS": payment.PhasePaid, "REFUND": payment.PhasePaid, "NOTPAY": payment.PhaseOpen,
+	"USERPAYING": payment.PhaseOpen, "ACCEPT": payment.PhaseOpen,
 	"CLOSED": payment.PhaseClosed, "REVOKED": payment.PhaseClosed, "PAYERROR": payment.PhaseDeclined,
 }
 
 func (p *Provider) state(t *payments.Transaction) payment.State {
 	s := payment.State{
-		Phase: cmp.Or(phases[value(t.TradeState)], payment.PhaseOpen), Ref: value(t.OutTradeNo), Transaction: value(t.TransactionId), At: p.cfg.Clock.Now(),
+		Phase: cmp.Or(phases[value(t.TradeState)], payment.PhaseOpen), Ref: value(t.OutTradeNo),
+		Transaction: value(t.TransactionId), At: p.cfg.Clock.Now(),
 	}
 	if s.Phase == payment.PhaseDeclined {
 		s.Decline = payment.CardDeclined // WeChat Pay shows the reason to the buyer only
@@ -325,7 +337,8 @@ func (p *Provider) refunded(content []byte) (payment.Event, error) {
 		return payment.Event{}, nil // not a payment of ours
 	}
 	e := payment.Event{
-		ID: payment.RefundEventID(cmp.Or(r.OutRefundNo, r.RefundID)), Payment: ours, Kind: payment.EventRefundedPart, Ref: r.OutTradeNo,
+		ID: payment.RefundEventID(cmp.Or(r.OutRefundNo, r.RefundID)), Payment: ours, Kind: payment.EventRefundedPart,
+		Ref:         r.OutTradeNo,
 		Transaction: r.Transaction, AmountMinor: r.Amount.Refund, Currency: cmp.Or(r.Amount.Currency, "CNY"), At: r.At,
 	}
 	if made, err := id.ParseUUID[id.Refund](r.OutRefundNo); err == nil {
@@ -358,7 +371,8 @@ func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, err
 	}
 	state := p.state(&t)
 	kind, ok := map[payment.Phase]payment.EventKind{
-		payment.PhasePaid: payment.EventSucceeded, payment.PhaseDeclined: payment.EventDeclined, payment.PhaseClosed: payment.EventClosed,
+		payment.PhasePaid: payment.EventSucceeded, payment.PhaseDeclined: payment.EventDeclined,
+		payment.PhaseClosed: payment.EventClosed,
 	}[state.Phase]
 	if !ok {
 		return payment.Event{}, nil
@@ -373,7 +387,8 @@ func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, err
 func refusal(step string, err error) error {
 	if api, ok := errors.AsType[*core.APIError](err); ok {
 		err := fmt.Errorf("%s at WeChat Pay: status %d, %s: %s", step, api.StatusCode, api.Code, api.Message)
-		if api.Code == "OUT_TRADE_NO_USED" || api.Code == "ORDERPAID" || api.Code == "ORDER_PAID" || api.Code == "ORDER_CLOSED" || api.Code == "ORDERCLOSED" {
+		if api.Code == "OUT_TRADE_NO_USED" || api.Code == "ORDERPAID" || api.Code == "ORDER_PAID" ||
+			api.Code == "ORDER_CLOSED" || api.Code == "ORDERCLOSED" {
 			return err // a payment exists
 		}
 		return payment.Refusal(api.StatusCode, err)

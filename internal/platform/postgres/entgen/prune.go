@@ -23,9 +23,12 @@ import (
 
 // contracts are names that ent's library and the standard library call through interfaces.
 var contracts = []string{
-	"Op", "SetOp", "Type", "Fields", "Field", "SetField", "OldField", "AddedFields", "AddedField", "AddField", "ClearedFields", "FieldCleared",
-	"ClearField", "ResetField", "AddedEdges", "RemovedEdges", "ClearedEdges", "EdgeCleared", "ClearEdge", "ResetEdge", "AddedIDs", "RemovedIDs",
-	"Mutate", "Error", "Unwrap", "Is", "String", "Scan", "Value", "Dialect", "Close", "Tx", "ExecContext", "QueryContext", "Commit", "Rollback", "Query", "Exec",
+	"Op", "SetOp", "Type", "Fields", "Field", "SetField", "OldField", "AddedFields", "AddedField", "AddField",
+	"ClearedFields", "FieldCleared",
+	"ClearField", "ResetField", "AddedEdges", "RemovedEdges", "ClearedEdges", "EdgeCleared", "ClearEdge", "ResetEdge",
+	"AddedIDs", "RemovedIDs",
+	"Mutate", "Error", "Unwrap", "Is", "String", "Scan", "Value", "Dialect", "Close", "Tx", "ExecContext", "QueryContext",
+	"Commit", "Rollback", "Query", "Exec",
 }
 
 // mutation ends the names of the types that hold a change until it is saved. Only builders call
@@ -83,7 +86,8 @@ func prune(dir string) error {
 		case filepath.Ext(path) != ".go":
 			return nil
 		}
-		s, others, err := read(path, strings.HasPrefix(path, dir+"/") && !strings.HasPrefix(path, filepath.Join(dir, "schema")+"/"))
+		s, others, err := read(path, strings.HasPrefix(path, dir+"/") &&
+			!strings.HasPrefix(path, filepath.Join(dir, "schema")+"/"))
 		if err != nil {
 			return err
 		}
@@ -248,7 +252,8 @@ func namesIn(node ast.Node, dir string, aliases map[string]string) names {
 				return false
 			case plain && self != "" && x.Name == self:
 				found[selfType+"."+name] = true
-			case dir == "ent" && (plain && (x.Name == "m" || x.Name == "mutation") || field != nil && field.Sel.Name == "mutation"):
+			case dir == "ent" && (plain && (x.Name == "m" || x.Name == "mutation") || field != nil &&
+				field.Sel.Name == "mutation"):
 				found[mutation+"."+name] = true
 			case of != "":
 				found[of+"."+name] = true
@@ -277,8 +282,9 @@ func namesIn(node ast.Node, dir string, aliases map[string]string) names {
 // builders are the methods of a table's client that begin a chain of calls, with the end of the
 // name of the type that they return.
 var builders = map[string]string{
-	"Create": "Create", "CreateBulk": "CreateBulk", "Update": "Update", "UpdateOne": "UpdateOne", "UpdateOneID": "UpdateOne",
-	"Query": "Query", "Delete": "Delete", "DeleteOne": "DeleteOne", "DeleteOneID": "DeleteOne",
+	"Create": "Create", "CreateBulk": "CreateBulk", "Update": "Update", "UpdateOne": "UpdateOne",
+	"UpdateOneID": "UpdateOne",
+	"Query":       "Query", "Delete": "Delete", "DeleteOne": "DeleteOne", "DeleteOneID": "DeleteOne",
 }
 
 // builderOf returns the type of a chain of calls that begins at the client of a table, such as
@@ -361,7 +367,8 @@ func (s *source) rewrite() error {
 		at = s.fset.Position(d.to).Offset
 	}
 	out.Write(s.text[at:])
-	text, err := imports.Process(s.path, out.Bytes(), &imports.Options{Comments: true, TabIndent: true, TabWidth: 8, FormatOnly: false})
+	text, err := imports.Process(s.path, out.Bytes(), &imports.Options{Comments: true, TabIndent: true, TabWidth: 8,
+		FormatOnly: false})
 	if err != nil {
 		return err
 	}
