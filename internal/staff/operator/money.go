@@ -76,7 +76,9 @@ func (s *Service) Return(ctx context.Context, in ReturnInput) (Returned, error) 
 	}
 	if !due { // the payment says what is wrong, or repeats its answer
 		if in.Kind == Refund {
-			done, err := s.cfg.Payments.DecideRefund(ctx, in.Refund)
+			decision := in.Refund
+			decision.Operator, decision.Approve, decision.Note = in.By.ID, true, in.Note
+			done, err := s.cfg.Payments.DecideRefund(ctx, decision)
 			return Returned{RefundResult: done}, err
 		}
 		return s.pay(ctx, act)
