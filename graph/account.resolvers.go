@@ -34,8 +34,7 @@ func (r *mutationResolver) Logout(ctx context.Context, input model.LogoutInput) 
 	return &model.LogoutPayload{EndedSessions: ended}, nil
 }
 
-func (r *mutationResolver) RefreshSession(ctx context.Context,
-	input model.RefreshSessionInput) (*model.RefreshSessionPayload, error) {
+func (r *mutationResolver) RefreshSession(ctx context.Context, input model.RefreshSessionInput) (*model.RefreshSessionPayload, error) {
 	signed, err := r.Accounts.Refresh(ctx, shownToken(ctx, input))
 	if fault.ReasonOf(err) == fault.SessionInvalid {
 		auth.CookieFrom(ctx).Clear()

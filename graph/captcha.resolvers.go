@@ -13,8 +13,7 @@ import (
 	"seckill/internal/platform/fault"
 )
 
-func (r *mutationResolver) CreateCaptcha(ctx context.Context,
-	input model.CreateCaptchaInput) (*model.CreateCaptchaPayload, error) {
+func (r *mutationResolver) CreateCaptcha(ctx context.Context, input model.CreateCaptchaInput) (*model.CreateCaptchaPayload, error) {
 	in := captcha.CreateInput{Purpose: input.Purpose, Kind: deref(input.Kind), Automatic: input.Automatic,
 		From: auth.ClientAddr(ctx)}
 	if p := auth.PrincipalFrom(ctx); p != nil {

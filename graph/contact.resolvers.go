@@ -12,8 +12,7 @@ import (
 	"seckill/internal/platform/auth"
 )
 
-func (r *mutationResolver) RequestEmail(ctx context.Context, input model.RequestEmailInput) (*model.RequestEmailPayload,
-	error) {
+func (r *mutationResolver) RequestEmail(ctx context.Context, input model.RequestEmailInput) (*model.RequestEmailPayload, error) {
 	err := r.Accounts.RequestEmail(ctx, auth.PrincipalFrom(ctx), account.RequestEmailInput{
 		Email: input.Email, Password: deref(input.CurrentPassword), Code: deref(input.OneTimeCode), Language: languageOf(ctx),
 		Addr: auth.ClientAddr(ctx),
@@ -21,8 +20,7 @@ func (r *mutationResolver) RequestEmail(ctx context.Context, input model.Request
 	return &model.RequestEmailPayload{}, err
 }
 
-func (r *mutationResolver) ConfirmEmail(ctx context.Context, input model.ConfirmEmailInput) (*model.ConfirmEmailPayload,
-	error) {
+func (r *mutationResolver) ConfirmEmail(ctx context.Context, input model.ConfirmEmailInput) (*model.ConfirmEmailPayload, error) {
 	email, err := r.Accounts.ConfirmEmail(ctx, input.Token, auth.ClientAddr(ctx))
 	if err != nil {
 		return nil, err
@@ -30,23 +28,20 @@ func (r *mutationResolver) ConfirmEmail(ctx context.Context, input model.Confirm
 	return &model.ConfirmEmailPayload{Email: &email}, nil
 }
 
-func (r *mutationResolver) RequestPasswordReset(ctx context.Context,
-	input model.RequestPasswordResetInput) (*model.RequestPasswordResetPayload, error) {
+func (r *mutationResolver) RequestPasswordReset(ctx context.Context, input model.RequestPasswordResetInput) (*model.RequestPasswordResetPayload, error) {
 	err := r.Accounts.RequestReset(ctx, account.RequestResetInput{Account: input.Account, Language: languageOf(ctx),
 		Addr: auth.ClientAddr(ctx)})
 	return &model.RequestPasswordResetPayload{}, err
 }
 
-func (r *mutationResolver) ResetPassword(ctx context.Context,
-	input model.ResetPasswordInput) (*model.ResetPasswordPayload, error) {
+func (r *mutationResolver) ResetPassword(ctx context.Context, input model.ResetPasswordInput) (*model.ResetPasswordPayload, error) {
 	ended, err := r.Accounts.ResetPassword(ctx, account.ResetPasswordInput{
 		Token: input.Token, Next: input.NewPassword, Language: languageOf(ctx), Addr: auth.ClientAddr(ctx),
 	})
 	return &model.ResetPasswordPayload{EndedSessions: ended}, err
 }
 
-func (r *mutationResolver) ExportPersonalData(ctx context.Context,
-	input model.ExportPersonalDataInput) (*model.ExportPersonalDataPayload, error) {
+func (r *mutationResolver) ExportPersonalData(ctx context.Context, input model.ExportPersonalDataInput) (*model.ExportPersonalDataPayload, error) {
 	document, err := r.Accounts.PersonalData(ctx, auth.PrincipalFrom(ctx), account.PersonalDataInput{
 		Password: input.CurrentPassword, Code: deref(input.OneTimeCode), Addr: auth.ClientAddr(ctx),
 	})
@@ -57,8 +52,7 @@ func (r *mutationResolver) ExportPersonalData(ctx context.Context,
 	return &model.ExportPersonalDataPayload{Document: &text}, nil
 }
 
-func (r *mutationResolver) DeleteAccount(ctx context.Context,
-	input model.DeleteAccountInput) (*model.DeleteAccountPayload, error) {
+func (r *mutationResolver) DeleteAccount(ctx context.Context, input model.DeleteAccountInput) (*model.DeleteAccountPayload, error) {
 	err := r.Accounts.Delete(ctx, auth.PrincipalFrom(ctx), account.DeleteInput{
 		Password: input.CurrentPassword, Code: deref(input.OneTimeCode), Language: languageOf(ctx),
 		Addr: auth.ClientAddr(ctx),

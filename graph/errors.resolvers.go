@@ -17,8 +17,7 @@ func (r *alreadyOrderedErrorResolver) Order(ctx context.Context, obj *model.Alre
 	return r.toOrder(o), err
 }
 
-func (r *alreadyOrderedErrorResolver) OrderTask(ctx context.Context, obj *model.AlreadyOrderedError) (*model.OrderTask,
-	error) {
+func (r *alreadyOrderedErrorResolver) OrderTask(ctx context.Context, obj *model.AlreadyOrderedError) (*model.OrderTask, error) {
 	t, err := r.Orders.Task(ctx, obj.Source, callerID(ctx))
 	return toTask(ctx, t), err
 }

@@ -12,8 +12,7 @@ import (
 	idpkg "seckill/internal/platform/id"
 )
 
-func (r *mutationResolver) SetOrderMetadata(ctx context.Context,
-	input model.SetOrderMetadataInput) (*model.SetOrderMetadataPayload, error) {
+func (r *mutationResolver) SetOrderMetadata(ctx context.Context, input model.SetOrderMetadataInput) (*model.SetOrderMetadataPayload, error) {
 	orderID, err := idpkg.ParseOrder(input.OrderID)
 	if err != nil {
 		return nil, unknown("orderId")
@@ -22,16 +21,14 @@ func (r *mutationResolver) SetOrderMetadata(ctx context.Context,
 	return &model.SetOrderMetadataPayload{Order: r.toOrder(o)}, err
 }
 
-func (r *mutationResolver) SetUserExternalID(ctx context.Context,
-	input model.SetUserExternalIDInput) (*model.SetUserExternalIDPayload, error) {
+func (r *mutationResolver) SetUserExternalID(ctx context.Context, input model.SetUserExternalIDInput) (*model.SetUserExternalIDPayload, error) {
 	changed, err := changeUser(ctx, input.UserID, func(by, user idpkg.User) (*account.User, error) {
 		return r.Accounts.Admin().SetExternalID(ctx, by, user, deref(input.ExternalID))
 	})
 	return &model.SetUserExternalIDPayload{User: changed}, err
 }
 
-func (r *mutationResolver) UpsertGoods(ctx context.Context, input model.UpsertGoodsInput) (*model.UpsertGoodsPayload,
-	error) {
+func (r *mutationResolver) UpsertGoods(ctx context.Context, input model.UpsertGoodsInput) (*model.UpsertGoodsPayload, error) {
 	link, err := linkedGoods(input.GoodsID)
 	if err != nil {
 		return nil, err
@@ -41,8 +38,7 @@ func (r *mutationResolver) UpsertGoods(ctx context.Context, input model.UpsertGo
 		Created: created}, err
 }
 
-func (r *mutationResolver) UpsertSale(ctx context.Context, input model.UpsertSaleInput) (*model.UpsertSalePayload,
-	error) {
+func (r *mutationResolver) UpsertSale(ctx context.Context, input model.UpsertSaleInput) (*model.UpsertSalePayload, error) {
 	v, created, err := r.Operator.UpsertSale(ctx, actor(ctx), upsertedSale(input))
 	return &model.UpsertSalePayload{Sale: r.toSale(v.Sale), Intervention: toIntervention(v.Intervention),
 		Created: created}, err

@@ -44,8 +44,7 @@ func (r *saleReportResolver) JSON(ctx context.Context, obj *model.SaleReport) (s
 	return written(func(out *strings.Builder) error { return obj.Source.JSON(out) })
 }
 
-func (r *subscriptionResolver) SaleFeed(ctx context.Context, saleID string, after *string) (<-chan *model.SaleFeedEvent,
-	error) {
+func (r *subscriptionResolver) SaleFeed(ctx context.Context, saleID string, after *string) (<-chan *model.SaleFeedEvent, error) {
 	saleUUID, err := r.visibleSale(ctx, saleID)
 	if err != nil {
 		return nil, err

@@ -14,8 +14,7 @@ import (
 	"seckill/internal/platform/auth"
 )
 
-func (r *queryResolver) Goods(ctx context.Context, first *int, after *string, last *int, before *string,
-	search *string) (*model.GoodsConnection, error) {
+func (r *queryResolver) Goods(ctx context.Context, first *int, after *string, last *int, before *string, search *string) (*model.GoodsConnection, error) {
 	page, err := r.Shop.Goods(ctx, storefront.GoodsSearch{Text: deref(search), All: reads(ctx, auth.CatalogueRead)},
 		storefront.PageInput{First: first, After: after, Last: last, Before: before})
 	if err != nil {

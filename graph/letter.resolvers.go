@@ -33,8 +33,7 @@ func (r *heldPaymentResolver) Order(ctx context.Context, obj *model.HeldPayment)
 	return r.paidFor(ctx, obj.Source.Payment)
 }
 
-func (r *mutationResolver) DropDeadLetter(ctx context.Context,
-	input model.DropDeadLetterInput) (*model.DropDeadLetterPayload, error) {
+func (r *mutationResolver) DropDeadLetter(ctx context.Context, input model.DropDeadLetterInput) (*model.DropDeadLetterPayload, error) {
 	l, err := r.Letters.Drop(ctx, decision(ctx, input.LetterID, input.Note))
 	if err != nil {
 		return nil, err
@@ -42,26 +41,22 @@ func (r *mutationResolver) DropDeadLetter(ctx context.Context,
 	return &model.DropDeadLetterPayload{DeadLetter: toLetter(l)}, nil
 }
 
-func (r *mutationResolver) ReplayDeadLetter(ctx context.Context,
-	input model.ReplayDeadLetterInput) (*model.ReplayDeadLetterPayload, error) {
+func (r *mutationResolver) ReplayDeadLetter(ctx context.Context, input model.ReplayDeadLetterInput) (*model.ReplayDeadLetterPayload, error) {
 	l, err := r.Letters.Replay(ctx, decision(ctx, input.LetterID, input.Note))
 	return &model.ReplayDeadLetterPayload{DeadLetter: toLetter(l)}, err
 }
 
-func (r *mutationResolver) ReplayDeadLetters(ctx context.Context,
-	input model.ReplayDeadLettersInput) (*model.ReplayDeadLettersPayload, error) {
+func (r *mutationResolver) ReplayDeadLetters(ctx context.Context, input model.ReplayDeadLettersInput) (*model.ReplayDeadLettersPayload, error) {
 	out, err := r.Letters.ReplayAll(ctx, decision(ctx, "", input.Note))
 	return &model.ReplayDeadLettersPayload{Replayed: out.Replayed, Refused: out.Refused}, err
 }
 
-func (r *mutationResolver) ReturnHeldPayment(ctx context.Context,
-	input model.ReturnHeldPaymentInput) (*model.ReturnHeldPaymentPayload, error) {
+func (r *mutationResolver) ReturnHeldPayment(ctx context.Context, input model.ReturnHeldPaymentInput) (*model.ReturnHeldPaymentPayload, error) {
 	o, waiting, err := r.endHeld(ctx, operator.ReturnPayment, input.HeldPaymentID, input.Note)
 	return &model.ReturnHeldPaymentPayload{Order: o, Intervention: waiting}, err
 }
 
-func (r *mutationResolver) SettleHeldPayment(ctx context.Context,
-	input model.SettleHeldPaymentInput) (*model.SettleHeldPaymentPayload, error) {
+func (r *mutationResolver) SettleHeldPayment(ctx context.Context, input model.SettleHeldPaymentInput) (*model.SettleHeldPaymentPayload, error) {
 	o, waiting, err := r.endHeld(ctx, operator.SettlePayment, input.HeldPaymentID, input.Note)
 	return &model.SettleHeldPaymentPayload{Order: o, Intervention: waiting}, err
 }
@@ -76,8 +71,7 @@ func (r *queryResolver) DeadLetters(ctx context.Context, first int, after *strin
 	return toLetters(list), err
 }
 
-func (r *queryResolver) DeadLettersConnection(ctx context.Context, first int,
-	after *string) (*model.DeadLetterConnection, error) {
+func (r *queryResolver) DeadLettersConnection(ctx context.Context, first int, after *string) (*model.DeadLetterConnection, error) {
 	return r.letterConnection(ctx, first, after)
 }
 
@@ -86,8 +80,7 @@ func (r *queryResolver) DeadLetterActs(ctx context.Context) ([]*model.DeadLetter
 	return toLetterActs(acts), err
 }
 
-func (r *queryResolver) DeadLetterActsConnection(ctx context.Context, first int, after *string,
-	kind *orderintake.Kind) (*model.DeadLetterActConnection, error) {
+func (r *queryResolver) DeadLetterActsConnection(ctx context.Context, first int, after *string, kind *orderintake.Kind) (*model.DeadLetterActConnection, error) {
 	in := orderintake.ActList{Limit: first}
 	if kind != nil {
 		in.Kind = *kind
@@ -103,8 +96,7 @@ func (r *queryResolver) HeldPayments(ctx context.Context, first int, after *stri
 	return r.heldPayments(ctx, in)
 }
 
-func (r *queryResolver) HeldPaymentsConnection(ctx context.Context, first int, after *string,
-	provider *string) (*model.HeldPaymentConnection, error) {
+func (r *queryResolver) HeldPaymentsConnection(ctx context.Context, first int, after *string, provider *string) (*model.HeldPaymentConnection, error) {
 	in, err := heldPage(first, after, provider)
 	if err != nil {
 		return nil, err

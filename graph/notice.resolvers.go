@@ -13,8 +13,7 @@ import (
 	idpkg "seckill/internal/platform/id"
 )
 
-func (r *mutationResolver) SubscribePush(ctx context.Context,
-	input model.SubscribePushInput) (*model.SubscribePushPayload, error) {
+func (r *mutationResolver) SubscribePush(ctx context.Context, input model.SubscribePushInput) (*model.SubscribePushPayload, error) {
 	p := auth.PrincipalFrom(ctx)
 	if err := r.Notices.Subscribe(ctx, p.UserID, p.SessionID, subscription(input)); err != nil {
 		return nil, err
@@ -23,8 +22,7 @@ func (r *mutationResolver) SubscribePush(ctx context.Context,
 	return &model.SubscribePushPayload{Settings: set}, err
 }
 
-func (r *mutationResolver) UnsubscribePush(ctx context.Context,
-	input model.UnsubscribePushInput) (*model.UnsubscribePushPayload, error) {
+func (r *mutationResolver) UnsubscribePush(ctx context.Context, input model.UnsubscribePushInput) (*model.UnsubscribePushPayload, error) {
 	user := auth.PrincipalFrom(ctx).UserID
 	device, err := idpkg.ParseDevice(input.DeviceID)
 	if err != nil {
@@ -37,8 +35,7 @@ func (r *mutationResolver) UnsubscribePush(ctx context.Context,
 	return &model.UnsubscribePushPayload{Settings: set}, err
 }
 
-func (r *mutationResolver) UpdateNoticeSettings(ctx context.Context,
-	input model.UpdateNoticeSettingsInput) (*model.UpdateNoticeSettingsPayload, error) {
+func (r *mutationResolver) UpdateNoticeSettings(ctx context.Context, input model.UpdateNoticeSettingsInput) (*model.UpdateNoticeSettingsPayload, error) {
 	user := auth.PrincipalFrom(ctx).UserID
 	if err := r.Notices.Choose(ctx, user, choices(input.Choices)); err != nil {
 		return nil, err
@@ -60,8 +57,7 @@ func (r *mutationResolver) RemindMe(ctx context.Context, input model.RemindMeInp
 	return &model.RemindMePayload{Reminder: reminder}, err
 }
 
-func (r *mutationResolver) ForgetReminder(ctx context.Context,
-	input model.ForgetReminderInput) (*model.ForgetReminderPayload, error) {
+func (r *mutationResolver) ForgetReminder(ctx context.Context, input model.ForgetReminderInput) (*model.ForgetReminderPayload, error) {
 	v, err := r.upcoming(ctx, input.SaleID)
 	if err != nil {
 		return nil, err

@@ -58,8 +58,7 @@ func (r *interventionResolver) Sale(ctx context.Context, obj *model.Intervention
 	return r.toSale(visible(ctx, v)), err
 }
 
-func (r *mutationResolver) CreateGoods(ctx context.Context, input model.CreateGoodsInput) (*model.CreateGoodsPayload,
-	error) {
+func (r *mutationResolver) CreateGoods(ctx context.Context, input model.CreateGoodsInput) (*model.CreateGoodsPayload, error) {
 	g, err := r.Operator.CreateGoods(ctx, actor(ctx), goodsDraft(input))
 	if err != nil {
 		return nil, err
@@ -67,32 +66,27 @@ func (r *mutationResolver) CreateGoods(ctx context.Context, input model.CreateGo
 	return &model.CreateGoodsPayload{Goods: toGoods(g)}, nil
 }
 
-func (r *mutationResolver) CreateSale(ctx context.Context, input model.CreateSaleInput) (*model.CreateSalePayload,
-	error) {
+func (r *mutationResolver) CreateSale(ctx context.Context, input model.CreateSaleInput) (*model.CreateSalePayload, error) {
 	v, err := r.Operator.CreateSale(ctx, actor(ctx), saleDraft(input))
 	return &model.CreateSalePayload{Sale: r.toSale(v)}, err
 }
 
-func (r *mutationResolver) SubmitSale(ctx context.Context, input model.SubmitSaleInput) (*model.SubmitSalePayload,
-	error) {
+func (r *mutationResolver) SubmitSale(ctx context.Context, input model.SubmitSaleInput) (*model.SubmitSalePayload, error) {
 	v, err := r.act(ctx, r.Operator.Submit, input.SaleID, deref(input.Note))
 	return &model.SubmitSalePayload{Sale: r.toSale(v)}, err
 }
 
-func (r *mutationResolver) WithdrawSale(ctx context.Context, input model.WithdrawSaleInput) (*model.WithdrawSalePayload,
-	error) {
+func (r *mutationResolver) WithdrawSale(ctx context.Context, input model.WithdrawSaleInput) (*model.WithdrawSalePayload, error) {
 	v, err := r.act(ctx, r.Operator.Withdraw, input.SaleID, deref(input.Note))
 	return &model.WithdrawSalePayload{Sale: r.toSale(v)}, err
 }
 
-func (r *mutationResolver) DiscardSale(ctx context.Context, input model.DiscardSaleInput) (*model.DiscardSalePayload,
-	error) {
+func (r *mutationResolver) DiscardSale(ctx context.Context, input model.DiscardSaleInput) (*model.DiscardSalePayload, error) {
 	v, err := r.act(ctx, r.Operator.Discard, input.SaleID, deref(input.Note))
 	return &model.DiscardSalePayload{Sale: r.toSale(v)}, err
 }
 
-func (r *mutationResolver) DuplicateSale(ctx context.Context,
-	input model.DuplicateSaleInput) (*model.DuplicateSalePayload, error) {
+func (r *mutationResolver) DuplicateSale(ctx context.Context, input model.DuplicateSaleInput) (*model.DuplicateSalePayload, error) {
 	saleID, err := id.ParseSale(input.SaleID)
 	if err != nil {
 		return nil, unknown("saleId")
@@ -103,20 +97,17 @@ func (r *mutationResolver) DuplicateSale(ctx context.Context,
 	return &model.DuplicateSalePayload{Sale: r.toSale(v)}, err
 }
 
-func (r *mutationResolver) ApproveSale(ctx context.Context, input model.ApproveSaleInput) (*model.ApproveSalePayload,
-	error) {
+func (r *mutationResolver) ApproveSale(ctx context.Context, input model.ApproveSaleInput) (*model.ApproveSalePayload, error) {
 	v, err := r.act(ctx, r.Operator.Approve, input.SaleID, deref(input.Note))
 	return &model.ApproveSalePayload{Sale: r.toSale(v)}, err
 }
 
-func (r *mutationResolver) RejectSale(ctx context.Context, input model.RejectSaleInput) (*model.RejectSalePayload,
-	error) {
+func (r *mutationResolver) RejectSale(ctx context.Context, input model.RejectSaleInput) (*model.RejectSalePayload, error) {
 	v, err := r.act(ctx, r.Operator.Reject, input.SaleID, input.Note)
 	return &model.RejectSalePayload{Sale: r.toSale(v)}, err
 }
 
-func (r *mutationResolver) ScheduleSale(ctx context.Context, input model.ScheduleSaleInput) (*model.ScheduleSalePayload,
-	error) {
+func (r *mutationResolver) ScheduleSale(ctx context.Context, input model.ScheduleSaleInput) (*model.ScheduleSalePayload, error) {
 	in, err := scheduleInput(ctx, input)
 	if err != nil {
 		return nil, err
@@ -125,8 +116,7 @@ func (r *mutationResolver) ScheduleSale(ctx context.Context, input model.Schedul
 	return &model.ScheduleSalePayload{Sale: r.toSale(v.Sale), Intervention: toIntervention(v.Intervention)}, err
 }
 
-func (r *mutationResolver) PreheatSale(ctx context.Context, input model.PreheatSaleInput) (*model.PreheatSalePayload,
-	error) {
+func (r *mutationResolver) PreheatSale(ctx context.Context, input model.PreheatSaleInput) (*model.PreheatSalePayload, error) {
 	v, err := r.act(ctx, r.Operator.Preheat, input.SaleID, deref(input.Note))
 	return &model.PreheatSalePayload{Sale: r.toSale(v)}, err
 }
@@ -136,8 +126,7 @@ func (r *mutationResolver) PauseSale(ctx context.Context, input model.PauseSaleI
 	return &model.PauseSalePayload{Sale: r.toSale(v)}, err
 }
 
-func (r *mutationResolver) ResumeSale(ctx context.Context, input model.ResumeSaleInput) (*model.ResumeSalePayload,
-	error) {
+func (r *mutationResolver) ResumeSale(ctx context.Context, input model.ResumeSaleInput) (*model.ResumeSalePayload, error) {
 	v, err := r.act(ctx, r.Operator.Resume, input.SaleID, deref(input.Note))
 	return &model.ResumeSalePayload{Sale: r.toSale(v)}, err
 }
@@ -147,8 +136,7 @@ func (r *mutationResolver) EndSale(ctx context.Context, input model.EndSaleInput
 	return &model.EndSalePayload{Sale: r.toSale(v)}, err
 }
 
-func (r *mutationResolver) UpdateGoods(ctx context.Context, input model.UpdateGoodsInput) (*model.UpdateGoodsPayload,
-	error) {
+func (r *mutationResolver) UpdateGoods(ctx context.Context, input model.UpdateGoodsInput) (*model.UpdateGoodsPayload, error) {
 	goodsID, err := id.ParseGoods(input.GoodsID)
 	if err != nil {
 		return nil, unknown("goodsId")
@@ -157,8 +145,7 @@ func (r *mutationResolver) UpdateGoods(ctx context.Context, input model.UpdateGo
 	return &model.UpdateGoodsPayload{Goods: toGoods(g.Goods), Intervention: toIntervention(g.Intervention)}, err
 }
 
-func (r *mutationResolver) UpdateSale(ctx context.Context, input model.UpdateSaleInput) (*model.UpdateSalePayload,
-	error) {
+func (r *mutationResolver) UpdateSale(ctx context.Context, input model.UpdateSaleInput) (*model.UpdateSalePayload, error) {
 	saleID, err := id.ParseSale(input.SaleID)
 	if err != nil {
 		return nil, unknown("saleId")
@@ -167,8 +154,7 @@ func (r *mutationResolver) UpdateSale(ctx context.Context, input model.UpdateSal
 	return &model.UpdateSalePayload{Sale: r.toSale(v.Sale), Intervention: toIntervention(v.Intervention)}, err
 }
 
-func (r *mutationResolver) AdjustStock(ctx context.Context, input model.AdjustStockInput) (*model.AdjustStockPayload,
-	error) {
+func (r *mutationResolver) AdjustStock(ctx context.Context, input model.AdjustStockInput) (*model.AdjustStockPayload, error) {
 	in, err := adjustInput(ctx, input)
 	if err != nil {
 		return nil, err
@@ -177,8 +163,7 @@ func (r *mutationResolver) AdjustStock(ctx context.Context, input model.AdjustSt
 	return &model.AdjustStockPayload{Intervention: toIntervention(done)}, err
 }
 
-func (r *mutationResolver) ExtendSale(ctx context.Context, input model.ExtendSaleInput) (*model.ExtendSalePayload,
-	error) {
+func (r *mutationResolver) ExtendSale(ctx context.Context, input model.ExtendSaleInput) (*model.ExtendSalePayload, error) {
 	in, err := extendInput(ctx, input)
 	if err != nil {
 		return nil, err
@@ -196,8 +181,7 @@ func (r *mutationResolver) VoidOrder(ctx context.Context, input model.VoidOrderI
 	return &model.VoidOrderPayload{Order: r.toOrder(done.Order), Intervention: toIntervention(done.Intervention)}, err
 }
 
-func (r *mutationResolver) ExpireOrder(ctx context.Context, input model.ExpireOrderInput) (*model.ExpireOrderPayload,
-	error) {
+func (r *mutationResolver) ExpireOrder(ctx context.Context, input model.ExpireOrderInput) (*model.ExpireOrderPayload, error) {
 	orderID, err := id.ParseOrder(input.OrderID)
 	if err != nil {
 		return nil, unknown("orderId")
@@ -206,8 +190,7 @@ func (r *mutationResolver) ExpireOrder(ctx context.Context, input model.ExpireOr
 	return &model.ExpireOrderPayload{Order: r.toOrder(o)}, err
 }
 
-func (r *mutationResolver) DecideIntervention(ctx context.Context,
-	input model.DecideInterventionInput) (*model.DecideInterventionPayload, error) {
+func (r *mutationResolver) DecideIntervention(ctx context.Context, input model.DecideInterventionInput) (*model.DecideInterventionPayload, error) {
 	interventionID, err := id.ParseAct(input.InterventionID)
 	if err != nil {
 		return nil, unknown("interventionId")
@@ -218,8 +201,7 @@ func (r *mutationResolver) DecideIntervention(ctx context.Context,
 	return &model.DecideInterventionPayload{Intervention: toIntervention(done)}, err
 }
 
-func (r *mutationResolver) SetSaleSwitches(ctx context.Context,
-	input model.SetSaleSwitchesInput) (*model.SetSaleSwitchesPayload, error) {
+func (r *mutationResolver) SetSaleSwitches(ctx context.Context, input model.SetSaleSwitchesInput) (*model.SetSaleSwitchesPayload, error) {
 	saleID, err := id.ParseSale(input.SaleID)
 	if err != nil {
 		return nil, unknown("saleId")
@@ -229,8 +211,7 @@ func (r *mutationResolver) SetSaleSwitches(ctx context.Context,
 	return &model.SetSaleSwitchesPayload{Sale: r.toSale(v.Sale), Intervention: toIntervention(v.Intervention)}, err
 }
 
-func (r *queryResolver) Orders(ctx context.Context, first *int, after *string, last *int, before *string,
-	filter *model.OrderFilter, orderBy *model.OrderSort) (*model.OrderConnection, error) {
+func (r *queryResolver) Orders(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.OrderFilter, orderBy *model.OrderSort) (*model.OrderConnection, error) {
 	in, err := orderPage(storefront.PageInput{First: first, After: after, Last: last, Before: before})
 	if err != nil {
 		return nil, err
@@ -259,13 +240,11 @@ func (r *queryResolver) SearchUsers(ctx context.Context, text string) ([]*model.
 	return toPeople(found), searched(err)
 }
 
-func (r *queryResolver) Interventions(ctx context.Context, saleID *string,
-	states []operator.State) ([]*model.Intervention, error) {
+func (r *queryResolver) Interventions(ctx context.Context, saleID *string, states []operator.State) ([]*model.Intervention, error) {
 	return r.interventions(ctx, saleID, states)
 }
 
-func (r *queryResolver) InterventionsConnection(ctx context.Context, first int, after *string,
-	filter *model.InterventionFilter) (*model.InterventionConnection, error) {
+func (r *queryResolver) InterventionsConnection(ctx context.Context, first int, after *string, filter *model.InterventionFilter) (*model.InterventionConnection, error) {
 	in, err := interventionPage(first, after, filter)
 	if err != nil {
 		return nil, err

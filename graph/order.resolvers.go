@@ -38,8 +38,7 @@ func (r *orderResolver) Payments(ctx context.Context, obj *model.Order) ([]*mode
 	return r.toPayments(ctx, list), nil
 }
 
-func (r *orderResolver) PaymentOptions(ctx context.Context, obj *model.Order,
-	includeUnavailable bool) ([]*model.PaymentOption, error) {
+func (r *orderResolver) PaymentOptions(ctx context.Context, obj *model.Order, includeUnavailable bool) ([]*model.PaymentOption, error) {
 	if includeUnavailable {
 		return toOptions(ctx, r.Resolver.Payments.AllOptions(obj.Source)), nil
 	}
@@ -76,8 +75,7 @@ func (r *orderResolver) Timeline(ctx context.Context, obj *model.Order) ([]*mode
 	return toTimeline(ctx, obj.Source, entries), nil
 }
 
-func (r *queryResolver) MyOrders(ctx context.Context, first *int, after *string, last *int, before *string,
-	filter *model.OrderFilter) (*model.OrderConnection, error) {
+func (r *queryResolver) MyOrders(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.OrderFilter) (*model.OrderConnection, error) {
 	in, err := orderPage(storefront.PageInput{First: first, After: after, Last: last, Before: before})
 	if err != nil {
 		return nil, err

@@ -16,8 +16,7 @@ import (
 	"seckill/internal/staff/operator"
 )
 
-func (r *mutationResolver) CancelOrder(ctx context.Context, input model.CancelOrderInput) (*model.CancelOrderPayload,
-	error) {
+func (r *mutationResolver) CancelOrder(ctx context.Context, input model.CancelOrderInput) (*model.CancelOrderPayload, error) {
 	orderID, err := id.ParseOrder(input.OrderID)
 	if err != nil {
 		return nil, unknown("orderId")
@@ -26,8 +25,7 @@ func (r *mutationResolver) CancelOrder(ctx context.Context, input model.CancelOr
 	return &model.CancelOrderPayload{Order: r.toOrder(o)}, err
 }
 
-func (r *mutationResolver) DecideRefund(ctx context.Context, input model.DecideRefundInput) (*model.DecideRefundPayload,
-	error) {
+func (r *mutationResolver) DecideRefund(ctx context.Context, input model.DecideRefundInput) (*model.DecideRefundPayload, error) {
 	in, err := refundDecision(ctx, input)
 	if err != nil {
 		return nil, err
@@ -55,8 +53,7 @@ func (r *mutationResolver) PayOrder(ctx context.Context, input model.PayOrderInp
 	}, err
 }
 
-func (r *mutationResolver) RequestRefund(ctx context.Context,
-	input model.RequestRefundInput) (*model.RequestRefundPayload, error) {
+func (r *mutationResolver) RequestRefund(ctx context.Context, input model.RequestRefundInput) (*model.RequestRefundPayload, error) {
 	orderID, err := id.ParseOrder(input.OrderID)
 	if err != nil {
 		return nil, unknown("orderId")
@@ -70,8 +67,7 @@ func (r *mutationResolver) RequestRefund(ctx context.Context,
 	}, err
 }
 
-func (r *mutationResolver) SettleRefund(ctx context.Context, input model.SettleRefundInput) (*model.SettleRefundPayload,
-	error) {
+func (r *mutationResolver) SettleRefund(ctx context.Context, input model.SettleRefundInput) (*model.SettleRefundPayload, error) {
 	refund, err := id.ParseRefund(input.RefundID)
 	if err != nil {
 		return nil, unknown("refundId")
@@ -83,8 +79,7 @@ func (r *mutationResolver) SettleRefund(ctx context.Context, input model.SettleR
 		Intervention: waits(settled)}, err
 }
 
-func (r *queryResolver) Refunds(ctx context.Context, first *int, after *string, last *int, before *string,
-	filter *model.RefundFilter) (*model.RefundConnection, error) {
+func (r *queryResolver) Refunds(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.RefundFilter) (*model.RefundConnection, error) {
 	in, err := refundPage(storefront.PageInput{First: first, After: after, Last: last, Before: before})
 	if err != nil {
 		return nil, err

@@ -20,8 +20,7 @@ import (
 	"seckill/internal/platform/notifier"
 )
 
-func (r *mutationResolver) IssueSeckillPath(ctx context.Context,
-	input model.IssueSeckillPathInput) (*model.IssueSeckillPathPayload, error) {
+func (r *mutationResolver) IssueSeckillPath(ctx context.Context, input model.IssueSeckillPathInput) (*model.IssueSeckillPathPayload, error) {
 	item, err := idpkg.ParseItem(input.ItemID)
 	if err != nil {
 		return nil, unknown("itemId")
@@ -36,8 +35,7 @@ func (r *mutationResolver) IssueSeckillPath(ctx context.Context,
 	return &model.IssueSeckillPathPayload{Path: toPath(issued.Path), Ticket: toTicket(issued.Ticket)}, nil
 }
 
-func (r *mutationResolver) PlaceOrder(ctx context.Context, input model.PlaceOrderInput) (*model.PlaceOrderPayload,
-	error) {
+func (r *mutationResolver) PlaceOrder(ctx context.Context, input model.PlaceOrderInput) (*model.PlaceOrderPayload, error) {
 	item, err := idpkg.ParseItem(input.ItemID)
 	if err != nil {
 		return nil, unknown("itemId")
@@ -83,8 +81,7 @@ func (r *queryResolver) OrderTask(ctx context.Context, id string) (*model.OrderT
 	return toTask(ctx, t), nil
 }
 
-func (r *subscriptionResolver) OrderTaskStatus(ctx context.Context, orderTaskID string) (<-chan *model.OrderTaskEvent,
-	error) {
+func (r *subscriptionResolver) OrderTaskStatus(ctx context.Context, orderTaskID string) (<-chan *model.OrderTaskEvent, error) {
 	t, err := r.ownTask(ctx, orderTaskID)
 	if err != nil {
 		return nil, err

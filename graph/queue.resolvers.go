@@ -19,8 +19,7 @@ import (
 	"seckill/internal/platform/ratelimit"
 )
 
-func (r *mutationResolver) EnterQueue(ctx context.Context, input model.EnterQueueInput) (*model.EnterQueuePayload,
-	error) {
+func (r *mutationResolver) EnterQueue(ctx context.Context, input model.EnterQueueInput) (*model.EnterQueuePayload, error) {
 	item, err := idpkg.ParseItem(input.ItemID)
 	if err != nil {
 		return nil, unknown("itemId")
@@ -36,8 +35,7 @@ func (r *mutationResolver) EnterQueue(ctx context.Context, input model.EnterQueu
 	return &model.EnterQueuePayload{Ticket: toTicket(ticket)}, nil
 }
 
-func (r *mutationResolver) LeaveQueue(ctx context.Context, input model.LeaveQueueInput) (*model.LeaveQueuePayload,
-	error) {
+func (r *mutationResolver) LeaveQueue(ctx context.Context, input model.LeaveQueueInput) (*model.LeaveQueuePayload, error) {
 	var left *queue.Ticket
 	ticket, err := idpkg.ParseTicket(input.TicketID)
 	if err == nil {
@@ -59,8 +57,7 @@ func (r *queueTicketResolver) Item(ctx context.Context, obj *model.QueueTicket) 
 	return toItem(r.item(ctx, obj.Source.Item)), nil
 }
 
-func (r *subscriptionResolver) QueuePosition(ctx context.Context, ticketID string) (<-chan *model.QueuePositionEvent,
-	error) {
+func (r *subscriptionResolver) QueuePosition(ctx context.Context, ticketID string) (<-chan *model.QueuePositionEvent, error) {
 	ticket, err := idpkg.ParseTicket(ticketID)
 	if err != nil {
 		return nil, fault.New(fault.NotFound, "There is no such ticket.")

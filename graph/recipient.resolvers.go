@@ -13,8 +13,7 @@ import (
 	idpkg "seckill/internal/platform/id"
 )
 
-func (r *mutationResolver) CorrectRecipient(ctx context.Context,
-	input model.CorrectRecipientInput) (*model.CorrectRecipientPayload, error) {
+func (r *mutationResolver) CorrectRecipient(ctx context.Context, input model.CorrectRecipientInput) (*model.CorrectRecipientPayload, error) {
 	in, err := correction(input)
 	if err != nil {
 		return nil, err
@@ -31,8 +30,7 @@ func (r *mutationResolver) CorrectRecipient(ctx context.Context,
 	return &model.CorrectRecipientPayload{Order: r.toOrder(o)}, err
 }
 
-func (r *mutationResolver) RemoveAddress(ctx context.Context,
-	input model.RemoveAddressInput) (*model.RemoveAddressPayload, error) {
+func (r *mutationResolver) RemoveAddress(ctx context.Context, input model.RemoveAddressInput) (*model.RemoveAddressPayload, error) {
 	addressID, err := addressID(input.AddressID)
 	if err != nil {
 		return nil, err
@@ -45,8 +43,7 @@ func (r *mutationResolver) RemoveAddress(ctx context.Context,
 	return &model.RemoveAddressPayload{Addresses: toAddresses(left)}, err
 }
 
-func (r *mutationResolver) SaveAddress(ctx context.Context, input model.SaveAddressInput) (*model.SaveAddressPayload,
-	error) {
+func (r *mutationResolver) SaveAddress(ctx context.Context, input model.SaveAddressInput) (*model.SaveAddressPayload, error) {
 	a, err := address(input)
 	if err != nil {
 		return nil, err
@@ -58,8 +55,7 @@ func (r *mutationResolver) SaveAddress(ctx context.Context, input model.SaveAddr
 	return &model.SaveAddressPayload{Address: toAddress(saved)}, nil
 }
 
-func (r *mutationResolver) SetFulfilment(ctx context.Context,
-	input model.SetFulfilmentInput) (*model.SetFulfilmentPayload, error) {
+func (r *mutationResolver) SetFulfilment(ctx context.Context, input model.SetFulfilmentInput) (*model.SetFulfilmentPayload, error) {
 	orderID, err := idpkg.ParseOrder(input.OrderID)
 	if err != nil {
 		return nil, unknown("orderId")

@@ -14,8 +14,7 @@ import (
 	"seckill/internal/staff/operator"
 )
 
-func (r *mutationResolver) AnswerReview(ctx context.Context, input model.AnswerReviewInput) (*model.AnswerReviewPayload,
-	error) {
+func (r *mutationResolver) AnswerReview(ctx context.Context, input model.AnswerReviewInput) (*model.AnswerReviewPayload, error) {
 	orderID, err := id.ParseOrder(input.OrderID)
 	if err != nil {
 		return nil, unknown("orderId")
@@ -24,8 +23,7 @@ func (r *mutationResolver) AnswerReview(ctx context.Context, input model.AnswerR
 	return &model.AnswerReviewPayload{Order: r.toOrder(o)}, err
 }
 
-func (r *mutationResolver) HoldOrders(ctx context.Context, input model.HoldOrdersInput) (*model.HoldOrdersPayload,
-	error) {
+func (r *mutationResolver) HoldOrders(ctx context.Context, input model.HoldOrdersInput) (*model.HoldOrdersPayload, error) {
 	saleID, err := id.ParseSale(input.SaleID)
 	if err != nil {
 		return nil, unknown("saleId")
@@ -35,8 +33,7 @@ func (r *mutationResolver) HoldOrders(ctx context.Context, input model.HoldOrder
 	return &model.HoldOrdersPayload{Held: done.Held, Left: done.Left}, err
 }
 
-func (r *mutationResolver) ReleaseOrder(ctx context.Context, input model.ReleaseOrderInput) (*model.ReleaseOrderPayload,
-	error) {
+func (r *mutationResolver) ReleaseOrder(ctx context.Context, input model.ReleaseOrderInput) (*model.ReleaseOrderPayload, error) {
 	orderID, err := id.ParseOrder(input.OrderID)
 	if err != nil {
 		return nil, unknown("orderId")
@@ -57,8 +54,7 @@ func (r *orderReviewResolver) Answer(ctx context.Context, obj *model.OrderReview
 	return unlessZero(text), err
 }
 
-func (r *saleResolver) Clusters(ctx context.Context, obj *model.Sale, first int,
-	after *string) (*model.OrderClusterConnection, error) {
+func (r *saleResolver) Clusters(ctx context.Context, obj *model.Sale, first int, after *string) (*model.OrderClusterConnection, error) {
 	return r.clusters(ctx, obj.Source, first, after)
 }
 

@@ -15,8 +15,7 @@ import (
 	"seckill/internal/platform/id"
 )
 
-func (r *queryResolver) Sales(ctx context.Context, first *int, after *string, last *int, before *string,
-	filter *model.SaleFilter, orderBy *model.SaleSort) (*model.SaleConnection, error) {
+func (r *queryResolver) Sales(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.SaleFilter, orderBy *model.SaleSort) (*model.SaleConnection, error) {
 	f, err := saleFilter(ctx, filter)
 	if err != nil {
 		return nil, err

@@ -12,8 +12,7 @@ import (
 	"seckill/internal/platform/id"
 )
 
-func (r *mutationResolver) CreateServiceToken(ctx context.Context,
-	input model.CreateServiceTokenInput) (*model.CreateServiceTokenPayload, error) {
+func (r *mutationResolver) CreateServiceToken(ctx context.Context, input model.CreateServiceTokenInput) (*model.CreateServiceTokenPayload, error) {
 	made, secret, err := r.Tokens.Create(ctx, auth.PrincipalFrom(ctx).UserID, tokenInput(input))
 	if err != nil {
 		return nil, err
@@ -22,8 +21,7 @@ func (r *mutationResolver) CreateServiceToken(ctx context.Context,
 	return &model.CreateServiceTokenPayload{ServiceToken: token, Secret: &secret}, err
 }
 
-func (r *mutationResolver) RevokeServiceToken(ctx context.Context,
-	input model.RevokeServiceTokenInput) (*model.RevokeServiceTokenPayload, error) {
+func (r *mutationResolver) RevokeServiceToken(ctx context.Context, input model.RevokeServiceTokenInput) (*model.RevokeServiceTokenPayload, error) {
 	token, err := id.ParseServiceToken(input.ServiceTokenID)
 	if err != nil {
 		return nil, unknown("serviceTokenId")

@@ -12,8 +12,7 @@ import (
 	"seckill/internal/staff/operator"
 )
 
-func (r *mutationResolver) SaveSaleTemplate(ctx context.Context,
-	input model.SaveSaleTemplateInput) (*model.SaveSaleTemplatePayload, error) {
+func (r *mutationResolver) SaveSaleTemplate(ctx context.Context, input model.SaveSaleTemplateInput) (*model.SaveSaleTemplatePayload, error) {
 	saleID, err := id.ParseSale(input.SaleID)
 	if err != nil {
 		return nil, unknown("saleId")
@@ -26,8 +25,7 @@ func (r *mutationResolver) SaveSaleTemplate(ctx context.Context,
 	return &model.SaveSaleTemplatePayload{Template: template}, err
 }
 
-func (r *mutationResolver) CreateSaleFromTemplate(ctx context.Context,
-	input model.CreateSaleFromTemplateInput) (*model.CreateSaleFromTemplatePayload, error) {
+func (r *mutationResolver) CreateSaleFromTemplate(ctx context.Context, input model.CreateSaleFromTemplateInput) (*model.CreateSaleFromTemplatePayload, error) {
 	templateID, err := id.ParseTemplate(input.TemplateID)
 	if err != nil {
 		return nil, unknown("templateId")
@@ -38,8 +36,7 @@ func (r *mutationResolver) CreateSaleFromTemplate(ctx context.Context,
 	return &model.CreateSaleFromTemplatePayload{Sale: r.toSale(v)}, err
 }
 
-func (r *mutationResolver) DeleteSaleTemplate(ctx context.Context,
-	input model.DeleteSaleTemplateInput) (*model.DeleteSaleTemplatePayload, error) {
+func (r *mutationResolver) DeleteSaleTemplate(ctx context.Context, input model.DeleteSaleTemplateInput) (*model.DeleteSaleTemplatePayload, error) {
 	templateID, err := id.ParseTemplate(input.TemplateID)
 	if err != nil {
 		return nil, unknown("templateId")

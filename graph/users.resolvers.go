@@ -13,8 +13,7 @@ import (
 	"seckill/internal/platform/id"
 )
 
-func (r *mutationResolver) ChangePassword(ctx context.Context,
-	input model.ChangePasswordInput) (*model.ChangePasswordPayload, error) {
+func (r *mutationResolver) ChangePassword(ctx context.Context, input model.ChangePasswordInput) (*model.ChangePasswordPayload, error) {
 	ended, err := r.Accounts.ChangePassword(ctx, auth.PrincipalFrom(ctx), account.ChangePasswordInput{
 		Current: input.CurrentPassword, Next: input.NewPassword, Code: deref(input.OneTimeCode), Language: languageOf(ctx),
 		Addr: auth.ClientAddr(ctx),
@@ -33,8 +32,7 @@ func (r *mutationResolver) StartTotp(ctx context.Context, input model.StartTotpI
 	return &model.StartTotpPayload{Secret: &made.Secret, URI: &made.URI}, nil
 }
 
-func (r *mutationResolver) ConfirmTotp(ctx context.Context, input model.ConfirmTotpInput) (*model.ConfirmTotpPayload,
-	error) {
+func (r *mutationResolver) ConfirmTotp(ctx context.Context, input model.ConfirmTotpInput) (*model.ConfirmTotpPayload, error) {
 	codes, ended, err := r.Accounts.ConfirmTOTP(ctx, auth.PrincipalFrom(ctx), input.OneTimeCode)
 	if err != nil {
 		return nil, err
@@ -42,8 +40,7 @@ func (r *mutationResolver) ConfirmTotp(ctx context.Context, input model.ConfirmT
 	return &model.ConfirmTotpPayload{RecoveryCodes: codes, EndedSessions: ended}, nil
 }
 
-func (r *mutationResolver) RemoveTotp(ctx context.Context, input model.RemoveTotpInput) (*model.RemoveTotpPayload,
-	error) {
+func (r *mutationResolver) RemoveTotp(ctx context.Context, input model.RemoveTotpInput) (*model.RemoveTotpPayload, error) {
 	ended, err := r.Accounts.RemoveTOTP(ctx, auth.PrincipalFrom(ctx), account.RemoveTOTPInput{
 		Password: input.Password, Code: input.OneTimeCode, Addr: auth.ClientAddr(ctx),
 	})
@@ -53,8 +50,7 @@ func (r *mutationResolver) RemoveTotp(ctx context.Context, input model.RemoveTot
 	return &model.RemoveTotpPayload{EndedSessions: ended}, nil
 }
 
-func (r *mutationResolver) SetUserRole(ctx context.Context, input model.SetUserRoleInput) (*model.SetUserRolePayload,
-	error) {
+func (r *mutationResolver) SetUserRole(ctx context.Context, input model.SetUserRoleInput) (*model.SetUserRolePayload, error) {
 	changed, err := changeUser(ctx, input.UserID, func(by, user id.User) (*account.User, error) {
 		return r.Accounts.Admin().SetRole(ctx, by, user, input.Role)
 	})
@@ -64,8 +60,7 @@ func (r *mutationResolver) SetUserRole(ctx context.Context, input model.SetUserR
 	return &model.SetUserRolePayload{User: changed}, nil
 }
 
-func (r *mutationResolver) DisableUser(ctx context.Context, input model.DisableUserInput) (*model.DisableUserPayload,
-	error) {
+func (r *mutationResolver) DisableUser(ctx context.Context, input model.DisableUserInput) (*model.DisableUserPayload, error) {
 	changed, err := changeUser(ctx, input.UserID, func(by, user id.User) (*account.User, error) {
 		return r.Accounts.Admin().Disable(ctx, by, user, input.Note)
 	})
@@ -75,8 +70,7 @@ func (r *mutationResolver) DisableUser(ctx context.Context, input model.DisableU
 	return &model.DisableUserPayload{User: changed}, nil
 }
 
-func (r *mutationResolver) EnableUser(ctx context.Context, input model.EnableUserInput) (*model.EnableUserPayload,
-	error) {
+func (r *mutationResolver) EnableUser(ctx context.Context, input model.EnableUserInput) (*model.EnableUserPayload, error) {
 	changed, err := changeUser(ctx, input.UserID, func(by, user id.User) (*account.User, error) {
 		return r.Accounts.Admin().Enable(ctx, by, user)
 	})
@@ -86,8 +80,7 @@ func (r *mutationResolver) EnableUser(ctx context.Context, input model.EnableUse
 	return &model.EnableUserPayload{User: changed}, nil
 }
 
-func (r *mutationResolver) EndUserSessions(ctx context.Context,
-	input model.EndUserSessionsInput) (*model.EndUserSessionsPayload, error) {
+func (r *mutationResolver) EndUserSessions(ctx context.Context, input model.EndUserSessionsInput) (*model.EndUserSessionsPayload, error) {
 	user, err := id.ParseUser(input.UserID)
 	if err != nil {
 		return nil, unknown("userId")
@@ -99,8 +92,7 @@ func (r *mutationResolver) EndUserSessions(ctx context.Context,
 	return &model.EndUserSessionsPayload{EndedSessions: ended}, nil
 }
 
-func (r *queryResolver) Users(ctx context.Context, first int, after *string, search *string, role *auth.Role,
-	disabled *bool) (*model.UserConnection, error) {
+func (r *queryResolver) Users(ctx context.Context, first int, after *string, search *string, role *auth.Role, disabled *bool) (*model.UserConnection, error) {
 	in, err := userPage(first, after, search, role, disabled)
 	if err != nil {
 		return nil, err

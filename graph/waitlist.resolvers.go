@@ -14,8 +14,7 @@ import (
 	idpkg "seckill/internal/platform/id"
 )
 
-func (r *mutationResolver) JoinWaitlist(ctx context.Context, input model.JoinWaitlistInput) (*model.JoinWaitlistPayload,
-	error) {
+func (r *mutationResolver) JoinWaitlist(ctx context.Context, input model.JoinWaitlistInput) (*model.JoinWaitlistPayload, error) {
 	item, err := idpkg.ParseItem(input.ItemID)
 	if err != nil {
 		return nil, unknown("itemId")
@@ -27,8 +26,7 @@ func (r *mutationResolver) JoinWaitlist(ctx context.Context, input model.JoinWai
 	return &model.JoinWaitlistPayload{WaitlistEntry: toWaitlistEntry(entry)}, nil
 }
 
-func (r *mutationResolver) LeaveWaitlist(ctx context.Context,
-	input model.LeaveWaitlistInput) (*model.LeaveWaitlistPayload, error) {
+func (r *mutationResolver) LeaveWaitlist(ctx context.Context, input model.LeaveWaitlistInput) (*model.LeaveWaitlistPayload, error) {
 	entry, err := idpkg.ParseWaitlist(input.WaitlistEntryID)
 	if err != nil {
 		return nil, unknown("waitlistEntryId")

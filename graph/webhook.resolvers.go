@@ -13,8 +13,7 @@ import (
 	"seckill/internal/platform/id"
 )
 
-func (r *mutationResolver) CreateWebhookEndpoint(ctx context.Context,
-	input model.CreateWebhookEndpointInput) (*model.CreateWebhookEndpointPayload, error) {
+func (r *mutationResolver) CreateWebhookEndpoint(ctx context.Context, input model.CreateWebhookEndpointInput) (*model.CreateWebhookEndpointPayload, error) {
 	made, secret, err := r.Webhooks.Create(ctx, auth.PrincipalFrom(ctx).UserID, webhook.EndpointInput{
 		URL: &input.URL, Description: &input.Description, Kinds: eventKinds(input.Events),
 	})
@@ -24,8 +23,7 @@ func (r *mutationResolver) CreateWebhookEndpoint(ctx context.Context,
 	return &model.CreateWebhookEndpointPayload{Endpoint: toEndpoint(made), Secret: &secret}, nil
 }
 
-func (r *mutationResolver) UpdateWebhookEndpoint(ctx context.Context,
-	input model.UpdateWebhookEndpointInput) (*model.UpdateWebhookEndpointPayload, error) {
+func (r *mutationResolver) UpdateWebhookEndpoint(ctx context.Context, input model.UpdateWebhookEndpointInput) (*model.UpdateWebhookEndpointPayload, error) {
 	endpoint, err := endpointID(input.EndpointID)
 	if err != nil {
 		return nil, err
@@ -36,8 +34,7 @@ func (r *mutationResolver) UpdateWebhookEndpoint(ctx context.Context,
 	return &model.UpdateWebhookEndpointPayload{Endpoint: toEndpoint(changed)}, err
 }
 
-func (r *mutationResolver) RotateWebhookSecret(ctx context.Context,
-	input model.RotateWebhookSecretInput) (*model.RotateWebhookSecretPayload, error) {
+func (r *mutationResolver) RotateWebhookSecret(ctx context.Context, input model.RotateWebhookSecretInput) (*model.RotateWebhookSecretPayload, error) {
 	endpoint, err := endpointID(input.EndpointID)
 	if err != nil {
 		return nil, err
@@ -49,8 +46,7 @@ func (r *mutationResolver) RotateWebhookSecret(ctx context.Context,
 	return &model.RotateWebhookSecretPayload{Endpoint: toEndpoint(changed), Secret: &secret}, nil
 }
 
-func (r *mutationResolver) DeleteWebhookEndpoint(ctx context.Context,
-	input model.DeleteWebhookEndpointInput) (*model.DeleteWebhookEndpointPayload, error) {
+func (r *mutationResolver) DeleteWebhookEndpoint(ctx context.Context, input model.DeleteWebhookEndpointInput) (*model.DeleteWebhookEndpointPayload, error) {
 	endpoint, err := endpointID(input.EndpointID)
 	if err != nil {
 		return nil, err
@@ -59,8 +55,7 @@ func (r *mutationResolver) DeleteWebhookEndpoint(ctx context.Context,
 	return &model.DeleteWebhookEndpointPayload{Endpoint: toEndpoint(gone)}, err
 }
 
-func (r *mutationResolver) ReplayWebhookDelivery(ctx context.Context,
-	input model.ReplayWebhookDeliveryInput) (*model.ReplayWebhookDeliveryPayload, error) {
+func (r *mutationResolver) ReplayWebhookDelivery(ctx context.Context, input model.ReplayWebhookDeliveryInput) (*model.ReplayWebhookDeliveryPayload, error) {
 	delivery, err := id.ParseDelivery(input.DeliveryID)
 	if err != nil {
 		return nil, unknown("deliveryId")
@@ -74,8 +69,7 @@ func (r *queryResolver) WebhookEndpoints(ctx context.Context) ([]*model.WebhookE
 	return toEndpoints(endpoints), err
 }
 
-func (r *queryResolver) WebhookDeliveries(ctx context.Context, endpointID string, first int, after *string,
-	state *webhook.DeliveryState) (*model.WebhookDeliveryConnection, error) {
+func (r *queryResolver) WebhookDeliveries(ctx context.Context, endpointID string, first int, after *string, state *webhook.DeliveryState) (*model.WebhookDeliveryConnection, error) {
 	in, ok, err := deliveryPage(endpointID, first, after, state)
 	if err != nil || !ok {
 		return nil, err
@@ -84,8 +78,7 @@ func (r *queryResolver) WebhookDeliveries(ctx context.Context, endpointID string
 	return toDeliveryConnection(page, more, after != nil), err
 }
 
-func (r *queryResolver) Events(ctx context.Context, first int, after *string,
-	kinds []model.WebhookEventKind) (*model.WebhookEventConnection, error) {
+func (r *queryResolver) Events(ctx context.Context, first int, after *string, kinds []model.WebhookEventKind) (*model.WebhookEventConnection, error) {
 	in, err := eventPage(first, after, kinds)
 	if err != nil {
 		return nil, err
