@@ -87,6 +87,8 @@ func (o *Order) Labels() []string {
 
 // HoldForReview holds an unpaid order in the caller's transaction: it does not expire and cannot be
 // paid.
+//
+//nolint:revive // an act on an order in the caller's transaction
 func HoldForReview(ctx context.Context, tx *ent.Tx, o *Order, at time.Time, kinds []person.Kind, e Entry) (*Order,
 	error) {
 	held := o.moved(PendingPayment, instant(at))
@@ -100,6 +102,8 @@ func HoldForReview(ctx context.Context, tx *ent.Tx, o *Order, at time.Time, kind
 
 // ReleaseFromReview ends the review of an order in the caller's transaction. It must be paid until
 // the deadline, like a new one.
+//
+//nolint:revive // an act on an order in the caller's transaction
 func ReleaseFromReview(ctx context.Context, tx *ent.Tx, o *Order, at, deadline time.Time, e Entry) (*Order, error) {
 	if !o.UnderReview() {
 		return nil, ErrMoved

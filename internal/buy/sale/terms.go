@@ -114,6 +114,8 @@ type Approval struct {
 }
 
 // WriteApproval stores what is approved of a sale, in the transaction of the approval.
+//
+//nolint:revive // a row in the caller's transaction
 func WriteApproval(ctx context.Context, tx *ent.Tx, of id.Sale, by id.User, terms string, at time.Time) error {
 	return tx.SaleApproval.Create().SetID(of).SetApprovedBy(by).SetTerms(terms).SetCreatedAt(at).Exec(ctx)
 }

@@ -164,7 +164,8 @@ func (s *Sealer) seal(ctx context.Context, of id.Sale, from uuid.UUID, now time.
 		if err != nil {
 			return err
 		}
-		c, next, began := (*chain)(nil), int64(1), format
+		var c *chain
+		next, began := int64(1), format
 		if last == nil {
 			row, err := tx.Sale.Get(ctx, of)
 			if err != nil {
