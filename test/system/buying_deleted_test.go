@@ -18,8 +18,8 @@ func (s *site) deletesItself(token string) {
 	}
 }
 
-// lapses places an order whose time for payment ends, n times.
-func (s *site) lapses(token string, made *seed.Result, n int) {
+// letExpire places an order and lets its payment deadline pass, n times.
+func (s *site) letExpire(token string, made *seed.Result, n int) {
 	s.t.Helper()
 	db := s.database()
 	for range n {
@@ -67,7 +67,7 @@ func TestADeletedAccountStillCountsForTheNextOneOfItsMailbox(t *testing.T) {
 	s.paid(old, s.bought(old, sales[""]))
 	s.paid(old, s.bought(old, sales["CONTACT"]))
 	s.paid(unverified, s.bought(unverified, sales[""]))
-	s.lapses(late, sales[""], reservation.MaxExpired)
+	s.letExpire(late, sales[""], reservation.MaxExpired)
 	for _, token := range []string{old, unverified, late} {
 		s.deletesItself(token)
 	}

@@ -29,7 +29,7 @@ func (c *calls) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// Concurrent requests are batched into one script call. A buyer who asks for two items at once
+// Concurrent requests are batched into one script call. A buyer who requests two items concurrently
 // has one token in the end, and the items give away what their ratio allows.
 func TestACrowdSharesCallsAndEachBuyerHasOneToken(t *testing.T) {
 	t.Parallel()
