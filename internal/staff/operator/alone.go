@@ -157,13 +157,23 @@ func (c *storedChange) settle(changed changes, request *Intervention) (err error
 	return nil
 }
 
-// changeApproved runs an act on a sale that may change what was approved: it then becomes a
-// request, unless it is the confirmed request. changed is what the act's decide found.
+// approvedChange is an act on a sale that may change what was approved.
+type approvedChange struct {
+	act
+
+	changed *changes      // what decide found
+	asks    storedChange  // what a request keeps to make the change later
+	request *Intervention // the confirmed one; nil = there is none
+}
+
+// changeApproved runs c by run. Where it changes what was approved it becomes a request,
+// unless it is the confirmed one.
 func (s *Service) changeApproved(
-	ctx context.Context, run func(context.Context, act) (*sale.Sale, error), changed *changes, asks storedChange,
-	request *Intervention, a act,
+	ctx context.Context, run func(context.Context, act) (*sale.Sale, error), c approvedChange,
 ) (Changed, error) {
+	a, asks, changed, request := c.act, c.asks, c.changed, c.request
 	decide := a.decide
+	a.details = changed
 	a.decide = func(v *sale.Sale) (sale.Status, error) {
 		to, err := decide(v)
 		if err != nil {

@@ -22,8 +22,8 @@ func (s *Service) describe(ctx context.Context, by sale.Actor, saleID id.Sale, p
 	var d SaleDraft
 	var changed changes
 	asks := storedChange{Texts: &textChange{Title: p.Title, Rules: p.Rules, Accent: p.Accent}}
-	return s.changeApproved(ctx, s.do, &changed, asks, request, act{
-		by: by, sale: saleID, what: sale.ActDescribe, note: p.Note, details: &changed,
+	return s.changeApproved(ctx, s.do, approvedChange{changed: &changed, asks: asks, request: request, act: act{
+		by: by, sale: saleID, what: sale.ActDescribe, note: p.Note,
 		decide: func(v *sale.Sale) (sale.Status, error) {
 			d = p.of(v)
 			faults := fault.All(optional(&p.Note, maxNote, "note"), line(&d.Title, "title"),
@@ -37,5 +37,5 @@ func (s *Service) describe(ctx context.Context, by sale.Actor, saleID id.Sale, p
 			return v.Status, faults
 		},
 		set: func(u *ent.SaleUpdate) { u.SetTitle(d.Title).SetRules(d.Rules).SetAccent(d.Accent) },
-	})
+	}})
 }

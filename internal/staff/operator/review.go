@@ -201,8 +201,8 @@ func (s *Service) schedule(ctx context.Context, in ScheduleInput, request *Inter
 	var t times
 	var changed changes
 	asks := storedChange{Times: &timeChange{StartsAt: in.StartsAt, EndsAt: in.EndsAt, PreheatAt: in.PreheatAt}}
-	return s.changeApproved(ctx, s.withGate, &changed, asks, request, act{
-		by: in.By, sale: in.Sale, what: sale.ActSchedule, note: in.Note, details: &changed,
+	return s.changeApproved(ctx, s.withGate, approvedChange{changed: &changed, asks: asks, request: request, act: act{
+		by: in.By, sale: in.Sale, what: sale.ActSchedule, note: in.Note,
 		decide: func(v *sale.Sale) (sale.Status, error) {
 			now := s.cfg.Clock.Now()
 			to := sale.Scheduled
@@ -217,5 +217,5 @@ func (s *Service) schedule(ctx context.Context, in ScheduleInput, request *Inter
 			return to, fault.All(t.check(now), s.cfg.Payments.CheckSale(v))
 		},
 		set: func(u *ent.SaleUpdate) { u.SetStartsAt(t.starts).SetEndsAt(t.ends).SetPreheatAt(t.preheat) },
-	})
+	}})
 }

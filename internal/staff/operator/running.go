@@ -247,9 +247,9 @@ func (s *Service) setSwitches(ctx context.Context, in ActInput, p SwitchesPatch,
 	error) {
 	var next sale.Switches
 	var changed changes
-	return s.changeApproved(ctx, s.do, &changed, storedChange{Switches: &p}, request, act{
+	asks := storedChange{Switches: &p}
+	return s.changeApproved(ctx, s.do, approvedChange{changed: &changed, asks: asks, request: request, act: act{
 		by: in.By, sale: in.Sale, what: sale.ActSwitch, note: in.Note,
-		details: &changed,
 		decide: func(v *sale.Sale) (sale.Status, error) {
 			next = p.of(v.Switches)
 			changed = switchChanges(v.Switches, next)
@@ -258,7 +258,7 @@ func (s *Service) setSwitches(ctx context.Context, in ActInput, p SwitchesPatch,
 		set: func(u *ent.SaleUpdate) {
 			setSwitches(u.Mutation(), next)
 		},
-	})
+	}})
 }
 
 // setSwitches sets the columns of a sale's switches.

@@ -51,7 +51,7 @@ func (s Alipay) authentic(values url.Values) bool {
 }
 
 // ServeHTTP answers precreate, query, close and refund. A GET is the page for phones.
-func (s Alipay) ServeHTTP(w http.ResponseWriter, r *http.Request) { //nolint:funlen // one case for each call
+func (s Alipay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/bill" {
 		s.bill(w, r)
 		return
