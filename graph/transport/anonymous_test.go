@@ -39,7 +39,7 @@ func TestOneNetworkCannotTakeAllSocketsAnonymously(t *testing.T) {
 	}
 	late := f.dial(dialOptions{})
 	late.init("")
-	late.expectClose(4429, "Too many sockets")
+	late.expectClose(1013, "Too many sockets")
 	f.query(`subscription{idle}`, "", header("Accept", "text/event-stream")).contains(t, 429, "RATE_LIMITED")
 	f.open("user:ann") // signed-in users are counted by user
 	from("192.0.2.2")
@@ -84,7 +84,7 @@ func TestNetworksWithinOneNetworkShareItsBound(t *testing.T) {
 	from("2001:db8:0:c1::1") // of the same /56, which has the bound of two
 	late := f.dial(dialOptions{})
 	late.init("")
-	late.expectClose(4429, "Too many sockets")
+	late.expectClose(1013, "Too many sockets")
 	f.open("user:ann")
 	from("2001:db8:0:1c1::1")
 	f.open("")

@@ -87,7 +87,7 @@ func (s *socket) live(known bool) {
 	defer s.end()
 	if err := s.h.opts.Sockets.enter(s.ctx, s, false); err != nil {
 		if fault.CodeOf(err) == fault.RateLimited {
-			s.shut(closeTooMany, reasonTooManySockets)
+			s.shut(closeTryLater, reasonTooManySockets)
 			return
 		}
 		s.shut(closeServiceRestart, reasonServerRestarting)
@@ -164,6 +164,15 @@ func (s *socket) shut(code websocket.StatusCode, reason string) {
 	s.mu.Unlock()
 	s.cancel()
 	_ = s.conn.Close(code, reason) // an error means that the client has disconnected
+}
+
+// unused reports whether no stream runs. A socket that is being written to is in use.
+func (s *socket) unused() bool {
+	if !s.mu.TryLock() {
+		return false
+	}
+	defer s.mu.Unlock()
+	return len(s.streams) == 0
 }
 
 // write sends a message, which is in buf after the space for its header, unless the

@@ -138,15 +138,40 @@ func TestSocketsOfOneUserAreBounded(t *testing.T) {
 	f := setup(t, setupOptions{})
 	var open []*wsClient
 	for range 3 {
-		open = append(open, f.open("user:many"))
+		c := f.open("user:many")
+		c.subscribe("1", `subscription{idle}`)
+		c.expectPart(`{"idle":1}`)
+		open = append(open, c)
 	}
 	c := f.dial(dialOptions{})
 	c.init("user:many")
-	c.expectClose(4429, "Too many sockets")
+	c.expectClose(1013, "Too many sockets") // clients try again after it, and not after 4429
 	f.open("user:else")
 	_ = open[0].conn.Close(1000, "")
 	f.eventually("the socket is forgotten", func() bool { return f.sockets.Count() == 3 })
 	f.open("user:many")
+}
+
+// A user's fourth page gets the socket of one that follows nothing.
+func TestASocketThatIsNotUsedMakesRoomForTheNextOfItsUser(t *testing.T) {
+	t.Parallel()
+	f := setup(t, setupOptions{})
+	var open []*wsClient
+	for range 3 {
+		open = append(open, f.open("user:many"))
+	}
+	open[0].subscribe("1", `subscription{idle}`)
+	open[0].expectPart(`{"idle":1}`)
+	other := f.open("user:else")
+	next := f.open("user:many")
+	open[1].expectClose(1013, "Too many sockets")
+	for _, c := range []*wsClient{open[2], other, next} {
+		c.subscribe("1", `subscription{idle}`)
+		c.expectPart(`{"idle":1}`)
+	}
+	if n := f.sockets.Count(); n != 4 {
+		t.Errorf("%d sockets are open, want 4", n)
+	}
 }
 
 func TestStreamsOfOneSocketAreBounded(t *testing.T) {

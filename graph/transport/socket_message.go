@@ -120,7 +120,7 @@ func (s *socket) init(m message) bool {
 	sockets := s.h.opts.Sockets
 	isSocket := func(m member) bool { _, ok := m.(*socket); return ok }
 	if !sockets.claim(s, caller, sockets.opts.MaxPerUser, isSocket) {
-		s.shut(closeTooMany, reasonTooManySockets)
+		s.shut(closeTryLater, reasonTooManySockets)
 		return false
 	}
 	s.caller, s.acked = caller, true

@@ -29,6 +29,7 @@ const (
 	closeTooMany           websocket.StatusCode = 4429
 	closeInternal          websocket.StatusCode = 4500
 	closeServiceRestart                         = websocket.StatusServiceRestart
+	closeTryLater                               = websocket.StatusTryAgainLater
 	subprotocol                                 = "graphql-transport-ws"
 	maxSocketIDLength                           = 128 // bytes; clients use small numbers or UUIDs
 	reasonTokenExpired                          = "Token expired"
@@ -92,6 +93,8 @@ func setDefault[T comparable](field *T, value T) {
 type member interface {
 	// shut ends the member. It may block for the duration of two writes.
 	shut(code websocket.StatusCode, reason string)
+	// unused reports whether the member runs no operation. It does not block.
+	unused() bool
 }
 
 // owner is the user of a member; user is zero while it is anonymous.
@@ -208,7 +211,7 @@ func (r *Sockets) closeOldestAnonymous() {
 	}
 	m := oldest.Value.(member) // enter puts members in, nothing else
 	r.remove(m)
-	go m.shut(websocket.StatusTryAgainLater, reasonTooManySockets)
+	go m.shut(closeTryLater, reasonTooManySockets)
 }
 
 // capacityError returns an error when another member would exceed a bound. mu is held.
@@ -225,7 +228,7 @@ func (r *Sockets) capacityError(client anonymousClient) error {
 }
 
 // claim sets the caller of a member. It returns false when the user has too many of that
-// kind, when the network has too many anonymous members, or when the member has been
+// kind in use, when the network has too many anonymous members, or when the member has been
 // closed.
 func (r *Sockets) claim(m member, c Caller, limit int, same func(member) bool) bool {
 	r.mu.Lock()
@@ -245,13 +248,7 @@ func (r *Sockets) claim(m member, c Caller, limit int, same func(member) bool) b
 		r.members[m] = o
 		return true
 	}
-	n := 0
-	for _, other := range r.users[c.User] {
-		if same(other) {
-			n++
-		}
-	}
-	if n >= limit {
+	if !r.makeRoom(c.User, limit, same) {
 		return false
 	}
 	r.counts.remove(o.client)
@@ -267,6 +264,32 @@ func (r *Sockets) claim(m member, c Caller, limit int, same func(member) bool) b
 	}
 	r.members[m] = o
 	r.users[c.User] = append(r.users[c.User], m)
+	return true
+}
+
+// makeRoom reports whether a user may have another member of a kind. At the limit it closes
+// the oldest one that is not in use: a forgotten page must not lock out the one that is
+// being looked at. mu is held.
+func (r *Sockets) makeRoom(user id.User, limit int, same func(member) bool) bool {
+	n := 0
+	var unused member
+	for _, m := range r.users[user] {
+		if !same(m) {
+			continue
+		}
+		n++
+		if unused == nil && m.unused() {
+			unused = m
+		}
+	}
+	if n < limit {
+		return true
+	}
+	if unused == nil {
+		return false
+	}
+	r.remove(unused)
+	go unused.shut(closeTryLater, reasonTooManySockets)
 	return true
 }
 
@@ -350,6 +373,8 @@ type eventStream struct{ cancel context.CancelCauseFunc }
 func (s *eventStream) shut(_ websocket.StatusCode, reason string) {
 	s.cancel(fault.New(fault.Unavailable, reason))
 }
+
+func (s *eventStream) unused() bool { return false }
 
 // joinStream adds an SSE stream and closes it when the token expires. left must be called
 // at the end of the stream.
