@@ -55,11 +55,16 @@ func (g *Guard) Release(op *graphql.OperationContext) {
 	p.contexts.Put(op)
 }
 
+// MayIntrospect reports whether a caller may query the schema.
+func (g *Guard) MayIntrospect(ctx context.Context) bool {
+	return g.opts.Introspection || g.opts.MayIntrospect != nil && g.opts.MayIntrospect(ctx)
+}
+
 // Charge checks the variables of a prepared operation for nulls in non-null positions,
 // and its cost against the limit and the caller's budget.
 func (g *Guard) Charge(ctx context.Context, op *graphql.OperationContext) *gqlerror.Error {
 	p := g.docs.plan(g.opts.Schema, op)
-	if p.schema && !g.opts.Introspection && (g.opts.MayIntrospect == nil || !g.opts.MayIntrospect(ctx)) {
+	if p.schema && !g.MayIntrospect(ctx) {
 		return refuse(string(fault.Forbidden), "This server does not show you its schema.")
 	}
 	op.DisableIntrospection = false // already checked here; the executor's own error has no code

@@ -280,7 +280,7 @@ func (h *Handler) prepare(ctx context.Context, params *graphql.RawParams) (op *g
 		errs = h.charged(ctx, errs)
 	}
 	if len(errs) > 0 {
-		return nil, h.exec.DispatchError(graphql.WithOperationContext(ctx, op), h.public(errs, params.Variables))
+		return nil, h.exec.DispatchError(graphql.WithOperationContext(ctx, op), h.public(ctx, errs, params.Variables))
 	}
 	op.ResolverMiddleware = h.fields
 	describe(ctx, op)

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 
@@ -11,8 +12,9 @@ import (
 )
 
 // public returns errors about documents and variables in the form for clients: without
-// quoted values, and in production without names.
-func (h *Handler) public(errs gqlerror.List, variables map[string]any) gqlerror.List {
+// quoted values, and with names for callers who may know them.
+func (h *Handler) public(ctx context.Context, errs gqlerror.List, variables map[string]any) gqlerror.List {
+	names := h.opts.Development || h.opts.Names != nil && h.opts.Names(ctx)
 	out := make(gqlerror.List, len(errs))
 	for i, err := range errs {
 		code := codeOf(err)
@@ -24,11 +26,11 @@ func (h *Handler) public(errs gqlerror.List, variables map[string]any) gqlerror.
 		if aboutVariable {
 			message = aboutNumber(message, err.Path[1:], variables)
 		}
-		if !h.opts.Development {
+		if !names {
 			message = terse(code, message)
 		}
 		out[i] = &gqlerror.Error{Message: message, Locations: err.Locations, Extensions: err.Extensions}
-		if h.opts.Development || !aboutVariable {
+		if names || !aboutVariable {
 			out[i].Path = err.Path
 		}
 		if aboutVariable {
@@ -90,7 +92,7 @@ func unquoted(message string) string {
 	return message
 }
 
-// terse returns the message of production for an invalid document.
+// terse returns the message for an invalid document without names of the schema.
 func terse(code, message string) string {
 	switch code {
 	case "GRAPHQL_PARSE_FAILED":

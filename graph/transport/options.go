@@ -40,9 +40,12 @@ type Options struct {
 	Guard *guard.Guard
 	// Sockets holds the open WebSockets and SSE streams; one per process.
 	Sockets *Sockets
-	// Development enables field suggestions. Without it, errors about documents do not
-	// quote them. Introspection and untrusted documents are configured in Guard.
+	// Development enables field suggestions and names in errors about documents.
+	// Introspection and untrusted documents are configured in Guard.
 	Development bool
+	// Names reports whether errors about documents and variables name fields and types for
+	// a caller without Development; nil = for none.
+	Names func(ctx context.Context) bool
 	// Authenticate returns the caller of a bearer token. It is not called for requests
 	// without a token: those are anonymous. A refused token fails the whole request; it
 	// never makes it anonymous. nil refuses every token.

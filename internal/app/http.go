@@ -214,6 +214,7 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 		Schema: schema, Guard: g, Sockets: sockets, Development: !b.cfg.Production(),
 		Timeout: b.cfg.RequestTimeout, Authenticate: in.admin.bearer.authenticate, ErrorPresenter: errs.Present,
 		Recover:    errs.Recover,
+		Names:      func(ctx context.Context) bool { return isStaff(ctx) || g.MayIntrospect(ctx) },
 		Shared:     []string{"sales", "sale", "goods"},
 		Public:     transport.Public{Fields: graph.PublicFields(), Audience: graph.Audience},
 		Extensions: []graphql.HandlerExtension{graph.NewConstraints(schema.Schema(), resolver)}, Tracer: b.tracer,
@@ -389,7 +390,12 @@ func trustDocuments(b base, g *guard.Guard) (*periodic.Loop, error) {
 // schema when introspection is not open to all.
 func mayIntrospect(cfg *config.Config) func(context.Context) bool {
 	return func(ctx context.Context) bool {
-		p := auth.PrincipalFrom(ctx)
-		return cfg.WhoIntrospects() == config.IntrospectionStaff && p != nil && p.Role.AtLeast(auth.Operator)
+		return cfg.WhoIntrospects() == config.IntrospectionStaff && isStaff(ctx)
 	}
+}
+
+// isStaff reports whether the caller is an operator or administrator.
+func isStaff(ctx context.Context) bool {
+	p := auth.PrincipalFrom(ctx)
+	return p != nil && p.Role.AtLeast(auth.Operator)
 }

@@ -178,6 +178,15 @@ func TestTheSchemaIsForThoseOfTheSetting(t *testing.T) {
 			if code := s.ask(c.token, query, nil).code(); (code == "") != c.may {
 				t.Errorf("%s, %s: %q", setting, who, code)
 			}
+			for document, names := range map[string]string{
+				`{ shopp }`:                         `Cannot query field "shopp" on type "Query".`,
+				`{ sales(fist: 1) { __typename } }`: `Unknown argument "fist" on field "Query.sales". Did you mean "first" or "last"?`,
+			} {
+				named := c.may || who == "staff"
+				if m := s.ask(c.token, document, nil).Errors[0].Message; (m == names) != named {
+					t.Errorf("%s, %s, %s: %q", setting, who, document, m)
+				}
+			}
 		}
 	}
 }
