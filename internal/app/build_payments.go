@@ -7,6 +7,7 @@ import (
 
 	"seckill/internal/buy/order"
 	"seckill/internal/identity/account"
+	"seckill/internal/outbox/mail"
 	"seckill/internal/outbox/notice"
 	"seckill/internal/pay/payment"
 	"seckill/internal/pay/payment/sandbox"
@@ -14,6 +15,7 @@ import (
 	"seckill/internal/pay/receipt"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/config"
+	"seckill/internal/platform/id"
 	"seckill/internal/platform/periodic"
 	"seckill/internal/platform/stream"
 )
@@ -49,9 +51,11 @@ func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (paymen
 		Timeout:      b.scaled(payment.ProviderTimeout),
 		ReturnWithin: payment.ReturnWithin, Persons: b.persons,
 	}
+	base, page := baseURL(b.cfg, in.listener), mail.OrderPage(b.cfg.Storefront)
+	cfg.OrderPage = func(order id.Order, number string) string { return mail.Link(base, page.Path(order, number)) }
 	p := payments{}
 	var err error
-	if cfg.Providers, err = setup.Providers(b.cfg, baseURL(b.cfg, in.listener), g.clock); err != nil {
+	if cfg.Providers, err = setup.Providers(b.cfg, base, g.clock); err != nil {
 		return p, err
 	}
 	if b.cfg.SandboxOn() {
@@ -103,5 +107,6 @@ func receipts(b base, m mailing, choices *notice.Service) payment.Receipts {
 	if b.notices == nil {
 		return nil
 	}
-	return receipt.Mailer{Outbox: m.outbox, Notices: b.notices, Choices: choices, Seller: seller(b.cfg), Clock: b.clock}
+	return receipt.Mailer{Outbox: m.outbox, Notices: b.notices, Choices: choices, Seller: seller(b.cfg),
+		Page: mail.OrderPage(b.cfg.Storefront), Clock: b.clock}
 }

@@ -16,6 +16,7 @@ func TestAReceiptIsMailedAfterPaymentAndAfterARefund(t *testing.T) {
 	s := newSite(t, func(c *config.Config) {
 		c.SMTPURL, c.SMTPFrom, c.SMTPTLS = config.Secret("smtp://"+server.Host+":"+server.Port), "Shop <shop@shop.example>", config.SMTPTLSOff
 		c.SellerName, c.SellerDetails, c.SellerTaxName, c.SellerTaxRate = "Example Ltd", "1 High Street | VAT ID GB123", "VAT", "20"
+		c.Storefront = "https://store.example/mine/{number}"
 	})
 	s.start("api", "worker", "scheduler")
 	ann := s.staff("ann@example.com", "OPERATOR")
@@ -58,7 +59,7 @@ func TestAReceiptIsMailedAfterPaymentAndAfterARefund(t *testing.T) {
 			}
 		}
 		m := server.To(t, account, nth+1)
-		if m.Subject != subject || m.Link() != s.url+"/orders/"+orderID {
+		if m.Subject != subject || m.Link() != "https://store.example/mine/"+o.Number {
 			t.Errorf("e-mail %q with the link %s", m.Subject, m.Link())
 		}
 		parts := []string{time.Now().UTC().Format("January 2006"), ", for ", " × 1: "}

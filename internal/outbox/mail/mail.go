@@ -15,6 +15,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -66,10 +67,30 @@ func Kinds() []Kind {
 // keepTrying is how long an e-mail without a deadline of its own is repeated.
 const keepTrying = 24 * time.Hour
 
+// OrderPage is the address of the buyer's page of an order with the variables {id} and
+// {number}; "" = the page of the embedded shop.
+type OrderPage string
+
+// Path returns the page of an order: an address, or a path of the shop.
+func (p OrderPage) Path(order id.Order, number string) string {
+	if p == "" {
+		return "/orders/" + order.Public()
+	}
+	return strings.NewReplacer("{id}", order.Public(), "{number}", number).Replace(string(p))
+}
+
+// Link returns the address of a path of the shop. An address stays as it is.
+func Link(shop, path string) string {
+	if path == "" || strings.HasPrefix(path, "/") {
+		return shop + path
+	}
+	return path
+}
+
 // Content are the values of a text. No value comes from a user: a stranger can have an
 // e-mail sent to an address that is not theirs.
 type Content struct {
-	Path string        `json:"path,omitempty"` // of the link in the shop; "" = none
+	Path string        `json:"path,omitempty"` // of the link: a path of the shop, or an address; "" = none
 	Life time.Duration `json:"life,omitempty"` // of the link
 
 	Receipt ReceiptContent `json:"receipt,omitzero"`

@@ -162,7 +162,7 @@ func (s *Sender) sendTexts(ctx context.Context, counts map[string]int) error {
 		t := Text{
 			ID: row.ID, To: row.Recipient, Kind: Kind(row.Kind), Language: locale.Language(row.Language), Title: words.subject,
 			Body: firstParagraph(words),
-			URL:  s.cfg.Shop + content.Path, CreatedAt: row.CreatedAt.UTC(), ExpiresAt: row.RetryUntil.UTC(),
+			URL:  Link(s.cfg.Shop, content.Path), CreatedAt: row.CreatedAt.UTC(), ExpiresAt: row.RetryUntil.UTC(),
 		}
 		if row.UserID != nil {
 			t.User = *row.UserID

@@ -33,7 +33,7 @@ func write(kind Kind, language locale.Language, base string, c Content, now time
 	if !ok {
 		templates = texts[locale.English]
 	}
-	values := map[string]any{"Shop": base, "Link": base + c.Path, "Life": duration(language, c.Life), "Unsubscribe": ""}
+	values := map[string]any{"Shop": base, "Link": Link(base, c.Path), "Life": duration(language, c.Life), "Unsubscribe": ""}
 	c.Notice.Name = locale.Isolate(oneLine(c.Notice.Name))
 	values["Notice"], values["At"], values["Left"] = c.Notice, moment(language, c.Notice.At),
 		duration(language, left(kind, c.Notice.At.Sub(now)))

@@ -100,7 +100,7 @@ func (s *Service) expand(ctx context.Context, tx *ent.Tx, row *ent.NoticeFact) e
 	if err := json.Unmarshal(row.Subjects, &subjects); err != nil {
 		return fmt.Errorf("read subjects: %w", err)
 	}
-	notices, err := describe(ctx, tx, Kind(row.Kind), subjects)
+	notices, err := describe(ctx, tx, s.cfg.Page, Kind(row.Kind), subjects)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func (s *Service) mail(ctx context.Context, tx *ent.Tx, n notice, to *ent.User) 
 
 // describe returns the notices of subjects that still are as the kind says: an order that
 // was paid meanwhile needs no notice of its deadline.
-func describe(ctx context.Context, tx *ent.Tx, kind Kind, subjects []subject) ([]notice, error) {
+func describe(ctx context.Context, tx *ent.Tx, page mail.OrderPage, kind Kind, subjects []subject) ([]notice, error) {
 	if kind == WaitlistOffer {
 		return describeOffers(ctx, tx, subjects)
 	}
@@ -93,7 +93,7 @@ func describe(ctx context.Context, tx *ent.Tx, kind Kind, subjects []subject) ([
 			amount = money.Amount{Minor: sub.Minor, Currency: sub.Currency}
 		}
 		n := notice{user: sub.User, subject: sub.ID, kind: kind, content: mail.Content{
-			Path:   "/orders/" + o.ID.Public(),
+			Path:   page.Path(o.ID, o.Number),
 			Notice: mail.NoticeContent{Name: products[o.ItemID].name, Number: o.Number, Amount: amount.String()},
 		}}
 		if kind != Refund && o.PaymentDeadline != nil {

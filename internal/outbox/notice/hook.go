@@ -95,7 +95,7 @@ func (s *Service) deliver(ctx context.Context, tx *ent.Tx, n notice, to *ent.Use
 	}
 	p := payload{Type: "notice." + strings.ToLower(string(n.kind)), Timestamp: s.now(), Data: data{
 		UserID: n.user.Public(), Account: to.Account, Language: sum.language,
-		Title: sum.title, Text: sum.text, URL: s.cfg.Shop + n.content.Path, ExpiresAt: n.until.UTC(),
+		Title: sum.title, Text: sum.text, URL: mail.Link(s.cfg.Shop, n.content.Path), ExpiresAt: n.until.UTC(),
 	}}
 	p.Data.describe(to)
 	body, err := json.Marshal(p)

@@ -83,7 +83,8 @@ type Config struct {
 	Networks []netip.Prefix
 	Opening  time.Duration // how long before the opening of a sale its reminders are sent
 	Shop     string        // address of the shop, without a slash at the end
-	Clock    clock.Clock   // nil = clock.System
+	Page     mail.OrderPage
+	Clock    clock.Clock // nil = clock.System
 	// Registerer registers the metrics; nil = metrics are not exported.
 	Registerer prometheus.Registerer
 	Log        *slog.Logger

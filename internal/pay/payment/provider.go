@@ -152,6 +152,7 @@ type CreateInput struct {
 	CreatedAt   time.Time // when the shop began it: the same in repeated calls
 	ExpiresAt   time.Time
 	Address     string // the buyer's IP address; "" unless the buyer is there
+	ReturnURL   string // the buyer's page of the order
 }
 
 // Known is what the shop knows of a payment that it created, or tried to create.

@@ -65,6 +65,9 @@ type Config struct {
 	Inbox     Inbox         // nil = what waits for an operator is not reported
 	Timeout   time.Duration // of one call to a provider; 0 = ProviderTimeout
 	Patience  time.Duration // bound on the wait for providers in one expiry step; 0 = 6 s
+	// OrderPage returns the address of the buyer's page of an order, to which providers
+	// send the buyer back; nil = its path.
+	OrderPage func(order id.Order, number string) string
 	Persons   person.Hasher // for sales whose limits count means of payment
 	// ReturnWithin bounds the random time after which units of cancelled and expired orders
 	// return to the gate; 0 = at once.
@@ -118,6 +121,7 @@ type Service struct {
 	patience  time.Duration
 	returns   time.Duration // Config.ReturnWithin
 	persons   person.Hasher
+	orderPage func(order id.Order, number string) string
 	looks     *batch.Batcher[look, []order.Cluster]
 	expiry    expiryScan
 	clock     clock.Clock
@@ -135,7 +139,8 @@ func New(cfg Config) *Service {
 		receipts: cfg.Receipts, gate: cfg.Gate, providers: map[string]Provider{}, offered: cfg.Providers,
 		events: cfg.Events, inbox: cfg.Inbox, timeout: cmp.Or(cfg.Timeout, ProviderTimeout),
 		patience: cmp.Or(cfg.Patience, defaultPatience), returns: cfg.ReturnWithin, persons: cfg.Persons,
-		expiry: expiryScan{batches: maxExpireBatches}, clock: cfg.Clock, shared: cfg.Shared,
+		orderPage: cfg.OrderPage,
+		expiry:    expiryScan{batches: maxExpireBatches}, clock: cfg.Clock, shared: cfg.Shared,
 		metrics: newMetrics(cfg.Registerer), log: cfg.Log,
 	}
 	for _, p := range cfg.Providers {
@@ -143,6 +148,9 @@ func New(cfg Config) *Service {
 		s.metrics.start(p.Name())
 	}
 	s.looks = s.newLooks()
+	if s.orderPage == nil {
+		s.orderPage = func(order id.Order, _ string) string { return "/orders/" + order.Public() }
+	}
 	if s.clock == nil {
 		s.clock = clock.System{}
 	}

@@ -103,5 +103,7 @@ func (s *Service) knownTo(ctx context.Context, p *Payment) (Known, error) {
 	if err != nil {
 		return Known{}, fmt.Errorf("read number of order %s: %w", p.Order, err)
 	}
-	return p.known(row.Number), nil
+	known := p.known(row.Number)
+	known.ReturnURL = s.orderPage(p.Order, row.Number)
+	return known, nil
 }

@@ -73,6 +73,7 @@ type Mailer struct {
 	Notices *notice.Outbox
 	Choices Choices
 	Seller  Seller
+	Page    mail.OrderPage
 	Clock   clock.Clock
 }
 
@@ -138,7 +139,7 @@ func (m Mailer) write(ctx context.Context, tx *ent.Tx, o *order.Order, msg messa
 	if err != nil {
 		return fmt.Errorf("read goods: %w", err)
 	}
-	content := mail.Content{Path: "/orders/" + o.ID.Public(), Unsubscribe: msg.unsubscribe, Receipt: mail.ReceiptContent{
+	content := mail.Content{Path: m.Page.Path(o.ID, o.Number), Unsubscribe: msg.unsubscribe, Receipt: mail.ReceiptContent{
 		Number: o.Number, Item: goods.Name, Quantity: o.Quantity, Amount: msg.amount.String(), Seller: m.Seller.Name,
 		Details: strings.Join(m.Seller.Details, ", "),
 	}}

@@ -135,7 +135,7 @@ func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.
 	}
 	if p.phone {
 		trade.ProductCode = "QUICK_WAP_WAY"
-		trade.ReturnURL = p.shop + "/orders/" + in.Order.Public()
+		trade.ReturnURL = in.ReturnURL
 		page, err := p.client.TradeWapPay(api.TradeWapPay{Trade: trade, QuitURL: trade.ReturnURL,
 			TimeExpire: trade.TimeExpire})
 		if err != nil {

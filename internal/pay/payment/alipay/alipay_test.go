@@ -54,9 +54,13 @@ func serve(t *testing.T, handler http.Handler) string {
 
 func known() payment.Known {
 	return payment.Known{CreateInput: payment.CreateInput{
-		Payment: id.New[id.Payment](), Order: id.New[id.Order](), Number: "1", Description: "Order 1", AmountMinor: 69905, Currency: "CNY", ExpiresAt: now.Add(15 * time.Minute),
+		ReturnURL: returnURL,
+		Payment:   id.New[id.Payment](), Order: id.New[id.Order](), Number: "1", Description: "Order 1", AmountMinor: 69905, Currency: "CNY", ExpiresAt: now.Add(15 * time.Minute),
 	}}
 }
+
+// returnURL is where providers send the buyer.
+const returnURL = "https://store.example/orders/1"
 
 // created returns a payment for which Alipay has made a code.
 func (r *rig) created(t *testing.T) payment.Known {
@@ -82,7 +86,7 @@ func TestThePageForPhonesIsSignedAndLeadsBackToTheOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	values, back := page.Query(), "https://shop.example/orders/"+k.Order.Public()
+	values, back := page.Query(), returnURL
 	if values.Get("return_url") != back || values.Get("notify_url") != "https://shop.example/webhooks/payments/alipay-wap" {
 		t.Errorf("page %v", values)
 	}

@@ -107,7 +107,7 @@ func Rigs(now func() time.Time) []Rig {
 	return []Rig{
 		{"stripe", "EUR", card, Stripe{card}, func(at Address) (payment.Provider, error) {
 			return stripe.New(stripe.Config{
-				Key: "sk_test_1", WebhookSecret: StripeSecret, APIURL: at.Service, ShopURL: at.Shop, Client: at.Client,
+				Key: "sk_test_1", WebhookSecret: StripeSecret, APIURL: at.Service, Client: at.Client,
 				Clock: at.Clock,
 			}), nil
 		}},

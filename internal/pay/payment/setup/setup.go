@@ -21,8 +21,7 @@ func Providers(cfg *config.Config, shop string, c clock.Clock) ([]payment.Provid
 	var list []payment.Provider
 	if cfg.StripeKey != "" {
 		list = append(list, stripe.New(stripe.Config{
-			Key: cfg.StripeKey.Reveal(), WebhookSecret: cfg.StripeWebhookSecret.Reveal(), APIURL: cfg.StripeAPIURL,
-			ShopURL: shop, Clock: c,
+			Key: cfg.StripeKey.Reveal(), WebhookSecret: cfg.StripeWebhookSecret.Reveal(), APIURL: cfg.StripeAPIURL, Clock: c,
 			PublishableKey: cfg.StripePublishableKey, ScriptURL: cfg.StripeScriptURL,
 		}))
 	}

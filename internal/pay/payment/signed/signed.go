@@ -98,7 +98,7 @@ func (p *Provider) charge(known payment.Known) charge {
 		Payment: known.Payment, Order: known.Order, Number: known.Number, Description: known.Description,
 		AmountMinor: known.AmountMinor, Currency: known.Currency,
 		Amount:    money.Amount{Minor: known.AmountMinor, Currency: known.Currency}.Decimal(),
-		ExpiresAt: known.ExpiresAt.UTC(), ReturnURL: p.cfg.ShopURL + "/orders/" + known.Order.Public(),
+		ExpiresAt: known.ExpiresAt.UTC(), ReturnURL: known.ReturnURL,
 		WebhookURL: p.cfg.ShopURL + "/webhooks/payments/" + p.cfg.Name, Ref: known.Ref,
 	}
 }

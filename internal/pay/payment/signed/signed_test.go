@@ -89,6 +89,7 @@ func TestTheExampleServiceTakesAndRefundsAPayment(t *testing.T) {
 	}))
 	p := provider(t, signed.Config{URL: example(t), ShopURL: shop})
 	k := known(time.Now().Add(15 * time.Minute))
+	k.ReturnURL = shop + "/mine/1"
 	if s, err := p.Query(t.Context(), k); err != nil || s.Phase != payment.PhaseUnknown {
 		t.Fatalf("before it is created: %+v, %v", s, err)
 	}
@@ -107,7 +108,7 @@ func TestTheExampleServiceTakesAndRefundsAPayment(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = res.Body.Close()
-	if back := res.Request.URL.String(); back != shop+"/orders/"+k.Order.Public() {
+	if back := res.Request.URL.String(); back != k.ReturnURL {
 		t.Errorf("the buyer is led to %s", back)
 	}
 	var got call

@@ -22,7 +22,7 @@ func onPage(t *testing.T, at string) *stripe.Provider {
 	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
 	return stripe.New(stripe.Config{
-		Key: "sk_test_123", WebhookSecret: secret, PublishableKey: "pk_test_1", APIURL: at, ShopURL: "https://shop.example", Clock: clock.NewFake(deadline), Client: client,
+		Key: "sk_test_123", WebhookSecret: secret, PublishableKey: "pk_test_1", APIURL: at, Clock: clock.NewFake(deadline), Client: client,
 	})
 }
 

@@ -71,7 +71,6 @@ type Config struct {
 	// the Payment Element. "" = they pay on pages of Checkout.
 	PublishableKey string
 	ScriptURL      string // of Stripe.js; "" = Stripe's
-	ShopURL        string // where the shop is reached, without a trailing slash
 	Client         *http.Client
 	Clock          clock.Clock
 }
@@ -80,7 +79,6 @@ type Config struct {
 type Provider struct {
 	client *api.Client
 	secret string
-	shop   string
 	clock  clock.Clock
 
 	publishable, script string // of the Payment Element
@@ -102,7 +100,7 @@ func New(cfg Config) *Provider {
 	client := api.NewClient(cfg.Key, api.WithBackends(&api.Backends{API: backend, Connect: backend, Uploads: backend,
 		MeterEvents: backend}))
 	return &Provider{
-		client: client, secret: cfg.WebhookSecret, shop: cfg.ShopURL, clock: cfg.Clock,
+		client: client, secret: cfg.WebhookSecret, clock: cfg.Clock,
 		publishable: cfg.PublishableKey, script: cmp.Or(cfg.ScriptURL, ScriptURL),
 	}
 }
@@ -156,12 +154,11 @@ func refusal(err error) error {
 }
 
 func (p *Provider) open(ctx context.Context, in payment.CreateInput) (*api.CheckoutSession, error) {
-	back := p.shop + "/orders/" + in.Order.Public()
 	known := map[string]string{"payment": in.Payment.String(), "order": in.Order.String()}
 	s, err := p.client.V1CheckoutSessions.Create(ctx, &api.CheckoutSessionCreateParams{
 		Params: api.Params{IdempotencyKey: api.String(in.Payment.String())}, Mode: api.String("payment"),
 		PaymentMethodTypes: []*string{api.String("card")}, ClientReferenceID: api.String(in.Payment.String()),
-		SuccessURL: api.String(back), CancelURL: api.String(back), ExpiresAt: api.Int64(expiry(in).Unix()),
+		SuccessURL: api.String(in.ReturnURL), CancelURL: api.String(in.ReturnURL), ExpiresAt: api.Int64(expiry(in).Unix()),
 		Metadata: known, PaymentIntentData: &api.CheckoutSessionCreatePaymentIntentDataParams{Metadata: known,
 			Description: api.String(in.Description)},
 		LineItems: []*api.CheckoutSessionCreateLineItemParams{{

@@ -122,15 +122,19 @@ func provider(t *testing.T, at string) *stripe.Provider {
 	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
 	return stripe.New(stripe.Config{
-		Key: "sk_test_123", WebhookSecret: secret, APIURL: at, ShopURL: "https://shop.example", Clock: clock.NewFake(deadline), Client: client,
+		Key: "sk_test_123", WebhookSecret: secret, APIURL: at, Clock: clock.NewFake(deadline), Client: client,
 	})
 }
 
 func known(ref, transaction string) payment.Known {
 	return payment.Known{Ref: ref, Transaction: transaction, CreateInput: payment.CreateInput{
-		Payment: id.New[id.Payment](), Order: id.New[id.Order](), Number: "1", Description: "Order 1", AmountMinor: 69900, Currency: "CNY", CreatedAt: deadline.Add(-15 * time.Minute), ExpiresAt: deadline,
+		ReturnURL: returnURL,
+		Payment:   id.New[id.Payment](), Order: id.New[id.Order](), Number: "1", Description: "Order 1", AmountMinor: 69900, Currency: "CNY", CreatedAt: deadline.Add(-15 * time.Minute), ExpiresAt: deadline,
 	}}
 }
+
+// returnURL is where providers send the buyer.
+const returnURL = "https://store.example/orders/1"
 
 func TestStripesOwnServerAcceptsEveryRequest(t *testing.T) {
 	t.Parallel()
@@ -155,7 +159,7 @@ func TestStripesOwnServerAcceptsEveryRequest(t *testing.T) {
 		t.Fatalf("%d requests", len(m.asked))
 	}
 	create, sent := m.asked[0], m.asked[4]
-	order := "https://shop.example/orders/" + k.Order.Public()
+	order := returnURL
 	for field, want := range map[string]string{
 		"client_reference_id": k.Payment.String(), "line_items[0][price_data][unit_amount]": "69900", "line_items[0][price_data][currency]": "cny",
 		"success_url": order, "cancel_url": order, "expires_at": fmt.Sprint(deadline.Add(31 * time.Minute).Unix()), "mode": "payment",

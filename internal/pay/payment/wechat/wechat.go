@@ -230,9 +230,8 @@ func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.
 	if err != nil {
 		return payment.Created{}, refusal("create", err)
 	}
-	back := p.cfg.ShopURL + "/orders/" + in.Order.Public()
 	return payment.Created{Ref: *number(in.Payment), RedirectURL: value(made.H5Url) + "&redirect_url=" +
-		url.QueryEscape(back)}, nil
+		url.QueryEscape(in.ReturnURL)}, nil
 }
 
 // Query returns the state of a payment.

@@ -97,9 +97,13 @@ func client(t *testing.T) *http.Client {
 
 func known() payment.Known {
 	return payment.Known{CreateInput: payment.CreateInput{
-		Payment: id.New[id.Payment](), Order: id.New[id.Order](), Number: "1", Description: "Order 1", AmountMinor: 69900, Currency: "CNY", CreatedAt: now, ExpiresAt: now.Add(15 * time.Minute), Address: "203.0.113.7",
+		ReturnURL: returnURL,
+		Payment:   id.New[id.Payment](), Order: id.New[id.Order](), Number: "1", Description: "Order 1", AmountMinor: 69900, Currency: "CNY", CreatedAt: now, ExpiresAt: now.Add(15 * time.Minute), Address: "203.0.113.7",
 	}}
 }
+
+// returnURL is where providers send the buyer.
+const returnURL = "https://store.example/orders/1"
 
 func TestAQRCodeAndALinkForPhonesAreCreatedAsWeChatPayWants(t *testing.T) {
 	t.Parallel()
@@ -110,7 +114,7 @@ func TestAQRCodeAndALinkForPhonesAreCreatedAsWeChatPayWants(t *testing.T) {
 		t.Fatalf("%+v, %v", made, err)
 	}
 	link, err := r.phone.Create(t.Context(), phone.CreateInput)
-	back := "&redirect_url=" + url.QueryEscape("https://shop.example/orders/"+phone.Order.Public())
+	back := "&redirect_url=" + url.QueryEscape(returnURL)
 	if err != nil || link.QRCode != "" || !strings.HasSuffix(link.RedirectURL, back) {
 		t.Fatalf("%+v, %v", link, err)
 	}
