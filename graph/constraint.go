@@ -137,11 +137,18 @@ func (*Constraints) ExtensionName() string { return "Constraints" }
 // mutation without a known payload, so that it fails the start and not a request.
 func (c *Constraints) Validate(graphql.ExecutableSchema) error { return c.err }
 
-// InterceptField implements graphql.FieldInterceptor. It also counts calls at the gate and
-// converts refusals of mutations into userErrors: a second interceptor would cost a
-// closure for each field of each response.
+// InterceptField implements graphql.FieldInterceptor. It also counts calls at the gate,
+// converts refusals of mutations into userErrors, and logs who reads personal data: a
+// second interceptor would cost a closure for each field of each response.
 func (c *Constraints) InterceptField(ctx context.Context, next graphql.Resolver) (any, error) {
 	fc := graphql.GetFieldContext(ctx)
+	if isPersonal(fc.Object, fc.Field.Name) {
+		value, err := next(ctx)
+		if err == nil {
+			c.logRead(ctx, fc, value)
+		}
+		return value, err
+	}
 	if !fc.IsResolver {
 		return next(ctx)
 	}

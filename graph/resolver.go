@@ -37,6 +37,7 @@ import (
 // Resolver holds the domain services behind the API.
 type Resolver struct {
 	Accounts    *account.Service
+	Security    *account.SecurityLog // records who reads personal data; nil = not recorded
 	Captchas    *captcha.Service
 	Shop        *storefront.Storefront
 	Checkout    *checkout.Checkout

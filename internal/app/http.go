@@ -181,7 +181,8 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 		Payments:    in.payments.service, Acceptances: in.receipts, Seller: seller(b.cfg),
 		Counts: in.stats.counts, Refusals: in.stats.refused, Figures: in.stats.figures, Feed: in.stats.feed,
 		Reports:  in.admin.reports,
-		Accounts: in.accounts.service, Tokens: in.accounts.serviceTokens, Providers: in.providers, Notices: in.notices,
+		Accounts: in.accounts.service, Security: in.accounts.security, Tokens: in.accounts.serviceTokens,
+		Providers: in.providers, Notices: in.notices,
 		Operator: in.admin.operator, Waiting: in.inbox, Webhooks: in.webhooks, SealedLog: audit.Seals{DB: b.svc.db},
 		Server: graph.ServerInfo{
 			Version: build.Version, Commit: build.Commit, Process: ready, ErrorReference: errorReference(b.cfg),

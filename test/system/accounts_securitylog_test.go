@@ -4,14 +4,22 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"seckill/graph/generated"
 	"seckill/internal/app"
 	"seckill/internal/identity/account"
 	"seckill/internal/ops/seed"
 	"seckill/internal/pay/payment/sandbox"
+	"seckill/internal/platform/config"
 	"seckill/internal/platform/id"
 )
 
@@ -112,6 +120,145 @@ func TestTheSecurityLogNamesWhoExportedOrSearched(t *testing.T) {
 	}
 	if n, m := count(account.EventBuyerSearch, by["operator"]), count(account.EventBuyerSearch, by["admin"]); n != 1 || m != 2 {
 		t.Errorf("searches for buyers: %d by the operator, want 1; %d by the administrator, want 2: %+v", n, m, entries[account.EventBuyerSearch])
+	}
+}
+
+// reads are the fields of Query that show staff personal data of buyers, each with what is
+// asked of it and the entry that it leaves; "" = none.
+var reads = map[string]struct{ ask, entry string }{
+	"orders":                   {`orders(first: 5, filter: {saleId: "$SALE", search: "20"}) { edges { node { buyer { account } recipient { phone } } } }`, "orders(filter: {saleId: $SALE, search: …})"},
+	"searchOrders":             {`searchOrders(text: "$SALE") { recipient { name } }`, "searchOrders(text: $SALE)"},
+	"searchUsers":              {`searchUsers(text: "$ACCOUNT") { account }`, "searchUsers(text: …)"},
+	"users":                    {`users(first: 9) { edges { node { displayName } } }`, "users"},
+	"userByExternalId":         {`userByExternalId(externalId: "crm-1") { externalId }`, "userByExternalId"},
+	"order":                    {`order(id: "$ORDER") { buyer { account } }`, "order"},
+	"refunds":                  {`refunds(first: 5) { edges { node { order { buyer { account } } } } }`, "refunds"},
+	"inbox":                    {`inbox { entries { order { recipient { city } } } }`, "inbox.entries"},
+	"interventions":            {`interventions { order { buyer { account } } requestedBy { account } }`, "interventions"},
+	"interventionsConnection":  {`interventionsConnection { edges { node { order { buyer { account } } } } }`, "interventionsConnection"},
+	"heldPayments":             {`heldPayments { order { recipient { street } } }`, "heldPayments"},
+	"heldPaymentsConnection":   {`heldPaymentsConnection(provider: "sandbox") { edges { node { order { buyer { account } } } } }`, "heldPaymentsConnection(provider: sandbox)"},
+	"deadLetter":               {`deadLetter(id: "$LETTER") { fields { value } }`, "deadLetter(id: $LETTER).fields"},
+	"deadLetters":              {`deadLetters { orderTask { order { buyer { account } } } fields { value } }`, "deadLetters"},
+	"deadLettersConnection":    {`deadLettersConnection(first: 1) { edges { node { orderTask { order { buyer { account } } } } } }`, "deadLettersConnection"},
+	"deadLetterActs":           {`deadLetterActs { actor { account } orderTask { order { buyer { account } } } }`, "deadLetterActs"},
+	"deadLetterActsConnection": {`deadLetterActsConnection(kind: REPLAY) { edges { node { orderTask { order { buyer { account } } } } } }`, "deadLetterActsConnection(kind: REPLAY)"},
+	"webhookDeliveries":        {`webhookDeliveries(endpointId: "$ENDPOINT") { edges { node { payload } } }`, "webhookDeliveries(endpointId: $ENDPOINT)"},
+	"events":                   {`events(first: 100) { edges { node { payload } } }`, "events"},
+	"saleTemplates":            {`saleTemplates { savedBy { account } }`, ""},
+	"serviceTokens":            {`serviceTokens { createdBy { account } }`, ""},
+	"node":                     {`node(id: "$ORDER") { ... on Order { buyer { account } } }`, "node"},
+	"nodes":                    {`nodes(ids: ["$ORDER"]) { ... on Order { buyer { account } } }`, "nodes(ids: [$ORDER])"},
+	"sale":                     {`sale(by: {id: "$SALE"}) { clusters { edges { node { label } } } timeline { actor { account } } }`, "sale(by: {id: $SALE}).clusters"},
+	"sales":                    {`sales { edges { node { clusters { edges { node { label } } } } } }`, "sales"},
+}
+
+// personalTypes are the types that hold personal data of buyers.
+var personalTypes = []string{"User", "Recipient", "OrderReview", "OrderCluster", "DeadLetterField", "WebhookEvent", "WebhookDelivery"}
+
+// leadsTo reports whether a type is or leads to one with personal data.
+func leadsTo(schema *ast.Schema, t string, seen map[string]bool) bool {
+	if slices.Contains(personalTypes, t) {
+		return true
+	}
+	if seen[t] {
+		return false
+	}
+	seen[t] = true
+	def := schema.Types[t]
+	if slices.ContainsFunc(schema.GetPossibleTypes(def), func(d *ast.Definition) bool { return leadsTo(schema, d.Name, seen) }) {
+		return true
+	}
+	return slices.ContainsFunc(def.Fields, func(f *ast.FieldDefinition) bool { return leadsTo(schema, f.Type.Name(), seen) })
+}
+
+func TestTheSecurityLogNamesWhoReadsPersonalDataOfBuyers(t *testing.T) {
+	t.Parallel()
+	schema := generated.NewExecutableSchema(generated.Config{}).Schema()
+	for _, f := range schema.Query.Fields {
+		auth := f.Directives.ForName("auth")
+		if auth == nil || len(auth.Arguments) == 0 || !leadsTo(schema, f.Type.Name(), map[string]bool{}) {
+			continue // for everyone, and shows users their own data
+		}
+		if _, known := reads[f.Name]; !known {
+			t.Errorf("%s shows personal data to staff: which entry of the security log does it leave?", f.Name)
+		}
+	}
+	s := newSite(t, func(cfg *config.Config) { cfg.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")} })
+	s.http.Transport = behind{s.http.Transport} // the orders are a cluster
+	s.start("api", "worker", "scheduler")
+	admin, bob := s.staff("admin@example.com", "ADMIN"), s.staff("bob@example.com", "OPERATOR")
+	tokenID, erp := s.serviceToken(admin, "EVENTS_READ", "ORDERS_READ", "USERS_READ")
+	made := s.toAddresses(2)
+	for _, u := range made.Users {
+		s.saveAddress(u.AccessToken, home)
+	}
+	buyer := made.Users[0]
+	orderID := s.askedBack(buyer.AccessToken, made)
+	second := s.paid(made.Users[1].AccessToken, s.bought(made.Users[1].AccessToken, made))
+	if p := s.mutate(bob, "voidOrder", "intervention { id }", map[string]any{"orderId": second, "note": "fraud"}); p.why() != "" || p.Intervention == nil {
+		t.Fatalf("voidOrder: %s", p.why())
+	}
+	// Dead letters of an order that is written, as after a message that came twice.
+	task, err := id.ParseTask("tsk_" + strings.TrimPrefix(orderID, "ord_"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, letter := s.database(), uuid.New()
+	if err := db.Ent.DeadLetter.Create().SetID(letter).SetStream(s.cfg.RedisPrefix + "{s00}:orders").SetEntry("1-0").
+		SetMessageID(task.String()).SetFields([]byte(`[{"n":"cGF5bG9hZA==","v":"e30="}]`)).SetCreatedAt(time.Now()).Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Ent.LetterAct.Create().SetID(uuid.New()).SetLetter(letter.String()).SetKind("REPLAY").SetStream("orders").SetTaskID(task).
+		SetReason("poisoned").SetNote("again").SetActorID(id.User{}).SetCreatedAt(time.Now()).Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	endpoint := s.endpoint()
+	for _, statement := range []string{
+		`UPDATE webhook_events SET payload = '{"data":{"recipient":{}}}' WHERE subject = 'itm_1'`,
+		`UPDATE users SET external_id = 'crm-1' WHERE account = '` + buyer.Account + `'`,
+		`INSERT INTO payment_events (id, provider, event_id, payment_id, kind, amount_minor, currency, provider_ref, transaction, reason, state, outcome, tries, try_at, happened_at, created_at)
+		SELECT p.id, 'sandbox', 'e1', p.id, 'SUCCEEDED', 100, 'CNY', '', 'tx1', 'another amount', 'HELD', '', 3, now(), now(), now() FROM payments p LIMIT 1`,
+	} {
+		if _, err := db.SQL.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := strings.NewReplacer("$SALE", made.SaleID, "$ORDER", orderID, "$ACCOUNT", buyer.Account, "$LETTER", letter.String(), "$ENDPOINT", endpoint)
+	ask := func(token, document string) {
+		t.Helper()
+		if out := s.ask(token, "{ "+names.Replace(document)+" }", nil); out.code() != "" {
+			t.Fatalf("%s: %+v", document, out.Errors)
+		}
+	}
+	want := map[string]int{}
+	for _, r := range reads {
+		ask(admin, r.ask)
+		ask(admin, r.ask) // within the minute
+		if entry := names.Replace(r.entry); entry != "" {
+			want["admin "+entry]++
+		}
+	}
+	ask(admin, `orders(first: 1, filter: {saleId: "$SALE", search: "20261"}) { edges { node { buyer { account } } } }`)
+	want[names.Replace("admin orders(filter: {saleId: $SALE, search: …})")]++ // another search
+	ask(erp, `orders { edges { node { recipient { name } } } }`)
+	want["erp orders"]++
+	ask(bob, `orders { edges { node { id number buyer { id } } } } sale(by: {id: "$SALE"}) { timeline { actor { account } } } viewer { account }`)
+	ask(buyer.AccessToken, `myOrders { edges { node { buyer { account } recipient { name } } } } order(id: "$ORDER") { buyer { account } } viewer { account }`)
+
+	got, by := map[string]int{}, map[string]string{s.userOf(admin): "admin", s.userOf(bob): "bob", made.Users[0].Account: "buyer"}
+	for _, e := range s.securityLog(account.EventListRead) {
+		actor := by[e.Actor.Public()]
+		if actor == "" && id.ServiceToken(e.Actor).Public() == tokenID {
+			actor = "erp"
+		}
+		got[actor+" "+e.Detail]++
+		if e.Addr.String() != "93.184.216.34" {
+			t.Errorf("an entry has the address %s", e.Addr)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("entries (-want +got):\n%s", diff)
 	}
 }
 

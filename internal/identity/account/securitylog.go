@@ -3,6 +3,7 @@ package account
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -17,6 +18,7 @@ import (
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
+	"seckill/internal/platform/ratelimit"
 )
 
 // EventKind is the type of an entry of the security log.
@@ -46,6 +48,7 @@ const (
 	EventSessionsEnded   EventKind = "SESSIONS_ENDED"
 	EventExport          EventKind = "ORDERS_EXPORTED"
 	EventBuyerSearch     EventKind = "BUYERS_SEARCHED"
+	EventListRead        EventKind = "PERSONAL_DATA_READ"
 	EventHeldSettled     EventKind = "HELD_PAYMENT_SETTLED"
 )
 
@@ -58,7 +61,17 @@ const (
 	MaxLogged = 1000
 	// maxDetail limits the detail, in bytes.
 	maxDetail = 800
+	// maxReads is how many lists that were read within the last minute are known, about 300
+	// bytes each. An entry is written again for one that was forgotten.
+	maxReads = 1 << 14
 )
+
+// readsLogged is how often the same reading of a list is logged, so that a page that asks
+// again and again does not fill the log.
+var readsLogged = ratelimit.Policy{Name: "list_read", Burst: 1, PerSecond: 1.0 / 60}
+
+// readKey is a reading of a list: the reader, the list and its filter.
+type readKey [sha256.Size]byte
 
 // Event is an entry of the security log. It holds no secrets.
 type Event struct {
@@ -75,13 +88,14 @@ type SecurityLog struct {
 	db    *postgres.DB
 	clock clock.Clock
 	log   *slog.Logger
+	reads *ratelimit.Local[readKey]
 
 	Timeout time.Duration // of one write; 0 = EventTimeout
 }
 
 // NewSecurityLog returns a SecurityLog.
 func NewSecurityLog(db *postgres.DB, c clock.Clock, log *slog.Logger) *SecurityLog {
-	return &SecurityLog{db: db, clock: c, log: log}
+	return &SecurityLog{db: db, clock: c, log: log, reads: ratelimit.NewLocal[readKey](c, maxReads)}
 }
 
 // Write appends an entry. An error is logged together with the entry and not returned:
@@ -112,6 +126,15 @@ func (l *SecurityLog) Write(ctx context.Context, e Event) {
 		l.log.ErrorContext(ctx, "security event not written", slog.String("kind", string(e.Kind)),
 			slog.String("actor", e.Actor.String()),
 			slog.String("subject", e.Subject.String()), slog.String("address", address), slog.Any("error", err))
+	}
+}
+
+// ListRead appends that a user or a service account read personal data of others in a
+// list, once a minute in this process for the same list and filter. The filter is not
+// written: it may name a person.
+func (l *SecurityLog) ListRead(ctx context.Context, by id.User, list, filter string) {
+	if l.reads.Allow(readsLogged, sha256.Sum256([]byte(by.String()+" "+list+" "+filter))).Allowed {
+		l.Write(ctx, Event{Kind: EventListRead, Actor: by, Detail: list})
 	}
 }
 
