@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"seckill/internal/buy/sale"
+	"seckill/internal/identity/account"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/id"
 )
@@ -29,6 +30,9 @@ func callerID(ctx context.Context) id.User {
 	}
 	return id.User{}
 }
+
+// browserID returns the id of the caller's browser; "" = unknown.
+func browserID(ctx context.Context) string { return account.DeviceID(auth.CookieFrom(ctx).Device()) }
 
 // isOperator reports whether the caller has at least the operator role.
 func isOperator(ctx context.Context) bool {

@@ -13,7 +13,6 @@ import (
 	"seckill/internal/buy/checkout"
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/orderintake"
-	"seckill/internal/identity/account"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/fault"
 	idpkg "seckill/internal/platform/id"
@@ -28,6 +27,7 @@ func (r *mutationResolver) IssueSeckillPath(ctx context.Context, input model.Iss
 	p := auth.PrincipalFrom(ctx)
 	issued, err := r.Checkout.IssuePath(ctx, checkout.IssueInput{
 		User: p.UserID, Session: p.SessionID, Item: item, From: auth.ClientAddr(ctx), Captcha: toAnswer(input.Captcha),
+		Device: browserID(ctx),
 	})
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (r *mutationResolver) PlaceOrder(ctx context.Context, input model.PlaceOrde
 	placed, err := r.Checkout.Place(ctx, checkout.Attempt{
 		User: auth.PrincipalFrom(ctx).UserID, Item: item, Quantity: input.Quantity,
 		PathToken: input.PathToken, IdempotencyKey: input.IdempotencyKey, From: auth.ClientAddr(ctx),
-		Device: account.DeviceID(auth.CookieFrom(ctx).Device()),
+		Device: browserID(ctx),
 	})
 	// Beside a refusal the payload has the buyer's existing task; see payloads.go.
 	return &model.PlaceOrderPayload{OrderTask: toTask(ctx, placed.Task), Replayed: placed.Replayed}, err

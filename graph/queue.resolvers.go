@@ -27,7 +27,7 @@ func (r *mutationResolver) EnterQueue(ctx context.Context, input model.EnterQueu
 	p := auth.PrincipalFrom(ctx)
 	ticket, err := r.Checkout.EnterQueue(ctx, checkout.IssueInput{
 		User: p.UserID, Session: p.SessionID, Item: item, From: auth.ClientAddr(ctx), Captcha: toAnswer(input.Captcha),
-		Nonce: deref(input.DrawNonce),
+		Nonce: deref(input.DrawNonce), Device: browserID(ctx),
 	})
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"context"
 	"seckill/graph/generated"
 	"seckill/graph/model"
+	"seckill/internal/buy/checkout"
 	"seckill/internal/buy/waitlist"
 	"seckill/internal/platform/auth"
 	idpkg "seckill/internal/platform/id"
@@ -19,7 +20,9 @@ func (r *mutationResolver) JoinWaitlist(ctx context.Context, input model.JoinWai
 	if err != nil {
 		return nil, unknown("itemId")
 	}
-	entry, err := r.Checkout.JoinWaitlist(ctx, auth.PrincipalFrom(ctx).UserID, item, auth.ClientAddr(ctx))
+	entry, err := r.Checkout.JoinWaitlist(ctx, checkout.IssueInput{
+		User: auth.PrincipalFrom(ctx).UserID, Item: item, From: auth.ClientAddr(ctx), Device: browserID(ctx),
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -16,14 +16,14 @@ import (
 func TestServicesOfTheInstallationDecideWhoGetsAPath(t *testing.T) {
 	t.Parallel()
 	var refuse atomic.Bool
-	asked := make(chan map[string]string, 10)
+	asked := make(chan map[string]any, 10)
 	services := http.NewServeMux()
 	services.HandleFunc("/siteverify", func(w http.ResponseWriter, r *http.Request) {
 		good := r.PostFormValue("secret") == "outside secret" && r.PostFormValue("response") == "token of the widget"
 		_ = json.NewEncoder(w).Encode(map[string]any{"success": good})
 	})
 	services.HandleFunc("/risk", func(w http.ResponseWriter, r *http.Request) {
-		var q map[string]string
+		var q map[string]any
 		_ = json.NewDecoder(r.Body).Decode(&q)
 		asked <- q
 		if refuse.Load() {

@@ -25,13 +25,7 @@ func (s *site) toAddresses(users int) *seed.Result {
 	if err := s.database().Ent.Sale.UpdateOneID(saleID).SetRequiresAddress(true).AddRevision(1).Exec(s.t.Context()); err != nil {
 		s.t.Fatal(err)
 	}
-	testenv.Eventually(s.t, testenv.Wait, func() bool {
-		var data struct {
-			Sale struct{ RequiresAddress bool }
-		}
-		s.ask("", `query($id: ID!) { sale(by: {id: $id}) { requiresAddress } }`, map[string]any{"id": made.SaleID}).into(s.t, &data)
-		return data.Sale.RequiresAddress
-	}, "the sale requires an address")
+	s.awaitNeedsAddress(made)
 	return made
 }
 

@@ -38,6 +38,7 @@ type Checkout struct {
 	waitlist *waitlist.Service
 	tries    *Tries
 	risk     *risk.Hook
+	sharing  *order.Sharing // of the orders that the risk service learns
 	book     *recipient.Book
 	users    *account.Directory
 	persons  person.Hasher
@@ -73,8 +74,8 @@ type Observer interface {
 func New(cfg Config) *Checkout {
 	return &Checkout{
 		catalog: cfg.Catalog, stock: cfg.Stock, gate: cfg.Gate, orders: cfg.Orders, paths: cfg.Paths,
-		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, risk: cfg.Risk, book: cfg.Book, users: cfg.Users,
-		persons: cfg.Persons, observer: cfg.Observer,
+		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, risk: cfg.Risk, sharing: order.NewSharing(cfg.Orders), book: cfg.Book,
+		users: cfg.Users, persons: cfg.Persons, observer: cfg.Observer,
 	}
 }
 

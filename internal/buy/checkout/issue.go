@@ -8,11 +8,14 @@ import (
 	"seckill/internal/buy/admission/path"
 	"seckill/internal/buy/admission/queue"
 	"seckill/internal/buy/admission/risk"
+	"seckill/internal/buy/order"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/captcha"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/ratelimit"
 )
 
 // IssueInput is a request for a path token or a place in the waiting room.
@@ -21,6 +24,7 @@ type IssueInput struct {
 	Session id.Session // its sign-out removes the waiting-room ticket
 	Item    id.Item
 	From    netip.Addr // address of the request
+	Device  string     // id of the browser, "" = unknown
 	Captcha captcha.Answer
 	Nonce   string // of the client, for the draw; "" = none
 }
@@ -61,21 +65,18 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 	if err := c.eligible(ctx, parent, in.User); err != nil {
 		return Issued{}, err
 	}
-	if err := c.risk.Ask(ctx, in.question(risk.IssuePath, parent)); err != nil {
+	if request.Persons, err = c.admit(ctx, risk.IssuePath, parent, in); err != nil {
 		return Issued{}, err
 	}
 	if full {
-		ticket, err := c.enter(ctx, in, item, parent, true)
+		ticket, err := c.enter(ctx, in, item, parent, entry{request.Persons, true})
 		if !errors.Is(err, queue.ErrUnusedPath) {
 			return Issued{Ticket: ticket}, err
 		}
 	}
-	if request.Persons, err = c.personsOf(ctx, parent, in.User); err != nil {
-		return Issued{}, err
-	}
 	issued, err := c.paths.Issue(ctx, request)
 	if _, full := errors.AsType[path.NoPermit](err); full {
-		ticket, err := c.enter(ctx, in, item, parent, false)
+		ticket, err := c.enter(ctx, in, item, parent, entry{request.Persons, false})
 		return Issued{Ticket: ticket}, err
 	}
 	if err == nil {
@@ -120,28 +121,54 @@ func (c *Checkout) EnterQueue(ctx context.Context, in IssueInput) (*queue.Ticket
 	if err := c.eligible(ctx, parent, in.User); err != nil {
 		return nil, err
 	}
-	if err := c.risk.Ask(ctx, in.question(risk.EnterQueue, parent)); err != nil {
-		return nil, err
-	}
-	return c.enter(ctx, in, item, parent, false)
-}
-
-func (in IssueInput) question(action risk.Action, parent *sale.Sale) risk.Question {
-	return risk.Question{Action: action, User: in.User, Sale: parent.ID, Item: in.Item, From: in.From}
-}
-
-// enter enters the waiting room; unasked as in queue.EnterInput.
-func (c *Checkout) enter(ctx context.Context, in IssueInput, item *sale.Item, parent *sale.Sale,
-	unasked bool) (*queue.Ticket, error) {
-	persons, err := c.personsOf(ctx, parent, in.User)
+	persons, err := c.admit(ctx, risk.EnterQueue, parent, in)
 	if err != nil {
 		return nil, err
 	}
+	return c.enter(ctx, in, item, parent, entry{persons, false})
+}
+
+// admit asks the risk service about a buyer, and returns the keys by which the limits of the sale
+// count the buyer.
+func (c *Checkout) admit(ctx context.Context, action risk.Action, parent *sale.Sale, in IssueInput) (person.Keys,
+	error) {
+	persons, err := c.personsOf(ctx, parent, in.User)
+	if err != nil || c.risk == nil {
+		return persons, err
+	}
+	return persons, c.risk.Ask(ctx, risk.Question{
+		Action: action, User: in.User, Sale: parent.ID, Item: in.Item, From: in.From,
+		SinceOpening: c.stock.ServerTime().Sub(parent.StartsAt), Orders: c.sharedOrders(ctx, parent, in, persons),
+	})
+}
+
+// sharedOrders returns the orders in the clusters that a buyer is in or would join.
+func (c *Checkout) sharedOrders(ctx context.Context, parent *sale.Sale, in IssueInput, persons person.Keys) *risk.Orders {
+	joined := order.Order{Persons: persons,
+		Origin: c.persons.Origin(parent.ID, ratelimit.Network(in.From), in.Device)}
+	counts := c.sharing.Orders(ctx, parent.ID, in.User, joined.Labels())
+	if counts == nil {
+		return nil
+	}
+	return &risk.Orders{
+		Contact: counts[person.Contact], Address: counts[person.Address], Payment: counts[person.Payment],
+		Network: counts[person.Network], Browser: counts[person.Device],
+	}
+}
+
+// entry is how a buyer enters the waiting room; unasked as in queue.EnterInput.
+type entry struct {
+	persons person.Keys
+	unasked bool
+}
+
+func (c *Checkout) enter(ctx context.Context, in IssueInput, item *sale.Item, parent *sale.Sale,
+	e entry) (*queue.Ticket, error) {
 	ticket, err := c.queue.Enter(ctx, queue.EnterInput{
-		Sale: parent.ID, Item: in.Item, User: in.User, Persons: persons, Session: in.Session, From: in.From,
+		Sale: parent.ID, Item: in.Item, User: in.User, Persons: e.persons, Session: in.Session, From: in.From,
 		Captcha: in.Captcha,
 		Waived:  !parent.Switches.CaptchaRequired, Opens: parent.StartsAt, Seed: item.DrawSeed, Nonce: in.Nonce,
-		Unasked: unasked,
+		Unasked: e.unasked,
 	})
 	return ticket, named(parent, item.ID, err)
 }

@@ -3,7 +3,6 @@ package checkout
 import (
 	"context"
 	"errors"
-	"net/netip"
 
 	"seckill/internal/buy/admission/risk"
 	"seckill/internal/buy/reservation"
@@ -14,32 +13,27 @@ import (
 )
 
 // JoinWaitlist adds a user to the waitlist of an item. Joining again returns the same
-// entry. The request comes from an address. For the refusals see waitlist.Service.Join.
-func (c *Checkout) JoinWaitlist(ctx context.Context, user id.User, itemID id.Item, from netip.Addr) (*waitlist.Entry,
-	error) {
-	item, parent, err := c.find(ctx, itemID)
+// entry. For the refusals see waitlist.Service.Join.
+func (c *Checkout) JoinWaitlist(ctx context.Context, in IssueInput) (*waitlist.Entry, error) {
+	item, parent, err := c.find(ctx, in.Item)
 	if err != nil {
 		return nil, err
 	}
-	if parent.PreparedBy(user) {
+	if parent.PreparedBy(in.User) {
 		return nil, sale.OwnSale()
 	}
 	now := reservation.Outcome{At: c.stock.ServerTime()}
 	if phase := parent.Phase(now.At, false); phase == sale.PhaseUpcoming {
 		return nil, notOpen(phase, parent, now)
 	}
-	if err := c.eligible(ctx, parent, user); err != nil {
+	if err := c.eligible(ctx, parent, in.User); err != nil {
 		return nil, err
 	}
-	if err := c.risk.Ask(ctx, risk.Question{Action: risk.JoinWaitlist, User: user, Sale: parent.ID, Item: item.ID,
-		From: from}); err != nil {
-		return nil, err
-	}
-	persons, err := c.personsOf(ctx, parent, user)
+	persons, err := c.admit(ctx, risk.JoinWaitlist, parent, in)
 	if err != nil {
 		return nil, err
 	}
-	entry, err := c.waitlist.Join(ctx, waitlist.JoinInput{Sale: parent.ID, Item: item.ID, User: user, Persons: persons,
+	entry, err := c.waitlist.Join(ctx, waitlist.JoinInput{Sale: parent.ID, Item: item.ID, User: in.User, Persons: persons,
 		Quantity: 1})
 	switch reason := fault.ReasonOf(err); {
 	case reason == fault.SaleClosed:

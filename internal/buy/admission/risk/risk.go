@@ -3,9 +3,12 @@
 //
 // It owns the protocol and its bounds. The question is sent by POST as JSON
 //
-//	{"action":"issuePath","user":"usr_…","sale":"sal_…","item":"itm_…","address":"93.184.216.34"}
+//	{"version":1,"action":"issuePath","user":"usr_…","sale":"sal_…","item":"itm_…","address":"93.184.216.34",
+//	 "secondsFromOpening":12.345,"orders":{"contact":0,"address":3,"payment":0,"network":7,"browser":2}}
 //
-// and the reply is {"allow":true} or {"allow":false,"retryAfterMs":60000}. Without a
+// where orders counts those of the sale in the clusters of the buyer, as operators see them, and is left
+// out while they are not known. The version grows when a field changes or goes; services ignore fields
+// that they do not know. The reply is {"allow":true} or {"allow":false,"retryAfterMs":60000}. Without a
 // reply in time the buyer passes, or is refused with a retryable error, as the settings
 // say. It does not own the decision, nor what a refused buyer is shown.
 package risk
@@ -61,6 +64,34 @@ type Question struct {
 	Sale   id.Sale
 	Item   id.Item
 	From   netip.Addr // address of the request
+	// SinceOpening is the time since the opening of the sale; negative before.
+	SinceOpening time.Duration
+	Orders       *Orders // nil = not known now
+}
+
+// Orders are the numbers of orders of a sale that share something with a buyer, where several
+// accounts share it.
+type Orders struct {
+	Contact int `json:"contact"`
+	Address int `json:"address"` // of delivery
+	Payment int `json:"payment"` // the means that the buyer paid by before
+	Network int `json:"network"`
+	Browser int `json:"browser"`
+}
+
+// version is that of the protocol.
+const version = 1
+
+// message is the form of a question.
+type message struct {
+	Version            int     `json:"version"`
+	Action             Action  `json:"action"`
+	User               string  `json:"user"`
+	Sale               string  `json:"sale"`
+	Item               string  `json:"item"`
+	Address            string  `json:"address"`
+	SecondsFromOpening float64 `json:"secondsFromOpening"`
+	Orders             *Orders `json:"orders,omitempty"`
 }
 
 // Config holds the settings of a Hook.
@@ -140,9 +171,9 @@ func (h *Hook) ask(ctx context.Context, q Question) (verdict, error) {
 	if q.From.IsValid() {
 		address = q.From.Unmap().WithZone("").String()
 	}
-	body, err := json.Marshal(map[string]string{
-		"action": string(q.Action), "user": q.User.Public(), "sale": q.Sale.Public(),
-		"item": q.Item.Public(), "address": address,
+	body, err := json.Marshal(message{
+		Version: version, Action: q.Action, User: q.User.Public(), Sale: q.Sale.Public(), Item: q.Item.Public(),
+		Address: address, SecondsFromOpening: float64(q.SinceOpening.Milliseconds()) / 1000, Orders: q.Orders,
 	})
 	if err != nil {
 		return verdict{}, fmt.Errorf("write question of risk: %w", err)

@@ -32,7 +32,7 @@ func hook(t *testing.T, closed bool, timeout time.Duration, service http.Handler
 }
 
 func question() risk.Question {
-	return risk.Question{Action: risk.IssuePath, User: id.New[id.User](), Sale: id.New[id.Sale](), Item: id.New[id.Item](), From: netip.MustParseAddr("93.184.216.34")}
+	return risk.Question{Action: risk.IssuePath, User: id.New[id.User](), Sale: id.New[id.Sale](), Item: id.New[id.Item](), From: netip.MustParseAddr("93.184.216.34"), SinceOpening: -1500 * time.Millisecond}
 }
 
 func TestTheServiceDecidesAboutABuyer(t *testing.T) {
@@ -45,7 +45,7 @@ func TestTheServiceDecidesAboutABuyer(t *testing.T) {
 		`{"allow":false,"retryAfterMs":-1}`:                  risk.DefaultRetry,
 		`{"allow":false,"retryAfterMs":9223372036854775807}`: risk.DefaultRetry,
 	} {
-		var got map[string]string
+		var got map[string]any
 		h := hook(t, true, testenv.Wait, func(w http.ResponseWriter, r *http.Request) {
 			if err := json.NewDecoder(r.Body).Decode(&got); err != nil || r.Method != http.MethodPost {
 				t.Errorf("%s: %v", r.Method, err)
@@ -58,7 +58,8 @@ func TestTheServiceDecidesAboutABuyer(t *testing.T) {
 			t.Errorf("%s: %v, retry after %s; want %s", reply, err, throttled.RetryAfter, want)
 		}
 		if got["action"] != "issuePath" || got["user"] != q.User.Public() || got["sale"] != q.Sale.Public() ||
-			got["item"] != q.Item.Public() || got["address"] != "93.184.216.34" || len(got) != 5 {
+			got["item"] != q.Item.Public() || got["address"] != "93.184.216.34" ||
+			got["version"] != 1.0 || got["secondsFromOpening"] != -1.5 || len(got) != 7 {
 			t.Errorf("the question is %v", got)
 		}
 	}
