@@ -16,6 +16,7 @@ import { useTitle } from '../ui/title';
 import { addressLine } from './address-book';
 import { Correction } from './correction';
 import { OrderActions } from './order-actions';
+import { OrderReview } from './order-review';
 import { StatusChip } from './status';
 
 const WARNING = { 120: 'order.warn2m' } as const;
@@ -102,6 +103,7 @@ function Shown({ order }: { order: Order }) {
         {order.refundedQuantity > 0 && order.status !== 'REFUNDED' && (
           <p class="note">{t('order.refundedPart', { n: count(order.refundedQuantity), of: count(order.quantity), amount: money(order.refundedAmount) })}</p>
         )}
+        <OrderReview order={order} />
         <div class="print:hidden">
           <OrderActions order={order} />
         </div>

@@ -1,0 +1,77 @@
+/** Orders of accounts that share a browser: who bought, and their review before the payment. */
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { checkScreen } from './axe';
+import { siteEnvironment } from './environment';
+import { browserFixture, buy, signIn, status, type Credentials } from './shop';
+
+const it = browserFixture();
+const environment = siteEnvironment();
+
+/** Buyers order one after the other, each on an own page of one browser. Returns the pages with their orders. */
+async function orderInTurn(buyers: Credentials[], slug: string): Promise<Page[]> {
+  const pages: Page[] = [];
+  for (const buyer of buyers) {
+    const page = await it.page();
+    const device = (await pages[0]?.context().cookies())?.filter(({ name }) => name === 'seckill_device');
+    if (device) await page.context().addCookies(device);
+    await signIn(page, environment.site, buyer, `/s/${slug}`);
+    await buy(page);
+    pages.push(page);
+  }
+  for (const page of pages) {
+    await page.goto(`${environment.site.url}/orders`);
+    await page.locator('main a[href^="/orders/"]').first().click();
+    await page.waitForURL('**/orders/*');
+  }
+  return pages;
+}
+
+const panel = (page: Page) => page.getByRole('region', { name: /Check before payment|付款前核实/ });
+
+/** Takes an action of a row of orders, with a reason. */
+async function decide(page: Page, action: RegExp, note: string): Promise<void> {
+  await page.getByRole('button', { name: action }).click();
+  const sheet = page.getByRole('dialog');
+  await sheet.getByLabel('Reason').fill(note);
+  await sheet.locator('button.btn-main').click();
+  await sheet.waitFor({ state: 'detached' });
+}
+
+test('the buyer of an order that a sale holds sees why and until when, explains it, and hears of the decision', async () => {
+  await environment.startWorker();
+  const { site } = environment;
+  const { slug, saleId, buyers } = await site.seed({ users: 2, stock: 2 });
+  const operator = await it.page();
+  await signIn(operator, site, 'operator', `/operate/sales/${saleId}`);
+  await operator.locator('summary', { hasText: 'Access controls' }).click();
+  await operator.getByLabel('Accounts in common from which orders are held').fill('2');
+  await operator.getByRole('button', { name: 'Save', exact: true }).click();
+  await operator.getByText('Access controls changed').first().waitFor();
+
+  const [first, second] = (await orderInTurn(buyers, slug)) as [Page, Page];
+  await panel(first).getByText('several accounts ordered from one browser').waitFor(); // pushed
+  await panel(first).getByText('Without a decision you can pay from then on').waitFor();
+  expect(await first.getByRole('button', { name: /^Pay/ }).count()).toBe(0);
+  await checkScreen(first, 'order-review');
+  await panel(first).getByRole('button', { name: 'Send explanation' }).click();
+  expect(await panel(first).getByRole('textbox').count()).toBe(1); // there is nothing to send
+  await panel(first).getByRole('textbox').fill('  We share a flat.\nAnd a computer.  ');
+  await panel(first).getByRole('button', { name: 'Send explanation' }).click();
+  await panel(first).getByText('We share a flat.').waitFor();
+  expect(await panel(first).getByRole('textbox').count()).toBe(0);
+  await checkScreen(first, 'order-review-answered');
+  await first.locator('header button[lang]').click();
+  await panel(first).getByText('多个账号在同一浏览器下单').waitFor();
+
+  await operator.goto(`${site.url}/operate/orders?sale=${saleId}&held=1`);
+  const row = operator.locator('main li', { hasText: 'We share a flat.' });
+  await row.waitFor();
+  await decide(operator, new RegExp(`^Release ${(await row.getByRole('link').first().innerText()).trim()}`), 'A flat, it seems.');
+  await panel(first).getByText('商家已核实该订单').waitFor(); // pushed
+  await first.getByText('A flat, it seems.').waitFor();
+  await first.getByRole('button', { name: /^付款|^支付/ }).waitFor();
+  await decide(operator, /^Cancel order/, 'A farm.');
+  await status(second, 'Cancelled').waitFor(); // pushed
+  expect(await panel(second).count()).toBe(0);
+});
