@@ -2,6 +2,7 @@
 import { createECDH, randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { demoCredentials, type Demo, type Credentials } from './shop';
+import type { SeededBuyer } from './site';
 
 /** Delay until a sale opens, in ms: long enough to preload it on a busy machine. */
 const OPENS_MS = 30_000;
@@ -9,8 +10,8 @@ const TRIES = 900;
 const EVERY_MS = 200;
 
 /** Asks the API of a shop; fails on errors and refusals. */
-async function ask<T>(url: string, token: string, query: string, variables: object = {}): Promise<T> {
-  const headers = { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) };
+async function ask<T>(url: string, token: string, query: string, variables: object = {}, more: Record<string, string> = {}): Promise<T> {
+  const headers = { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }), ...more };
   const response = await fetch(`${url}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query, variables }) });
   const { data, errors } = (await response.json()) as { data: { payload: T & { userErrors?: object[] } } | null; errors?: object[] };
   if (!data?.payload || errors || data.payload.userErrors?.length) throw new Error(`${query}: ${JSON.stringify(errors ?? data)}`);
@@ -18,8 +19,8 @@ async function ask<T>(url: string, token: string, query: string, variables: obje
 }
 
 /** Runs a mutation with one input. */
-const mutate = <T>(url: string, token: string, name: string, selection: string, input: object): Promise<T> =>
-  ask(url, token, `mutation ($input: ${name[0]!.toUpperCase()}${name.slice(1)}Input!) { payload: ${name}(input: $input) { ${selection} userErrors { code message } } }`, { input });
+const mutate = <T>(url: string, token: string, name: string, selection: string, input: object, headers?: Record<string, string>): Promise<T> =>
+  ask(url, token, `mutation ($input: ${name[0]!.toUpperCase()}${name.slice(1)}Input!) { payload: ${name}(input: $input) { ${selection} userErrors { code message } } }`, { input }, headers);
 
 /** The access token of an account. */
 export async function tokenOf({ url }: Demo, { account, password }: Credentials): Promise<string> {
@@ -95,6 +96,14 @@ export async function scheduleSales(demo: Demo, sales: OpenSale[], opensInMs: nu
       return sale.slug;
     }),
   );
+}
+
+/** Orders a unit of a seeded item for each buyer, all from one browser. */
+export async function orderFromOneBrowser({ url }: Demo, itemId: string, buyers: SeededBuyer[]): Promise<void> {
+  const device = randomBytes(40).toString('base64url'); // its first 16 bytes name the browser
+  const headers = { 'x-seckill-session': 'cookie', cookie: `seckill_device=${device}` };
+  const place = ({ accessToken, path }: SeededBuyer) => mutate(url, accessToken, 'placeOrder', 'orderTask { id }', { itemId, pathToken: path, idempotencyKey: randomUUID() }, headers);
+  await Promise.all(buyers.map(place));
 }
 
 /** Waits until a sale is open. */

@@ -1,9 +1,10 @@
 /** Orders of accounts that share a browser: who bought, and their review before the payment. */
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
+import { orderFromOneBrowser } from './api';
 import { checkScreen } from './axe';
 import { siteEnvironment } from './environment';
-import { browserFixture, buy, signIn, status, type Credentials } from './shop';
+import { browserFixture, buy, clickAtBank, signIn, status, type Credentials } from './shop';
 
 const it = browserFixture();
 const environment = siteEnvironment();
@@ -74,4 +75,59 @@ test('the buyer of an order that a sale holds sees why and until when, explains 
   await decide(operator, /^Cancel order/, 'A farm.');
   await status(second, 'Cancelled').waitFor(); // pushed
   expect(await panel(second).count()).toBe(0);
+});
+
+test('an operator finds the accounts of one browser, holds their orders, reads the explanation and releases', async () => {
+  await environment.startWorker();
+  const { site } = environment;
+  const { slug, saleId, buyers } = await site.seed({ users: 2, stock: 2 });
+  const [buyer] = (await orderInTurn(buyers, slug)) as [Page];
+  const operator = await it.page();
+  await signIn(operator, site, 'operator', `/operate/sales/${saleId}`);
+  await operator.getByRole('link', { name: 'Who bought' }).click();
+  const cluster = operator.locator('main li', { hasText: 'One browser' });
+  await cluster.getByText('Accounts').waitFor();
+  await checkScreen(operator, 'admin-bought');
+  await cluster.getByRole('button', { name: /^Hold for review/ }).click();
+  const sheet = operator.getByRole('dialog');
+  await sheet.getByLabel('Reason').fill('Two accounts on one computer.');
+  await checkScreen(operator, 'admin-bought-hold');
+  await sheet.getByRole('button', { name: 'Hold for review' }).click();
+  await operator.getByText('Held: 2. Not held: 0.').waitFor();
+  await cluster.getByRole('button').waitFor({ state: 'detached' }); // nothing is left to hold
+  await panel(buyer).getByText('several accounts ordered from one browser').waitFor();
+  await buyer.getByText('Two accounts on one computer.').waitFor();
+  await panel(buyer).getByRole('textbox').fill('My sister and I.');
+  await panel(buyer).getByRole('button', { name: 'Send explanation' }).click();
+
+  await cluster.getByRole('link', { name: /^Orders of/ }).click();
+  await operator.getByText('Only cluster').waitFor();
+  const held = operator.locator('main li', { hasText: 'My sister and I.' });
+  await held.waitFor();
+  await checkScreen(operator, 'admin-bought-orders');
+  await held.getByRole('button', { name: /^Release/ }).click();
+  await sheet.getByLabel('Reason').fill('Sisters.');
+  await sheet.getByRole('button', { name: 'Release' }).click();
+  await sheet.waitFor({ state: 'detached' });
+  await panel(buyer).getByText('You can pay now').waitFor();
+  await buyer.getByRole('button', { name: /^Pay/ }).click();
+  await clickAtBank(buyer, 'Approve');
+  await status(buyer, 'Paid').waitFor();
+  expect(await panel(buyer).count()).toBe(0);
+});
+
+test('the list of who bought shows more clusters than one page has', async () => {
+  await environment.startWorker();
+  const { site } = environment;
+  const { saleId, itemId, buyers } = await site.seed({ users: 44, stock: 44, more: ['--paths', '--permit-ratio', '10'] });
+  for (let n = 0; n < buyers.length; n += 2) await orderFromOneBrowser(site, itemId, buyers.slice(n, n + 2));
+  const operator = await it.page();
+  await signIn(operator, site, 'operator', `/operate/sales/${saleId}/bought`);
+  const clusters = operator.locator('main li');
+  await expect.poll(() => clusters.count(), { timeout: 60_000 }).toBe(20);
+  const more = operator.getByRole('button', { name: 'Show more' });
+  await more.click();
+  await expect.poll(() => clusters.count()).toBe(22);
+  expect(await more.count()).toBe(0);
+  expect(new Set(await clusters.allInnerTexts()).size).toBe(22); // none twice
 });

@@ -15,7 +15,15 @@ const SLUG_EVERY_MS = 200;
 /** A sale of one item with its buyers. */
 export interface SeededSale {
   slug: string;
-  buyers: Credentials[];
+  saleId: string;
+  itemId: string;
+  buyers: SeededBuyer[];
+}
+
+/** An account with its access token, and with a path to the item where the seed issued paths. */
+export interface SeededBuyer extends Credentials {
+  accessToken: string;
+  path: string;
 }
 
 /** Options of `seckill seed`. */
@@ -131,8 +139,8 @@ export async function startSite(settings: Settings = {}): Promise<Site> {
     soon: soon!,
     seed: async ({ users, stock, more = [], at = url }) => {
       const { stdout } = await run(binary, ['seed', '--json', '--users', String(users), '--stock', String(stock), ...more], { env });
-      const { saleId, users: buyers } = JSON.parse(stdout) as { saleId: string; users: Credentials[] };
-      return { slug: await slugOf(at, saleId), buyers };
+      const { saleId, itemId, users: buyers } = JSON.parse(stdout) as { saleId: string; itemId: string; users: SeededBuyer[] };
+      return { slug: await slugOf(at, saleId), saleId, itemId, buyers };
     },
     // The worker sends the bank's webhooks to the API process.
     startWorker: () => (worker ??= start({ ...env, SECKILL_PUBLIC_URL: url }, 'worker').then((one) => void running.push(one))),

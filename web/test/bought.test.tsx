@@ -21,8 +21,9 @@ const start = async (language: 'en' | 'zh'): Promise<void> => {
 };
 const cluster = { accounts: 6, firstAfterOpeningMs: 420, heldOrders: 1, kind: 'NETWORK', label: 'n-1234567', lastAfterOpeningMs: 90_000, orders: 7, units: 9, unpaidOrders: 5 };
 const answer = (clusters: object[]) => ({
-  sale: { id: 'sal_1', title: 'Summer', clusters: { edges: clusters.map((node) => ({ node })), pageInfo: { hasNextPage: false, endCursor: null } } },
+  sale: { id: 'sal_1', clusters: { edges: clusters.map((node) => ({ node })), pageInfo: { hasNextPage: false, endCursor: null } } },
 });
+const summer = { sale: { id: 'sal_1', title: 'Summer' } };
 const text = (): string => document.body.textContent!;
 const press = (name: RegExp): Promise<void> => act(() => [...document.querySelectorAll<HTMLElement>('button')].find(({ textContent }) => name.test(textContent))!.click());
 const submit = async (note: string): Promise<void> => {
@@ -36,7 +37,7 @@ test.each([
 ] as const)('clusters say what is shared, by how many, and when, and lead to their orders (%s)', async (language, words) => {
   await start(language);
   const clusters = answer([cluster, { ...cluster, label: 'n-7654321', heldOrders: 5 }]);
-  server({ SaleClusters: [clusters, clusters] });
+  server({ ClusteredSale: [summer], SaleClusters: [clusters] });
   await act(() => render(<Bought id={`sal_${language}`} />, document.body));
   await vi.waitFor(() => expect(text()).toContain('n-1234567'));
   for (const each of words) expect(text()).toContain(each);
@@ -44,16 +45,32 @@ test.each([
   expect(document.querySelectorAll('li')[1]!.querySelector('button')).toBeNull(); // all are held
 });
 
+test('the second page of clusters is added to the first', async () => {
+  await start('en');
+  const page = (label: string, hasNextPage: boolean) => {
+    const { sale } = answer([{ ...cluster, label }]);
+    return { sale: { ...sale, clusters: { ...sale.clusters, pageInfo: { hasNextPage, endCursor: `6.${label}` } } } };
+  };
+  const asked = server({ ClusteredSale: [summer], SaleClusters: [page('n-1111111', true), page('n-1111111', true), page('n-2222222', false)] });
+  await act(() => render(<Bought id="sal_long" />, document.body));
+  await vi.waitFor(() => expect(text()).toContain('n-1111111'));
+  await press(/^Show more/);
+  await vi.waitFor(() => expect(text()).toContain('n-2222222'));
+  const pages = asked.filter(({ name }) => name === 'SaleClusters');
+  expect(pages.map(({ variables }) => (variables as object as { after: string | null }).after)).toEqual([null, null, '6.n-1111111']); // each is an aggregate over the orders
+  expect(text()).not.toContain('Show more');
+});
+
 test('a sale without clusters says so', async () => {
   await start('en');
-  server({ SaleClusters: [answer([]), answer([])] });
+  server({ ClusteredSale: [summer], SaleClusters: [answer([])] });
   await act(() => render(<Bought id="sal_none" />, document.body));
   await vi.waitFor(() => expect(text()).toContain('No two accounts'));
 });
 
 test('a cluster is held with a reason, and what was not held is said', async () => {
   await start('en');
-  const asked = server({ SaleClusters: [answer([cluster]), answer([cluster]), answer([{ ...cluster, heldOrders: 5 }])], HoldOrders: [{ holdOrders: { held: 3, left: 1, userErrors: [] } }] });
+  const asked = server({ ClusteredSale: [summer], SaleClusters: [answer([cluster]), answer([{ ...cluster, heldOrders: 5 }])], HoldOrders: [{ holdOrders: { held: 3, left: 1, userErrors: [] } }] });
   await act(() => render(<Bought id="sal_hold" />, document.body));
   await vi.waitFor(() => expect(document.querySelector('li button')).not.toBeNull());
   await press(/^Hold for review/);

@@ -1,11 +1,20 @@
 import { graphql } from '@seckill/client/tada';
 import { mutation } from './mutation';
 
+/** The sale alone: its clusters are read page by page, each by an aggregate over its orders. */
+export const ClusteredSale = graphql(`
+  query ClusteredSale($id: ID!) {
+    sale(by: { id: $id }) {
+      id
+      title
+    }
+  }
+`);
+
 export const SaleClusters = graphql(`
   query SaleClusters($id: ID!, $after: String) {
     sale(by: { id: $id }) {
       id
-      title
       clusters(first: 20, after: $after) {
         edges {
           node {

@@ -4,7 +4,7 @@ import { Link } from 'wouter-preact';
 import { request } from '../api/client';
 import { useLoad } from '../api/load';
 import type { ResultOf } from '@seckill/client/operation';
-import { HoldOrders, SaleClusters } from '../documents/bought';
+import { ClusteredSale, HoldOrders, SaleClusters } from '../documents/bought';
 import { count, isolate, span } from '../i18n/text';
 import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
@@ -15,16 +15,9 @@ import { ot } from './texts';
 
 type Cluster = NonNullable<NonNullable<ResultOf<typeof SaleClusters>['sale']>['clusters']>['edges'][number]['node'];
 
-const read = async (id: string, after: string | null, signal: AbortSignal) => (await request(SaleClusters, { id, after }, signal)).sale;
-
 /** The page. */
 export function Bought({ id }: { id: string }) {
-  const of = useLoad(`bought-sale ${id}`, (signal) => read(id, null, signal));
-  const title = (sale: { title: string }) => (
-    <>
-      {ot('op.bought')}: <bdi>{sale.title}</bdi>
-    </>
-  );
+  const of = useLoad(`bought-sale ${id}`, async (signal) => (await request(ClusteredSale, { id }, signal)).sale);
   const beside = (
     <div class="flex flex-wrap gap-3">
       <Link class="btn" href={`/operate/orders?sale=${id}&held=1`}>
@@ -36,11 +29,11 @@ export function Bought({ id }: { id: string }) {
     </div>
   );
   return (
-    <Shell of={of} title={title} beside={beside}>
+    <Shell of={of} title={({ title }) => ot('op.bought.of', { title })} beside={beside}>
       {() => (
         <>
           <p class="text-soft">{ot('op.bought.how')}</p>
-          <Paged name={`bought ${id}`} live none="op.bought.none" ask={async (after, signal) => (await read(id, after, signal))?.clusters ?? null}>
+          <Paged name={`bought ${id}`} live none="op.bought.none" ask={async (after, signal) => (await request(SaleClusters, { id, after }, signal)).sale?.clusters ?? null}>
             {(clusters, reload) => (
               <ul class="grid grid-cols-1 gap-2">
                 {clusters.map((cluster) => (

@@ -3,6 +3,7 @@ import type { boughtEn } from './texts-bought';
 /** Chinese texts of the page of who bought, and of orders that are held for review. */
 export const boughtZh: Record<keyof typeof boughtEn, string> = {
   'op.bought': '买家关联',
+  'op.bought.of': '买家关联：{title}',
   'op.bought.how': '下单信息相同的账号，按账号数从多到少排列。仅供参考：同一家庭或校园的信息也可能相同。',
   'op.bought.none': '本专场没有信息相同的账号，或专场已结清、相关数据已删除。',
   'op.bought.ADDRESS': '同一收货地址',

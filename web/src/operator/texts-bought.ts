@@ -1,6 +1,7 @@
 /** Texts of the page of who bought, and of orders that are held for review. */
 export const boughtEn = {
   'op.bought': 'Who bought',
+  'op.bought.of': 'Who bought: {title}',
   'op.bought.how': 'Accounts that ordered with something in common, the most accounts first. This is a signal: a household or a campus has things in common, too.',
   'op.bought.none': 'No two accounts of this sale have anything in common, or the sale is settled and its data is deleted.',
   'op.bought.ADDRESS': 'One delivery address',
