@@ -291,7 +291,7 @@ func (p *pair) attempt(rt *rapid.T) (model.Attempt, reservation.Attempt) {
 		Task: p.task(), Key: rapid.Int8Range(1, model.Keys).Draw(rt, "key"),
 	}
 	if rapid.IntRange(0, 4).Draw(rt, "fresh token") > 0 {
-		p.issueTo(rt, a.Buyer, a.Item, false)
+		p.issueTo(rt, a.Buyer, a.Item, rapid.IntRange(0, 4).Draw(rt, "expires") == 0)
 	}
 	var of []token
 	strange := rapid.IntRange(0, 9).Draw(rt, "of any buyer") == 0
@@ -355,6 +355,11 @@ func (p *pair) crowd(rt *rapid.T) {
 	requests := make([]reservation.Attempt, n)
 	for i := range n {
 		attempts[i], requests[i] = p.attempt(rt)
+		if i > 0 && rapid.IntRange(0, 2).Draw(rt, "repeated") == 0 { // by a client that has no reply yet
+			again := p.task()
+			attempts[i], requests[i] = attempts[i-1], requests[i-1]
+			attempts[i].Task, requests[i].Task = again, p.tasks[again]
+		}
 	}
 	for i := range n {
 		all.Go(func() { outcomes[i], errs[i] = p.gate.Reserve(context.WithoutCancel(p.t.Context()), requests[i]) })
@@ -486,7 +491,7 @@ func (p *pair) state(rt *rapid.T) {
 	state := rapid.SampledFrom(states).Draw(rt, "state")
 	revision, epoch := p.revision, p.epoch
 	if rapid.IntRange(0, 5).Draw(rt, "late") == 0 {
-		revision--
+		revision -= 2
 	}
 	if rapid.IntRange(0, 5).Draw(rt, "other epoch") == 0 {
 		epoch--
