@@ -44,8 +44,12 @@ type Purpose string
 const (
 	Login    Purpose = "LOGIN"    // signing in after failures
 	Register Purpose = "REGISTER" // registering an account
-	Seckill  Purpose = "SECKILL"  // a path token in one sale
+	Seckill  Purpose = "SECKILL"  // a path token or a ticket of the waiting room in one sale
+	Waitlist Purpose = "WAITLIST" // a place on a waitlist in one sale
 )
+
+// OfSale reports whether challenges are for a user in a sale.
+func (p Purpose) OfSale() bool { return p == Seckill || p == Waitlist }
 
 // Kind is the form of a challenge. Clients choose the text of the prompt by it.
 type Kind string
@@ -68,7 +72,7 @@ const (
 	maxAnswerBytes = 256
 )
 
-// Scope is what a challenge is bound to. Sale and User are set for Seckill only.
+// Scope is what a challenge is bound to. Sale and User are set for purposes of a sale only.
 type Scope struct {
 	Purpose Purpose
 	Sale    id.Sale

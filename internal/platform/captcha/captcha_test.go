@@ -93,8 +93,16 @@ func seckill() Scope {
 	return Scope{Purpose: Seckill, Sale: id.New[id.Sale](), User: id.New[id.User]()}
 }
 
+// of returns the scope for another purpose.
+func (scope Scope) of(p Purpose) Scope {
+	scope.Purpose = p
+	return scope
+}
+
 // scopes returns one scope of each purpose.
-func scopes() []Scope { return []Scope{seckill(), {Purpose: Login}, {Purpose: Register}} }
+func scopes() []Scope {
+	return []Scope{seckill(), seckill().of(Waitlist), {Purpose: Login}, {Purpose: Register}}
+}
 
 func create(t *testing.T, s *Service, scope Scope, kind Kind) Challenge {
 	t.Helper()
@@ -236,14 +244,14 @@ func TestAnswerServesOnlyWhatItWasMadeFor(t *testing.T) {
 		otherUser, otherSale := mine, mine
 		otherUser.User, otherSale.Sale = id.New[id.User](), id.New[id.Sale]()
 		for name, foreign := range map[string]Scope{
-			"other user": otherUser, "other sale": otherSale, "login": {Purpose: Login}, "register": {Purpose: Register},
+			"other user": otherUser, "other sale": otherSale, "waitlist": mine.of(Waitlist), "login": {Purpose: Login}, "register": {Purpose: Register},
 		} {
 			a := solve(t, create(t, s, mine, ProofOfWork))
 			t.Log(name)
 			wantInvalid(t, s, foreign, a)
 			wantRight(t, s, mine, a) // the try from another scope did not use it up
 		}
-		for _, pair := range [][2]Scope{{{Purpose: Login}, {Purpose: Register}}, {{Purpose: Register}, {Purpose: Login}}} {
+		for _, pair := range [][2]Scope{{{Purpose: Login}, {Purpose: Register}}, {{Purpose: Register}, {Purpose: Login}}, {mine.of(Waitlist), mine}} {
 			a := solve(t, create(t, s, pair[0], ProofOfWork))
 			wantInvalid(t, s, pair[1], a)
 		}
@@ -272,6 +280,61 @@ func TestNewChallengeVoidsTheOldOneAndItsPermit(t *testing.T) {
 		}
 		wantInvalid(t, s, scope, solve(t, old))
 		wantRight(t, s, scope, solve(t, fresh))
+	})
+}
+
+// A place on the waitlist must not cost the path token of another item, nor the other way round.
+func TestChallengesOfOnePurposeVoidNothingOfAnother(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *Service, conn *redisconn.Conn) {
+		ctx, scope := t.Context(), seckill()
+		path, join := create(t, s, scope, ProofOfWork), create(t, s, scope.of(Waitlist), ProofOfWork)
+		answers := s.cfg.Keys.Answers(id.ShardOf(scope.Sale), scope.Sale)
+		permits := strings.Replace(answers, "answers", "permits", 1)
+		conn.Cmd.Do(ctx, "ZADD", permits, time.Now().Add(time.Minute).UnixMilli(), scope.User.String())
+		period := conn.Cmd.Time(ctx).Val().UnixMilli() / s.RecordLife().Milliseconds()
+		conn.Cmd.HSet(ctx, fmt.Sprintf("%s:%d", answers, period), scope.User.String(), "1|3|r|"+permits)
+		later := create(t, s, scope.of(Waitlist), ProofOfWork)
+		testenv.Eventually(t, testenv.Wait, func() bool {
+			return conn.Cmd.HExists(ctx, fmt.Sprintf("%s:%d", answers, period), scope.of(Waitlist).record()).Val()
+		}, "the later challenge of the waitlist voids the earlier")
+		wantInvalid(t, s, scope.of(Waitlist), solve(t, join))
+		wantRight(t, s, scope.of(Waitlist), solve(t, later))
+		if n := conn.Cmd.Exists(ctx, permits).Val(); n != 1 {
+			t.Error("a challenge of the waitlist voided a path token")
+		}
+		wantRight(t, s, scope, solve(t, path))
+	})
+}
+
+func TestAnAnswerOfTheWaitlistFromBeforeTheOpeningCountsForNothing(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *Service, _ *redisconn.Conn) {
+		s.cfg.Sales = &oneRule{Opens: time.Now().Add(time.Minute)}
+		scope := seckill().of(Waitlist)
+		c := create(t, s, scope, ProofOfWork)
+		if err := s.Check(t.Context(), scope, solve(t, c)); !c.Early || fault.ReasonOf(err) != fault.CaptchaRequired {
+			t.Errorf("early %t: got %v, want CAPTCHA_REQUIRED", c.Early, err)
+		}
+	})
+}
+
+func TestManyAnswersAreCheckedTogether(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *Service, _ *redisconn.Conn) {
+		sale := id.New[id.Sale]()
+		var tries []Try
+		for range 4 {
+			scope := Scope{Purpose: Waitlist, Sale: sale, User: id.New[id.User]()}
+			tries = append(tries, Try{scope, s.Claim(scope, solve(t, create(t, s, scope, ProofOfWork)))})
+		}
+		tries[1].Claim.Verdict = Wrong
+		tries[2].Claim = Claim{Verdict: NotOpen}
+		for _, want := range [][]Verdict{{Right, Wrong, NotOpen, Right}, {NotOpen, Wrong, NotOpen, NotOpen}} {
+			if got, err := s.CheckAll(t.Context(), tries); err != nil || !slices.Equal(got, want) {
+				t.Errorf("got %q, %v, want %q", got, err, want)
+			}
+		}
 	})
 }
 

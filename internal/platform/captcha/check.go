@@ -2,6 +2,7 @@ package captcha
 
 import (
 	"context"
+	"fmt"
 
 	"seckill/internal/platform/id"
 )
@@ -25,6 +26,20 @@ type WrongAnswer struct {
 	Kind    Kind // of the answered challenge; "" if unknown
 }
 
+// Try is an answer in its scope, for CheckAll.
+type Try struct {
+	Scope Scope
+	Claim Claim
+}
+
+// record returns the shard and the field of the record that counts the try.
+func (t Try) record() (shard int, field string) {
+	if t.Scope.Purpose.OfSale() {
+		return t.Scope.shard(), t.Scope.record()
+	}
+	return id.ShardOf(id.Sale(t.Claim.nonce)), t.Claim.nonce.String()
+}
+
 // Check verifies an answer and uses it up if it is right. A refusal is Invalid or
 // Required and contains the next challenge.
 func (s *Service) Check(ctx context.Context, scope Scope, a Answer) error {
@@ -33,22 +48,54 @@ func (s *Service) Check(ctx context.Context, scope Scope, a Answer) error {
 		return err
 	}
 	claim := s.Claim(scope, a)
-	if claim.Verdict != NotOpen {
-		shard, field := id.ShardOf(id.Sale(claim.nonce)), claim.nonce.String()
-		if scope.Purpose == Seckill {
-			shard, field = id.ShardOf(scope.Sale), scope.User.String()
-		}
-		verdict, err := checkScript.Run(ctx, s.cfg.Client, []string{s.cfg.Keys.Answers(shard, scope.Sale)},
-			field, string(claim.Verdict), claim.Created, s.cfg.Life.Milliseconds(), s.RecordLife().Milliseconds()).Text()
-		if err != nil {
-			return unavailable("check captcha", err)
-		}
-		claim.Verdict = Verdict(verdict)
+	verdicts, err := s.CheckAll(ctx, []Try{{scope, claim}})
+	if err != nil || verdicts[0] == Right {
+		return err
 	}
-	if claim.Verdict == Right {
-		return nil
+	return s.Refuse(ctx, WrongAnswer{Scope: scope, Answer: a, Verdict: verdicts[0], Kind: claim.Kind})
+}
+
+// CheckAll verifies the answers of different users in one sale, or a single answer, in one
+// call, and uses up those that are right.
+func (s *Service) CheckAll(ctx context.Context, tries []Try) ([]Verdict, error) {
+	verdicts := make([]Verdict, len(tries))
+	var known []int // indexes
+	for i, t := range tries {
+		verdicts[i] = t.Claim.Verdict
+		if t.Claim.Verdict != NotOpen {
+			known = append(known, i)
+		}
 	}
-	return s.Refuse(ctx, WrongAnswer{Scope: scope, Answer: a, Verdict: claim.Verdict, Kind: claim.Kind})
+	if len(known) == 0 {
+		return verdicts, nil
+	}
+	first := tries[known[0]]
+	rules, err := s.rules(ctx, first.Scope.Sale)
+	if err != nil {
+		return nil, err
+	}
+	opens := int64(0)
+	if !rules.Opens.IsZero() {
+		opens = rules.Opens.UnixMilli()
+	}
+	args := append(make([]any, 0, 3+3*len(known)), s.cfg.Life.Milliseconds(), s.RecordLife().Milliseconds(), opens)
+	for _, i := range known {
+		_, field := tries[i].record()
+		args = append(args, field, string(verdicts[i]), tries[i].Claim.Created)
+	}
+	shard, _ := first.record()
+	reply, err := checkScript.Run(ctx, s.cfg.Client, []string{s.cfg.Keys.Answers(shard, first.Scope.Sale)}, args...).
+		StringSlice()
+	if err == nil && len(reply) != len(known) {
+		err = fmt.Errorf("script replied %d verdicts for %d answers", len(reply), len(known))
+	}
+	if err != nil {
+		return nil, unavailable("check captcha", err)
+	}
+	for k, i := range known {
+		verdicts[i] = Verdict(reply[k])
+	}
+	return verdicts, nil
 }
 
 // Refuse returns the refusal of an answer that was not right, with the next challenge,

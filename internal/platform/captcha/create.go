@@ -14,8 +14,8 @@ import (
 // CreateInput is a request for a challenge.
 type CreateInput struct {
 	Purpose Purpose
-	Sale    id.Sale // required for Seckill
-	User    id.User // required for Seckill
+	Sale    id.Sale // required for purposes of a sale
+	User    id.User // required for purposes of a sale
 	From    netip.Addr
 	// Kind is the requested kind; "" = Text. A sale may offer other kinds only
 	// (Rules.Kinds). Unless it excludes ProofOfWork, that is used if no image is
@@ -25,19 +25,20 @@ type CreateInput struct {
 	Automatic bool
 }
 
-// Create creates a challenge. For Seckill it voids the user's earlier challenges and unused
-// path token in that sale: at once if they are from this process, and in any case as soon as
-// the new one is answered. It does not wait for Redis.
+// Create creates a challenge. In a sale it voids the user's earlier challenges for the same
+// purpose, and for Seckill the path token that was received for one: soon if this process
+// created one of them, and in any case as soon as the new one is answered. It does not wait for
+// Redis.
 func (s *Service) Create(ctx context.Context, in CreateInput) (Challenge, error) {
 	scope := Scope{Purpose: in.Purpose, From: in.From}
 	switch in.Purpose {
 	case Login, Register:
-	case Seckill:
+	case Seckill, Waitlist:
 		if in.User.IsZero() {
 			return Challenge{}, fault.New(fault.Unauthenticated, "Sign in to get a captcha for a sale.")
 		}
 		if in.Sale.IsZero() {
-			return Challenge{}, fault.BadField{At: []string{"saleId"}, Rule: fault.Rule{Code: "required for SECKILL"}}
+			return Challenge{}, fault.BadField{At: []string{"saleId"}, Rule: fault.Rule{Code: "required for " + string(in.Purpose)}}
 		}
 		scope.Sale, scope.User = in.Sale, in.User
 	default:
@@ -75,7 +76,7 @@ func (s *Service) create(ctx context.Context, scope Scope, o createOptions) (Cha
 	if err != nil {
 		return Challenge{}, fmt.Errorf("make captcha: %w", err)
 	}
-	if !scope.Sale.IsZero() && s.cfg.Counts != nil {
+	if scope.Purpose == Seckill && s.cfg.Counts != nil {
 		s.cfg.Counts.Posed(scope.Sale)
 	}
 	t.kind = p.kind

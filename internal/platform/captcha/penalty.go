@@ -110,6 +110,7 @@ type penalties struct {
 type note struct {
 	subject
 	shard   int
+	record  string        // of the challenges that are voided
 	points  time.Duration // that the points take to expire; 0 = penalties are not used
 	created time.Time     // of the challenge that voids earlier ones; zero = none
 	cool    time.Time     // in the reply
@@ -133,7 +134,7 @@ func newPenalties(cfg *Config) *penalties {
 // subjects returns the user in the sale, and the network in the sale, or for accounts.
 func (scope Scope) subjects() []subject {
 	all := make([]subject, 0, 2)
-	if scope.Purpose == Seckill {
+	if scope.Purpose.OfSale() {
 		all = append(all, subject{sale: scope.Sale, user: scope.User})
 	}
 	if net := network(scope.From); net.IsValid() {
@@ -152,7 +153,7 @@ func (p *penalties) add(scope Scope, now time.Time, o createOptions) (level int)
 			level++
 		}
 		if send {
-			n.shard = shard
+			n.shard, n.record = shard, scope.record()
 			go p.sent(n)
 		}
 	}
@@ -223,7 +224,7 @@ func (p *penalties) send(ctx context.Context, notes []note) []batch.Result[note]
 			created = n.created.UnixMicro()
 		}
 		keys = append(keys, p.cfg.Keys.Penalty(n.shard, n.sale, n.name()), p.cfg.Keys.Answers(n.shard, n.sale))
-		args = append(args, n.points.Milliseconds(), created, n.user.String())
+		args = append(args, n.points.Milliseconds(), created, n.record)
 	}
 	reply, err := noteScript.Run(ctx, p.cfg.Client, keys, args...).Int64Slice()
 	if err == nil && len(reply) != 1+len(notes) {
@@ -261,7 +262,7 @@ func network(from netip.Addr) netip.Prefix {
 // shard returns the shard of the scope's challenges: that of the sale, or one derived
 // from the network of the request.
 func (scope Scope) shard() int {
-	if scope.Purpose == Seckill {
+	if scope.Purpose.OfSale() {
 		return id.ShardOf(scope.Sale)
 	}
 	net := network(scope.From)
@@ -273,6 +274,14 @@ func (scope Scope) shard() int {
 		sum = (sum*31 + int(b)) % (1 << 16)
 	}
 	return sum % id.Shards
+}
+
+// record names the record of the user's challenges in the sale; see lua/answer.lua.
+func (scope Scope) record() string {
+	if scope.Purpose == Waitlist {
+		return "waitlist:" + scope.User.String()
+	}
+	return scope.User.String()
 }
 
 // name returns the id of a new challenge, which carries its shard.

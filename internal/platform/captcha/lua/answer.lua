@@ -3,7 +3,8 @@
 -- verified signature and answer.
 --
 -- Records are fields of hashes, one hash per sale and period of the TTL of a record: user →
--- "created|tries|request|permits". Captchas of accounts have the challenge in place of the user.
+-- "created|tries|request|permits". Captchas of the waitlist have "waitlist:user" in place of the
+-- user, and those of accounts the challenge.
 --   created, tries  the newest challenge that was answered or that voided earlier ones, by its
 --                   creation (Unix µs), and its wrong answers; MAX_TRIES after the right one
 --   permits         key of the permits with the path token of the user; "" = none
@@ -11,12 +12,12 @@
 --
 -- open_records(prefix, now, ttl)  the records of a sale: prefix is the key without the period,
 --   ttl (ms) outlives a challenge and a path token
--- read_records(book, users)  returns the text of each record, false = none
+-- read_records(book, fields)  returns the text of each record, false = none
 -- parse_record(text)  returns a record as a table: newest, created (its text), tries, request,
 --   permits
 -- record_text(record)  the opposite
 -- used_up(created, request, permits)  the text of a record whose challenge was exchanged
--- write_records(book, fields)  writes records: user, text, …
+-- write_records(book, changed)  writes records: field, text, …
 -- answer(record, verdict, created, now, life, opens)  returns the verdict on the answer to the
 --   challenge created then (text):
 --   "right" (nothing is changed), "wrong" (counted in the table), "unknown" (the challenge
@@ -35,11 +36,11 @@ local function open_records(prefix, now, ttl)
   return { this = prefix .. ':' .. period, last = prefix .. ':' .. (period - 1), ttl = 2 * ttl }
 end
 
-local function read_records(book, users)
-  local this = redis.call('HMGET', book.this, unpack(users))
+local function read_records(book, fields)
+  local this = redis.call('HMGET', book.this, unpack(fields))
   if redis.call('EXISTS', book.last) == 0 then return this end
-  local last = redis.call('HMGET', book.last, unpack(users))
-  for i = 1, #users do this[i] = this[i] or last[i] end
+  local last = redis.call('HMGET', book.last, unpack(fields))
+  for i = 1, #fields do this[i] = this[i] or last[i] end
   return this
 end
 
@@ -57,9 +58,9 @@ local function used_up(created, request, permits)
   return created .. '|3|' .. request .. '|' .. permits -- 3 is MAX_TRIES: number formatting is slow in Redis
 end
 
-local function write_records(book, fields)
-  if #fields == 0 then return end
-  redis.call('HSET', book.this, unpack(fields))
+local function write_records(book, changed)
+  if #changed == 0 then return end
+  redis.call('HSET', book.this, unpack(changed))
   redis.call('PEXPIRE', book.this, book.ttl)
 end
 

@@ -1,14 +1,24 @@
--- check: verifies an answer and uses it up if it is right. Loaded behind answer.lua.
+-- check: verifies answers and uses the right ones up. Loaded behind answer.lua.
 --
 -- KEYS  [1] prefix of the records
--- ARGV  [1] challenge   [2] verdict   [3] creation of the challenge, Unix µs
---       [4] life of a challenge, ms   [5] TTL of a record, ms
--- Reply the verdict, as of answer.lua
+-- ARGV  [1] life of a challenge, ms   [2] TTL of a record, ms
+--       [3] opening of the sale, Unix ms; 0 = every time is late enough
+--       then for each answer: field of its record, verdict, creation of its challenge, Unix µs.
+--       No two have the same field
+-- Reply for each answer the verdict, as of answer.lua
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local book = open_records(KEYS[1], now, tonumber(ARGV[5]))
-local record = parse_record(read_records(book, { ARGV[1] })[1])
-local verdict = answer(record, ARGV[2], ARGV[3], now, tonumber(ARGV[4]), 0)
-if verdict == 'right' then write_records(book, { ARGV[1], used_up(ARGV[3], '', '') }) end
-if verdict == 'wrong' then write_records(book, { ARGV[1], record_text(record) }) end
-return verdict
+local life, opens = tonumber(ARGV[1]), tonumber(ARGV[3])
+local book = open_records(KEYS[1], now, tonumber(ARGV[2]))
+local fields, changed, reply = {}, {}, {}
+for a = 4, #ARGV, 3 do fields[#fields + 1] = ARGV[a] end
+local records = read_records(book, fields)
+for i, field in ipairs(fields) do
+  local verdict, created = ARGV[3 * i + 2], ARGV[3 * i + 3]
+  local record = parse_record(records[i])
+  reply[i] = answer(record, verdict, created, now, life, opens)
+  if reply[i] == 'right' then changed[#changed + 1], changed[#changed + 2] = field, used_up(created, '', '') end
+  if reply[i] == 'wrong' then changed[#changed + 1], changed[#changed + 2] = field, record_text(record) end
+end
+write_records(book, changed)
+return reply

@@ -7,7 +7,7 @@
 -- ARGV  [1] maximum of a penalty, as ms until it has expired   [2] TTL of a record, ms
 --       then for each note: the ms that its points take to expire, 0 = the penalty is not
 --       used; creation of the challenge (Unix µs) that voids earlier ones and the path token
---       received for one, 0 = none; user
+--       received for one, 0 = none; field of their record
 -- Reply now (Unix ms), then each penalty: when its last point expires (Unix ms)
 --
 -- Invariant: a penalty is never more than the highest level needs, so that every penalty
@@ -18,7 +18,7 @@ local most, ttl = tonumber(ARGV[1]), tonumber(ARGV[2])
 local reply = { now }
 for i = 1, #KEYS / 2 do
   local penalty, prefix = KEYS[2 * i - 1], KEYS[2 * i]
-  local points, created, user = ARGV[3 * i], ARGV[3 * i + 1], ARGV[3 * i + 2]
+  local points, created, field = ARGV[3 * i], ARGV[3 * i + 1], ARGV[3 * i + 2]
   local cool = 0
   if points ~= '0' then
     cool = math.min(math.max(now, tonumber(redis.call('GET', penalty) or '0')) + tonumber(points), now + most)
@@ -27,13 +27,13 @@ for i = 1, #KEYS / 2 do
   reply[i + 1] = cool
   if created ~= '0' then
     local book = open_records(prefix, now, ttl)
-    local record = parse_record(read_records(book, { user })[1])
+    local record = parse_record(read_records(book, { field })[1])
     if record.newest < tonumber(created) then
       if record.permits ~= '' then
-        local till = redis.call('ZSCORE', record.permits, user)
-        if till and tonumber(till) > now then redis.call('ZREM', record.permits, user) end -- an expired one is counted: path/lua/unused.lua
+        local till = redis.call('ZSCORE', record.permits, field) -- such a field is the user
+        if till and tonumber(till) > now then redis.call('ZREM', record.permits, field) end -- an expired one is counted: path/lua/unused.lua
       end
-      write_records(book, { user, created .. '|0||' })
+      write_records(book, { field, created .. '|0||' })
     end
   end
 end
