@@ -66,7 +66,7 @@ test('an Arabic product is whole in the shop, on its button, in the order, the r
   await page.goto(it.demo.url);
   await look('list');
   await signIn(page, it.demo, 'alice', `/s/${slug}`);
-  await button(page, 'buy').getByText(PHONE).waitFor();
+  await page.locator('section.sheet').getByText(PHONE).waitFor();
   await look('sale');
   await phone.goto(`${it.demo.url}/s/${slug}`);
   await look('sale-phone', phone);

@@ -110,7 +110,7 @@ test('the preview shows a sale before, at and after the opening, and sends nothi
   await press('Open');
   expect(page()).toContain('10 of 10 left');
   const buy = document.querySelector<HTMLElement>('[inert] [data-button=buy]')!;
-  expect(buy.textContent).toContain('Buy Thing');
+  expect(buy.textContent).toContain('Buy ·\u00a0¥299');
   await act(() => buy.click());
   await press('Over');
   expect(page()).toContain('This sale has ended');

@@ -5,6 +5,7 @@ import { Fault } from '@seckill/client/fault';
 import { tasks } from '../src/api/stores';
 import type { Attempt } from '@seckill/client/purchase';
 import { buttonOf, type Situation } from '../src/purchase/button';
+import { stockAfter } from '../src/purchase/refusal';
 import { statusOf, WARN_MS } from '../src/purchase/status';
 import { sale, T0 } from './shop';
 
@@ -49,6 +50,17 @@ test('to a visitor an item that is sold out is not on sale', () => {
   const none = { ...sale().items[0]!.stock, level: 'SOLD_OUT', remaining: 0 } as const;
   expect(statusAt({ stock: none, signedIn: false })).toMatchObject({ kind: 'sign-in', title: 'Sold out – units may return' });
   expect(statusAt({ sale: upcoming(9_000), stock: none, signedIn: false })).toMatchObject({ title: 'Get ready' });
+});
+
+test('the sheet says sold out only where the row of the item does, and the other way round', () => {
+  const stale = viewer({ action: 'JOIN_WAITLIST' });
+  expect(statusAt({ sale: sale({ viewer: stale }) })).toMatchObject({ kind: 'buy' }); // units came back after the viewer was read
+  const stock = (updated: number) => ({ ...sale().items[0]!.stock, updatedAt: at(updated) });
+  const gone: Attempt = { step: 'refused', failure: { __typename: 'SoldOutError', code: 'SOLD_OUT', message: '', path: null } as never, ...asked };
+  expect(stockAfter(gone, 'itm_1', stock(-1))).toMatchObject({ level: 'SOLD_OUT', remaining: 0 });
+  expect(stockAfter(gone, 'itm_1', stock(1))).toEqual(stock(1)); // read later
+  expect(stockAfter(gone, 'itm_2', stock(-1))).toEqual(stock(-1));
+  expect(stockAfter(idle, 'itm_1', stock(-1))).toEqual(stock(-1));
 });
 
 test('a turn and an offer count down strictly', () => {

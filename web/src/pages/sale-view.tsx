@@ -6,6 +6,7 @@ import type { Item, Phase, Sale, Stock } from '@seckill/client/types';
 import { clockTime, money, span, t } from '../i18n/text';
 import { isOver } from '../purchase/button';
 import { altOf, shownLevel, PhaseChip, Picture, Price, StockBar, Title, DateTime } from '../ui/bits';
+import { Opening } from '../ui/countdown';
 import { Markdown } from './markdown';
 import { Select, upTo } from '../ui/select';
 
@@ -49,36 +50,38 @@ function styleOf(accent: Sale['accent']): Record<string, string> | undefined {
   return { '--color-fill': pair('fill'), '--color-press': pair('press'), '--color-accent': pair('text') };
 }
 
-/** The page of a loaded sale: the item, and beside it the status sheet, the price and the times. */
+/** The page of a loaded sale: the picture, the price with the choice and the status sheet, then times, rules and texts. */
 export function SaleView({ sale, item, phase, stockOf, choose, wanted, want, sheet, checklist, remind, children }: Props) {
   const most = mostOf(sale, item);
   return (
-    <div style={styleOf(sale.accent)} class="grid grid-cols-1 items-start gap-6 max-sm:first:-mt-6 lg:grid-cols-[minmax(0,1fr)_24rem] lg:gap-8">
-      <div class="grid min-w-0 gap-6">
-        <div class="relative -mx-4 sm:mx-0">
-          <Picture goods={item.goods} alt={altOf(item.goods)} class="aspect-[4/3] max-h-[60dvh] w-full sm:rounded-2xl" />
-          <span class="absolute top-3 left-3">
-            <PhaseChip phase={phase} />
-          </span>
-        </div>
-        <div class="grid gap-4">
-          <Title><bdi>{sale.title}</bdi></Title>
-          <Items sale={sale} chosen={item.id} choose={choose} stockOf={stockOf} />
-          {limitOfOrder(sale, item) > 1 && !isOver(phase) && <Quantity most={most} value={quantityOf(sale, item, wanted)} set={want} />}
-        </div>
-        <Texts item={item} sale={sale} />
+    <div style={styleOf(sale.accent)} class="grid grid-cols-1 items-start gap-4 max-sm:first:-mt-6 sm:gap-6 lg:grid-cols-[minmax(0,1fr)_24rem] lg:grid-rows-[auto_1fr] lg:gap-x-8">
+      <div class="relative -mx-4 overflow-hidden sm:mx-0 sm:rounded-2xl">
+        <Picture goods={item.goods} alt={altOf(item.goods)} class="aspect-[4/3] max-h-[34dvh] w-full lg:max-h-[60dvh]" />
+        <Opening startsAt={Date.parse(sale.startsAt)} upcoming={phase === 'UPCOMING'} />
+        <span class="absolute top-3 left-3">
+          <PhaseChip phase={phase} />
+        </span>
       </div>
-      <div class="grid gap-4 lg:sticky lg:top-16">
-        {sheet}
-        <div class="card grid gap-4 p-4">
+      <div class="grid min-w-0 content-start gap-4 lg:col-start-2 lg:row-span-2 lg:row-start-1 lg:self-stretch">
+        <div class="grid gap-2">
+          <Title><bdi>{sale.title}</bdi></Title>
+          {sale.items.length === 1 && <p class="head"><bdi>{item.goods.name}</bdi></p>}
           <Price now={item.price} usual={item.goods.listPrice} large />
           {!isOver(phase) && <StockBar stock={stockOf(item)} asOf />}
+        </div>
+        {sale.items.length > 1 && <Items sale={sale} chosen={item.id} choose={choose} stockOf={stockOf} />}
+        {limitOfOrder(sale, item) > 1 && !isOver(phase) && <Quantity most={most} value={quantityOf(sale, item, wanted)} set={want} />}
+        {sheet}
+      </div>
+      <div class="grid min-w-0 gap-6">
+        <div class="card grid gap-4 p-4">
           <Window sale={sale} phase={phase} />
           <p class="text-sm text-soft">
             {limitOf(sale, item)} · {t('sale.window', { time: span(sale.paymentWindowSeconds) })}
           </p>
           <Prepare sale={sale} phase={phase} checklist={checklist} remind={remind} />
         </div>
+        <Texts item={item} sale={sale} />
         {children}
       </div>
     </div>
@@ -179,9 +182,8 @@ function Window({ sale, phase }: { sale: Sale; phase: Phase }) {
   );
 }
 
-/** The choice between items, where there is more than one. */
+/** The choice between items. */
 function Items({ sale, chosen, choose, stockOf }: Pick<Props, 'sale' | 'choose' | 'stockOf'> & { chosen: string }) {
-  if (sale.items.length === 1) return <p class="head"><bdi>{sale.items[0]!.goods.name}</bdi></p>;
   return (
     <fieldset class="grid gap-2">
       <legend class="sr-only">{t('sale.item')}</legend>

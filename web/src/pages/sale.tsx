@@ -10,6 +10,8 @@ import { request } from '../api/client';
 import { currentUser } from '../api/session';
 import type { Item, Sale, Stock } from '@seckill/client/types';
 import { SaleBySlug, SaleStatus, SaleStock } from '@seckill/client/documents/sale';
+import { purchaseOf } from '../purchase/attempt';
+import { stockAfter } from '../purchase/refusal';
 import { BuyBox } from '../purchase/buybox';
 import { Checklist } from '../purchase/checklist';
 import { Remind } from '../purchase/remind';
@@ -116,7 +118,8 @@ function Shown({ sale, reload }: { sale: Sale; reload: () => void }) {
   const phase = usePhase(sale);
   useCountedTitle(sale.title, phase === 'UPCOMING' ? Date.parse(sale.startsAt) : null);
   if (!item) return <Title><bdi>{sale.title}</bdi></Title>;
-  const stockOf = ({ id, stock }: Item): Stock => stocks.of(id).value ?? stock;
+  const attempt = purchaseOf(sale.id, reload).attempt.value;
+  const stockOf = ({ id, stock }: Item): Stock => stockAfter(attempt, id, stocks.of(id).value ?? stock);
   const quantity = quantityOf(sale, item, wanted.value);
   return (
     <SaleView

@@ -139,7 +139,7 @@ function openButton(at: Situation): Button {
       return besideOther(at, phase);
     case 'JOIN_WAITLIST':
     case 'ON_WAITLIST':
-      return { kind: entryOf(sale, at.itemId) ? 'waiting' : 'waitlist' };
+      return besideOther(at, phase); // units may have come back since the viewer was read
     case 'WATCH_QUEUE':
       return { kind: 'queue', delayed: sale.viewer?.orderTask?.delayed ?? false };
     case 'PAY':

@@ -1,5 +1,6 @@
 /** How long a refusal is shown: it belongs to one item, and ends when what it says is over. */
 import type { Attempt } from '@seckill/client/purchase';
+import type { Stock } from '@seckill/client/types';
 import type { Button, Situation } from './button';
 
 /** An attempt that did not succeed. */
@@ -36,5 +37,11 @@ export function shownFailure(at: Situation, button: Button): Failed | null {
   }
 }
 
+/** The stock of an item; sold out where an attempt was refused for that later than the stock was read. */
+export function stockAfter(attempt: Attempt, itemId: string, stock: Stock): Stock {
+  const gone = attempt.step === 'refused' && attempt.failure.code === 'SOLD_OUT' && attempt.itemId === itemId && !comesBack(stock, attempt.at);
+  return gone ? { ...stock, level: 'SOLD_OUT', remaining: stock.remaining === null ? null : 0 } : stock;
+}
+
 /** Whether stock that was read after an instant has units. */
-const comesBack = ({ level, updatedAt }: Situation['stock'], at: number): boolean => level !== 'SOLD_OUT' && Date.parse(updatedAt) > at;
+const comesBack = ({ level, updatedAt }: Stock, at: number): boolean => level !== 'SOLD_OUT' && Date.parse(updatedAt) > at;

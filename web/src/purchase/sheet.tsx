@@ -3,11 +3,12 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 import { now } from '../api/clock';
 import { connection } from '../api/client';
-import { digits, isolate, money, t, times, waitText } from '../i18n/text';
+import { digits, money, t, times, waitText } from '../i18n/text';
 import type { Item } from '@seckill/client/types';
-import { useLeft } from '../ui/countdown';
+import { Picture } from '../ui/bits';
+import { LAST_MS, useLeft } from '../ui/countdown';
 import type { Button } from './button';
-import { LAST_MS, type Status } from './status';
+import type { Status } from './status';
 
 /** Buttons that do something when pressed. */
 const ACTIVE: Button['kind'][] = ['sign-in', 'join', 'buy', 'pay', 'order', 'waitlist'];
@@ -31,15 +32,13 @@ interface LabelProps {
 /** The words of the button. A button that costs money names the amount. */
 function labelOf({ button, item, quantity, early, failed }: LabelProps): string {
   if (failed && isActive(button)) return t('fault.again');
-  const wanted = {
-    item: quantity > 1 ? `${isolate(item.goods.name)} × ${quantity}` : item.goods.name,
-    amount: money(times(item.price, quantity)),
-  };
+  const wanted = { amount: money(times(item.price, quantity)) };
   switch (button.kind) {
     case 'sign-in':
       if (early) return t('button.ready');
       return button.soldOut ? t('button.waitlist') : t('button.signIn', wanted);
     case 'buy':
+    case 'wait': // in the last seconds, where one press will buy
       return t('button.buy', wanted);
     case 'checking':
       return t('check.title');
@@ -71,12 +70,7 @@ function Timer({ until, strict }: { until: number; strict: boolean }) {
   const left = Math.max(0, useLeft(until));
   const whole = useRef({ until, ms: left });
   if (whole.current.until !== until) whole.current = { until, ms: left };
-  const last = !strict && left <= LAST_MS;
-  const text = (
-    <span class={`notranslate numeral font-bold ${last ? 'text-4xl' : strict ? 'text-lg' : 'text-2xl'}`}>
-      {last ? Math.ceil(left / 1000) : digits(left, strict ? 'down' : 'up')}
-    </span>
-  );
+  const text = <span class={`notranslate numeral font-bold ${strict ? 'text-lg' : 'text-2xl'}`}>{digits(left, strict ? 'down' : 'up')}</span>;
   if (!strict || whole.current.ms > 120_000) return <span aria-hidden="true">{text}</span>;
   const share = Math.min(1, left / Math.max(whole.current.ms, 1));
   return (
@@ -133,9 +127,13 @@ function useHeight(sheet: { current: HTMLElement | null }): void {
 /** The sheet. */
 export function Sheet({ status, button, waiting, act, onPointerEnter, startsAt, children, ...label }: Props) {
   const box = useRef<HTMLElement>(null);
+  const waited = useRef(false);
+  waited.current ||= now() < startsAt;
+  const said = status.quiet && waited.current ? { ...status, title: t('sale.open'), tone: 'good' as const, quiet: false } : status; // as before the opening
   useHeight(box);
   const active = isActive(button);
-  const shown = active || SHOWN.includes(button.kind);
+  const soon = button.kind === 'wait' && startsAt - now() <= LAST_MS; // where the button will be
+  const shown = active || soon || SHOWN.includes(button.kind);
   const busy = BUSY.includes(button.kind) || waiting;
   const pay = button.kind === 'pay' && !label.failed;
   const offline = connection.value.state === 'retrying' && !navigator.onLine;
@@ -143,7 +141,15 @@ export function Sheet({ status, button, waiting, act, onPointerEnter, startsAt, 
   const text = labelOf({ ...label, button, early: now() < startsAt });
   return (
     <section ref={box} aria-label={t('sheet.label')} class="sheet" data-status={button.kind}>
-      <div class="flow-root min-h-14">
+      <div class="flex items-center gap-3 [@media(height<30rem)]:hidden">
+        <Picture goods={label.item.goods} class="size-[40px] shrink-0 rounded-lg" />
+        <p class="line-clamp-1 min-w-0 grow font-medium">
+          <bdi>{label.item.goods.name}</bdi>
+          {label.quantity > 1 && ` × ${label.quantity}`}
+        </p>
+        <strong class="numeral shrink-0">{money(times(label.item.price, label.quantity))}</strong>
+      </div>
+      <div class={said.quiet ? 'sr-only' : 'flow-root min-h-14 max-lg:min-h-[68px]'}>
         {status.until !== null && !pay && (
           <div class="float-right ml-3">
             <Timer until={status.until} strict={status.strict} />
@@ -151,13 +157,13 @@ export function Sheet({ status, button, waiting, act, onPointerEnter, startsAt, 
         )}
         <div aria-live="polite">
           <p
-            key={status.title}
+            key={said.title}
             dir="auto"
-            class={`moment text-lg leading-snug font-bold ${tones[status.tone]}`}
+            class={`moment text-lg leading-snug font-bold ${tones[said.tone]}`}
             data-button={shown || busy ? undefined : button.kind}
             role={status.tone === 'danger' ? 'alert' : undefined}
           >
-            <Title {...status} />
+            <Title {...said} />
           </p>
           {detail && (
             <p key={detail} dir="auto" class={`text-sm ${offline ? 'text-warn' : 'text-soft'}`}>

@@ -1,7 +1,7 @@
 /** The status of a buyer in a sale: one title, one line below it, one deadline. Every screen that shows the status uses it. */
 import { taskPositions } from '../api/stores';
 import { faultText, count, explain, moment, span, t, waitText } from '../i18n/text';
-import { shownLevel } from '../ui/bits';
+import { LAST_MS } from '../ui/countdown';
 import { entryOf, offerOf, phaseAt, type Button, type Situation } from './button';
 import { shownFailure, type Failed } from './refusal';
 import type { Ticket } from '@seckill/client/types';
@@ -15,12 +15,12 @@ export interface Status {
   /** Whether units or money are lost at that instant: then the time left is never rounded up. */
   strict: boolean;
   tone: 'plain' | 'good' | 'warn' | 'danger';
+  /** Whether the button says it all: the title is for screen readers only. */
+  quiet?: boolean;
   /** The part of the title that is shown large: how many are ahead. */
   ahead: string | null;
 }
 
-/** The last seconds before the opening, in ms, are shown large. */
-export const LAST_MS = 10_000;
 /** A payment deadline that is nearer than this, in ms, is a warning. */
 export const WARN_MS = 120_000;
 
@@ -72,7 +72,7 @@ function buying(at: Situation): Status {
   }
   const offer = offerOf(sale, itemId);
   if (offer) return { ...plain(t('waitlist.offer'), t('waitlist.offerUntil'), Date.parse(offer.expiresAt)), strict: true, tone: 'good' };
-  return plain(t('sheet.live'), t(`stock.${shownLevel(at.stock)}`));
+  return { ...plain(t('sheet.live')), quiet: true };
 }
 
 function closed(at: Situation, reason: string | null, missed: string | null): Status {
@@ -117,7 +117,7 @@ export function statusOf(at: Situation, button: Button): Status {
     case 'blocked':
       return blocked(at, button.until);
     case 'checking':
-      return phaseAt(sale, at.now) === 'UPCOMING' ? beforeOpening(at, t('wait.joinWhy')) : buying(at);
+      return phaseAt(sale, at.now) === 'UPCOMING' ? beforeOpening(at, t('wait.joinWhy')) : plain(t('check.title'));
     case 'sending':
       return plain(t('sheet.sending'), button.slow ? t('sheet.slow') : null);
     case 'queue':

@@ -1,0 +1,59 @@
+/** A drop on a phone of 360 px, from before the opening to the receipt, as its buyer sees it. */
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { scheduleSales } from './api';
+import { checkScreen, shiftsOf } from './axe';
+import { button, demoFixture, signIn } from './shop';
+
+const it = demoFixture({ SECKILL_LIMITS: 'off' });
+const phone = { viewport: { width: 360, height: 640 }, hasTouch: true, isMobile: true } as const;
+
+const sheet = (page: Page) => page.locator('section.sheet');
+
+/** The top of an element in the window, in px. */
+const topOf = (page: Page, selector: string): Promise<number> => page.locator(selector).first().evaluate((element) => element.getBoundingClientRect().top);
+
+test('before the opening the price is on the first screen, before the rules, and large digits count down over the picture', async () => {
+  const [slug] = await scheduleSales(it.demo, [{ title: 'One thing', currencyCode: 'CNY', price: '699.00', listPrice: '999.00', rules: 'One order each.' }], 3_600_000);
+  for (const viewport of [phone.viewport, { width: 1280, height: 900 }]) {
+    const page = await it.page({ ...phone, viewport });
+    await page.goto(`${it.demo.url}/s/${slug}`);
+    await sheet(page).waitFor();
+    const price = page.locator('main strong.numeral').first();
+    expect(await price.innerText()).toBe('¥699');
+    const box = (await price.boundingBox())!;
+    expect(box.y + box.height).toBeLessThan(await topOf(page, 'section.sheet')); // not under the sheet
+    expect(box.y).toBeLessThan(await topOf(page, 'h2:has-text("Rules")'));
+    expect(await topOf(page, '[data-stock]')).toBeLessThan(await topOf(page, 'h2:has-text("Rules")'));
+    const digits = page.locator('[data-opening] .numeral');
+    expect(await digits.innerText()).toMatch(/^\d\d:\d\d$|^\d\d:\d\d:\d\d$/);
+    expect(await digits.evaluate((it) => parseFloat(getComputedStyle(it).fontSize))).toBeGreaterThanOrEqual(64);
+    expect(await digits.evaluate((it) => getComputedStyle(it).fontVariantNumeric)).toBe('tabular-nums');
+    const width = (await digits.boundingBox())!.width;
+    const before = await digits.innerText();
+    await expect.poll(() => digits.innerText()).not.toBe(before);
+    expect((await digits.boundingBox())!.width).toBeCloseTo(width, 1);
+  }
+});
+
+test('the opening is one scene, to a button in its place, and the layout stays', async () => {
+  const opensIn = 16_000;
+  const [slug] = await scheduleSales(it.demo, [{ title: 'Drop', currencyCode: 'CNY', price: '699.00', listPrice: '999.00' }], opensIn);
+  const page = await it.page(phone);
+  await signIn(page, it.demo, 'alice', `/s/${slug}`);
+  const opening = page.locator('[data-opening=counts]');
+  await opening.locator('svg').waitFor(); // the ring of the last ten seconds
+  expect(await opening.evaluate((it) => it.getAnimations({ subtree: true }).length)).toBe(0); // prefers-reduced-motion
+  await page.screenshot({ path: 'screens/drop-last.png' });
+  await button(page, 'buy').waitFor();
+  await page.locator('[data-opening]').waitFor({ state: 'detached' });
+  expect(await shiftsOf(page)).toBeLessThanOrEqual(0.02);
+
+  const item = sheet(page).locator('> div').first();
+  expect(await item.innerText()).toMatch(/¥699$/);
+  expect((await item.locator('img, svg').first().boundingBox())!.width).toBe(40);
+  expect(await button(page, 'buy').innerText()).toBe('Buy · ¥699'.replace(' ¥', '\u00a0¥'));
+  expect((await button(page, 'buy').boundingBox())!.height).toBeLessThan(60); // one line
+  for (const words of ['On sale now', 'In stock']) expect(await sheet(page).getByText(words).evaluateAll((found) => found.filter((it) => it.clientHeight > 1).length)).toBe(0);
+  await checkScreen(page, 'drop-open');
+});
