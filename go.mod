@@ -16,6 +16,7 @@ require (
 	github.com/alexedwards/argon2id v1.0.0
 	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/altcha-org/altcha-lib-go v1.0.0
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/bep/imagemeta v1.0.1
 	github.com/bojanz/currency v1.4.0
 	github.com/cenkalti/backoff/v5 v5.0.3

@@ -24,7 +24,7 @@ func verdictOf(t *testing.T, stdout string) drill.Verdict {
 			t.Errorf("%s does not hold: %s: %s", c.ID, c.Promise, c.Figures)
 		}
 	}
-	if len(v.Checks) != 6 {
+	if len(v.Checks) != 7 {
 		t.Errorf("checks are %+v", v.Checks)
 	}
 	return v

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math/big"
+	"strings"
 	"time"
 
 	"seckill/internal/ops/apiclient"
@@ -28,12 +29,14 @@ type buyer struct {
 	apiclient.Client
 	account seed.LoadUser
 	crowd   *crowd
+	number  int // among the buyers, for the history
 
 	result result
 	reason string          // code of the refusal or failure
 	tasks  map[string]bool // ids of accepted order tasks
 	orders map[string]bool // ids of orders
 
+	placed          time.Time // when the call that took a unit began
 	accepted, ended time.Time // of the order task
 }
 
@@ -115,12 +118,14 @@ func (b *buyer) path(ctx context.Context) (string, error) {
 		return "", err
 	}
 	var issued apiclient.Issued
+	began := time.Now()
 	err = b.retry(ctx, stagePath, func(ctx context.Context) (err error) {
 		issued, err = b.IssuePath(ctx, b.crowd.item, solved)
 		return err
 	})
 	switch {
 	case err != nil:
+		b.noteRefusal(err, began)
 		return "", err
 	case issued.Path != nil:
 		return issued.Path.Token, nil
@@ -164,17 +169,42 @@ func (b *buyer) wait(ctx context.Context, ticket string) (path string, err error
 
 // place calls placeOrder with one idempotency key until the outcome is known.
 func (b *buyer) place(ctx context.Context, path string) (task string, err error) {
-	key := rand.Text()
+	key, began := rand.Text(), time.Now()
 	err = b.retry(ctx, stageOrder, func(ctx context.Context) (err error) {
 		task, err = b.PlaceOrder(ctx, b.crowd.item, path, key)
 		return err
 	})
+	switch {
+	case err == nil:
+		b.placed = began
+		b.note(took, task, began)
+	case apiclient.Code(err) == "" || ctx.Err() != nil:
+		b.note(unknown, "", began)
+	default:
+		b.noteRefusal(err, began)
+	}
 	return task, err
 }
+
+// note records an operation that is over now.
+func (b *buyer) note(k kind, task string, began time.Time) {
+	b.crowd.history.add(operation{kind: k, buyer: b.number, task: uuidOf(task), began: began, over: time.Now()})
+}
+
+// noteRefusal records a refusal because no unit is left.
+func (b *buyer) noteRefusal(err error, began time.Time) {
+	if apiclient.Code(err) == "SOLD_OUT" {
+		b.note(soldOut, "", began)
+	}
+}
+
+// uuidOf returns the part of a public id that a task and its order have in common.
+func uuidOf(public string) string { return public[strings.LastIndexByte(public, '_')+1:] }
 
 // follow waits for the end of an order task.
 func (b *buyer) follow(ctx context.Context, task string) {
 	b.accepted = time.Now()
+	since := b.accepted // of the last state
 	err := b.watch(ctx, followTask, task, func(data json.RawMessage) (bool, error) {
 		var event struct {
 			OrderTaskStatus struct {
@@ -190,12 +220,17 @@ func (b *buyer) follow(ctx context.Context, task string) {
 		switch t := event.OrderTaskStatus.OrderTask; t.Status {
 		case "SUCCEEDED":
 			b.result = ordered
+			b.note(sawOrder, task, since)
 		case "FAILED":
 			b.result = failed
+			b.note(sawFailed, task, since)
+			b.note(ended, task, b.placed)
 			if t.Failure != nil {
 				b.reason = t.Failure.Code
 			}
 		default:
+			b.note(sawOpen, task, since)
+			since = time.Now()
 			return false, nil
 		}
 		return true, nil
@@ -225,6 +260,7 @@ func (b *buyer) readOrders(ctx context.Context) {
 			}
 		}
 	}
+	began := time.Now()
 	err := b.retry(ctx, stageRead, func(ctx context.Context) error {
 		return b.Execute(ctx, &data, listOrders, apiclient.Object{})
 	})
@@ -234,6 +270,7 @@ func (b *buyer) readOrders(ctx context.Context) {
 	for _, e := range data.MyOrders.Edges {
 		if e.Node.Item.ID == b.crowd.item {
 			b.orders[e.Node.ID] = true
+			b.note(sawOrder, e.Node.ID, began)
 		}
 	}
 }

@@ -32,6 +32,7 @@ const (
 // crowd holds what all buyers share and count.
 type crowd struct {
 	sale, item string
+	history    history
 
 	mu       sync.Mutex
 	accepted int                             // guarded by mu: placeOrder calls that took a unit

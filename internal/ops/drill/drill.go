@@ -76,6 +76,7 @@ type Config struct {
 	FaultFor   time.Duration // from the start of the crowd
 	Progress   io.Writer     // lines, or a chart on a terminal
 	Terminal   bool          // whether Progress is a terminal
+	Pictures   string        // folder of the picture of a history that breaks I6; "" = the present one
 }
 
 // Validate returns what is wrong with the configuration, nil if it is valid. Addresses
@@ -151,8 +152,12 @@ func Run(ctx context.Context, c Config) (*Verdict, error) {
 		return nil, err
 	}
 	settled := time.Since(ended)
-	checks := evidence{buyers: buyers, before: before, after: after, own: c.Input.Sale == "", settled: settled,
-		recovery: recovery(buyers, injected.last)}.check()
+	own, stock := c.Input.Sale == "", -1
+	if own {
+		stock = before.Postgres.Available
+	}
+	checks := evidence{buyers: buyers, before: before, after: after, own: own, settled: settled,
+		recovery: recovery(buyers, injected.last), history: shared.history.judge(stock, c.Pictures)}.check()
 	v := &Verdict{
 		SaleID: made.SaleID, OK: true, Buyers: len(buyers), Stock: before.Postgres.Available, Took: took.Seconds(),
 		Settled: settled.Seconds(),
@@ -176,7 +181,7 @@ func recruit(at string, dial *dialer, shared *crowd, accounts []seed.LoadUser) [
 		binary.BigEndian.PutUint32(from[:], uint32(firstNetwork+i/block*block+i%networks<<8+i%block/networks))
 		buyers[i] = &buyer{
 			Client:  apiclient.Client{URL: at, HTTP: calls, Sockets: sockets, From: netip.AddrFrom4(from).String()},
-			account: account, crowd: shared, tasks: map[string]bool{}, orders: map[string]bool{},
+			account: account, crowd: shared, number: i, tasks: map[string]bool{}, orders: map[string]bool{},
 		}
 	}
 	return buyers

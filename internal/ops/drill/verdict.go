@@ -25,7 +25,7 @@ type Verdict struct {
 
 // Check is one invariant.
 type Check struct {
-	ID      string `json:"id"` // I1 to I5, or audit
+	ID      string `json:"id"` // I1 to I6, or audit
 	Promise string `json:"promise"`
 	OK      bool   `json:"ok"`
 	Figures string `json:"figures"` // the figures that were compared
@@ -41,6 +41,7 @@ type evidence struct {
 	own           bool // the sale was made for this drill: there are no other buyers
 	settled       time.Duration
 	recovery      time.Duration
+	history       linearizable
 }
 
 // recovery returns the longest time from the acceptance of a task, or from the last fault
@@ -104,6 +105,7 @@ func (e evidence) check() []Check {
 			e.recovery <= settleLimit && e.after.OK && unsold <= 0,
 			fmt.Sprintf("last task ended after %.1f s, stores settled after %.1f s, unsold %d", e.recovery.Seconds(),
 				e.settled.Seconds(), max(unsold, 0))},
+		{"I6", "the replies of all calls and look-ups have one order", e.history.ok, e.history.figures()},
 		{"audit", "the stores agree", e.after.OK,
 			strings.Join(append([]string{fmt.Sprintf("%d findings", len(e.after.Findings))}, e.after.Findings...), "; ")},
 	}
