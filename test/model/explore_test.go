@@ -54,7 +54,7 @@ func (s *System) steps(all []step) []step {
 			add("write, then crash before the acknowledgement", b, i, t, func(n *System) { n.deliver(b, i, t, false) })
 			add("reacquire, then crash", b, i, t, func(n *System) { n.deliver(b, i, t, true) })
 		}
-		if o.Message == WithWorker && s.Phase == Begun {
+		if o.Message == WithWorker && !o.Late && s.Phase == Begun {
 			add("append what is in flight", b, i, t, func(n *System) { n.Orders[b][i][t].Message = InStream })
 		}
 		if s.missing(b, i, t) {
@@ -77,10 +77,13 @@ func (s *System) reduce() {
 			o.Row = Returned
 		}
 		if o.Row != NoRow {
-			o.Seen, o.Epoch = false, 0
+			o.Seen, o.Late, o.Epoch = false, false, 0
 		}
 		if o.Row == Returned {
 			o.Oversold = false
+		}
+		if o.Row == Live || o.Row == Due || o.Row == Returned {
+			o.Lost = false
 		}
 	})
 }
@@ -131,6 +134,12 @@ func (s *System) disasters(add func(act string, b, i, t int8, do func(n *System)
 			}
 		})
 	}
+	if s.Phase == Idle && !s.lost() {
+		add("rebuild without a loss", 0, 0, 0, func(n *System) {
+			n.Losses++
+			n.begin()
+		})
+	}
 	ways, sent := 1, 0
 	s.each(func(_, _, _ int8, o *Order) {
 		if o.Message == InStream {
@@ -160,8 +169,8 @@ func (s *System) broken() string {
 				switch {
 				case o.Row == Live:
 					own++
-				case o.Row == Failed && s.Losses == 0:
-					return "I5: an accepted task failed without a loss"
+				case o.Row == Failed && !o.Lost:
+					return "I5: a task failed that was accepted after the last loss"
 				}
 			}
 			if own > 1 {
@@ -210,6 +219,8 @@ func (s *System) settle() string {
 		})
 		switch {
 		case *s != before:
+		case s.drift() && !s.Replaced:
+			return "I2: a gate differs from the record, and nothing is under way"
 		case s.drift():
 			s.begin() // the reconciler
 		default:
@@ -266,7 +277,7 @@ var seed = maphash.MakeSeed()
 // the numbers of their epochs: of those it counts whether they are the newest.
 func (s *System) hash(buffer []byte) uint64 {
 	text := append(buffer[:0], byte(s.Revision), flag(s.Paused), byte(s.Phase), byte(s.Losses), byte(s.Pauses),
-		byte(s.Adjusts), byte(s.Tasks))
+		byte(s.Adjusts), byte(s.Tasks), flag(s.Replaced))
 	for i := range s.Bounds.Items {
 		g, item := &s.Sale.Gates[i], &s.Items[i]
 		text = append(text, byte(g.State), flag(g.Built)|flag(g.Epoch == s.Epoch)<<1|flag(item.GateEpoch == s.Epoch)<<2,
@@ -284,7 +295,7 @@ func (s *System) hash(buffer []byte) uint64 {
 			own = append(own, local(g.Held[b].Task), local(s.Items[i].next.Held[b].Task), flag(g.Permits[b].Epoch > 0))
 			for _, o := range s.Orders[b][i] {
 				own = append(own, flag(o.Accepted)|flag(o.Seen)<<1|flag(o.Oversold)<<2|
-					flag(o.Epoch < s.Items[i].GateEpoch)<<3, byte(o.Row), byte(o.Message))
+					flag(o.Epoch < s.Items[i].GateEpoch)<<3|flag(o.Lost)<<4|flag(o.Late)<<5, byte(o.Row), byte(o.Message))
 			}
 		}
 	}

@@ -34,6 +34,10 @@ type Order struct {
 	Message  Message
 	Epoch    int8 // of the message
 	Seen     bool // the present build has read the message
+	Lost     bool // Redis was lost since the task was accepted
+	// Late: the worker did not append the message in time for a build. It could for a later one, and the oldest
+	// reservation would win: a task that was accepted in between may fail then. That is left out here.
+	Late bool
 }
 
 // Item is the row of an item.
@@ -63,7 +67,7 @@ type Bounds struct {
 	Units         int8 // of each item
 	Attempts      int8 // of a buyer on an item
 	Tasks         int8 // of all buyers together
-	Losses        int8 // of Redis, or of the process that builds
+	Losses        int8 // of Redis, of the process that builds, or builds without a loss
 	Paths         bool // issuing a path token is a step; else it comes with the attempt
 	Pauses        int8 // changes of the sale's status
 	Adjusts       int8 // units that operators add, to the first item
@@ -86,6 +90,7 @@ type System struct {
 	Pauses   int8
 	Adjusts  int8
 	Tasks    int8
+	Replaced bool // a build found two reservations of a buyer
 }
 
 // NewSystem returns a sale whose gates are open.
@@ -231,7 +236,7 @@ func (s *System) begin() {
 func (s *System) build() {
 	switch s.Phase {
 	case Begun:
-		s.each(func(_, _, _ int8, o *Order) { o.Seen = o.Message == InStream })
+		s.each(func(_, _, _ int8, o *Order) { o.Seen, o.Late = o.Message == InStream, o.Message == WithWorker })
 		s.Phase = Read
 	case Read, Filled:
 		s.fill(int8(s.Phase - Read))
@@ -271,6 +276,7 @@ func (s *System) fill(i int8) {
 			}
 		})
 	}
+	s.Replaced = s.Replaced || c.Replaced > 0
 	item.next = c
 }
 
@@ -291,7 +297,7 @@ func (s *System) lose(where func(b, i, t int8) Message) {
 	s.Sale = Sale{}
 	s.Phase = Idle
 	s.each(func(b, i, t int8, o *Order) {
-		o.Seen = false
+		o.Seen, o.Lost = false, o.Accepted
 		if o.Message == InStream {
 			o.Message = where(b, i, t)
 		}
