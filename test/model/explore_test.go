@@ -219,10 +219,8 @@ func (s *System) settle() string {
 		})
 		switch {
 		case *s != before:
-		case s.drift() && !s.Replaced:
-			return "I2: a gate differs from the record, and nothing is under way"
 		case s.drift():
-			s.begin() // the reconciler
+			return "I2: a gate differs from the record, and nothing is under way"
 		default:
 			return s.sellOut()
 		}
@@ -277,13 +275,12 @@ var seed = maphash.MakeSeed()
 // the numbers of their epochs: of those it counts whether they are the newest.
 func (s *System) hash(buffer []byte) uint64 {
 	text := append(buffer[:0], byte(s.Revision), flag(s.Paused), byte(s.Phase), byte(s.Losses), byte(s.Pauses),
-		byte(s.Adjusts), byte(s.Tasks), flag(s.Replaced))
+		byte(s.Adjusts), byte(s.Tasks))
 	for i := range s.Bounds.Items {
 		g, item := &s.Sale.Gates[i], &s.Items[i]
 		text = append(text, byte(g.State), flag(g.Built)|flag(g.Epoch == s.Epoch)<<1|flag(item.GateEpoch == s.Epoch)<<2,
 			byte(g.Total), byte(g.Stock), byte(g.Reserved), byte(g.Revision), byte(g.Acts), byte(item.Total),
-			byte(item.Available), byte(item.Acts), byte(item.next.Stock), byte(item.next.Total), byte(item.next.Acts),
-			byte(item.next.Replaced))
+			byte(item.Available), byte(item.Acts), byte(item.next.Stock), byte(item.next.Total), byte(item.next.Acts))
 	}
 	var buyers [Buyers][Items * (3 + 3*Attempts)]byte
 	for b := range s.Bounds.Buyers {

@@ -573,8 +573,6 @@ type Contents struct {
 	Revision   int16
 	Acts       uint16
 	Held       [Buyers]Reservation
-	// Replaced are the units of reservations that another of the same buyer replaced.
-	Replaced int8
 }
 
 // Open replaces the contents of a gate that is being built under an epoch.
@@ -588,7 +586,6 @@ func (s *Sale) Open(item int8, c Contents) bool {
 	}
 	*g = Gate{State: c.State, Built: true, Waiting: c.BuyersWait || g.Waiting, Epoch: c.Epoch, Limit: c.Limit,
 		Total: c.Total, Stock: c.Stock, Revision: c.Revision, Acts: c.Acts, Held: c.Held}
-	g.Reserved = c.Replaced
 	for _, r := range c.Held {
 		g.Reserved += r.Units
 	}

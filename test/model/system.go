@@ -90,7 +90,6 @@ type System struct {
 	Pauses   int8
 	Adjusts  int8
 	Tasks    int8
-	Replaced bool // a build found two reservations of a buyer
 }
 
 // NewSystem returns a sale whose gates are open.
@@ -257,26 +256,22 @@ func (s *System) build() {
 }
 
 // fill reads an item of the record, and writes the reservations of its live orders and of the unwritten
-// messages that were read before.
+// messages that were read before: of each buyer one, of messages the oldest.
 func (s *System) fill(i int8) {
 	item := &s.Items[i]
 	item.GateEpoch = s.Epoch
 	c := Contents{Epoch: s.Epoch, Limit: s.Bounds.limit(), Total: item.Total, Stock: item.Available, Acts: item.Acts}
-	hold := func(b, t int8) {
-		c.Replaced += c.Held[b].Units
-		c.Held[b] = Reservation{Task: s.task(b, i, t), Units: 1}
-	}
 	for _, row := range []Row{Live, NoRow} {
 		s.each(func(b, of, t int8, o *Order) {
-			if of == i && o.Row == row && (row == Live || o.Seen) {
-				hold(b, t)
-				if row == NoRow {
-					c.Stock--
-				}
+			if of != i || o.Row != row || row == NoRow && !o.Seen || c.Held[b].Task != 0 {
+				return
+			}
+			c.Held[b] = Reservation{Task: s.task(b, i, t), Units: 1}
+			if row == NoRow {
+				c.Stock--
 			}
 		})
 	}
-	s.Replaced = s.Replaced || c.Replaced > 0
 	item.next = c
 }
 

@@ -1,9 +1,12 @@
 package preload
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -90,7 +93,7 @@ func (p *Preloader) fill(ctx context.Context, of *ent.Sale, itemID id.Item,
 		if err != nil {
 			return err
 		}
-		unwritten, err := unwritten(ctx, tx, itemID, waiting)
+		unwritten, err := reserving(ctx, tx, itemID, waiting)
 		if err != nil {
 			return err
 		}
@@ -157,8 +160,7 @@ func (p *Preloader) addOrders(ctx context.Context, tx *ent.Tx, gate *reservation
 	offered map[id.User]bool) (bool, error) {
 	for after := (id.User{}); ; {
 		page, err := tx.Order.Query().Where(
-			entorder.ItemID(gate.Item), entorder.UserIDGT(after),
-			entorder.StatusIn(entorder.StatusPENDING_PAYMENT, entorder.StatusPAID, entorder.StatusREFUNDING),
+			entorder.ItemID(gate.Item), entorder.UserIDGT(after), isLive,
 		).Order(ent.Asc(entorder.FieldUserID)).Limit(orderPage).
 			Select(entorder.FieldID, entorder.FieldUserID, entorder.FieldStatus, entorder.FieldQuantity,
 				entorder.FieldRefundedQuantity, entorder.FieldClaimID,
@@ -281,6 +283,50 @@ func unwritten(ctx context.Context, tx *ent.Tx, itemID id.Item, waiting []order.
 	}
 	return kept, nil
 }
+
+// reserving returns the unwritten messages of an item that may become orders: of each buyer without a
+// live order the oldest, as the writer chooses.
+func reserving(ctx context.Context, tx *ent.Tx, itemID id.Item, waiting []order.Request) ([]order.Request, error) {
+	messages, err := unwritten(ctx, tx, itemID, waiting)
+	if err != nil {
+		return nil, err
+	}
+	served, err := withLiveOrder(ctx, tx, itemID, messages)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(messages, func(a, b order.Request) int {
+		return cmp.Or(cmp.Compare(a.SubmittedAtMs, b.SubmittedAtMs), bytes.Compare(a.Task[:], b.Task[:]))
+	})
+	return slices.DeleteFunc(messages, func(m order.Request) bool {
+		again := served[m.User]
+		served[m.User] = true
+		return again
+	}), nil
+}
+
+// withLiveOrder returns the buyers of messages that have a live order of the item.
+func withLiveOrder(ctx context.Context, tx *ent.Tx, itemID id.Item, messages []order.Request) (map[id.User]bool, error) {
+	live := map[id.User]bool{}
+	for chunk := range slices.Chunk(messages, idChunk) {
+		users := make([]id.User, len(chunk))
+		for i, m := range chunk {
+			users[i] = m.User
+		}
+		rows, err := tx.Order.Query().Where(entorder.ItemID(itemID), entorder.UserIDIn(users...), isLive).
+			Select(entorder.FieldUserID).All(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("look up live orders: %w", err)
+		}
+		for _, row := range rows {
+			live[row.UserID] = true
+		}
+	}
+	return live, nil
+}
+
+// isLive selects orders that have a reservation.
+var isLive = entorder.StatusIn(entorder.StatusPENDING_PAYMENT, entorder.StatusPAID, entorder.StatusREFUNDING)
 
 // idChunk bounds the ids in one query.
 const idChunk = 1000

@@ -30,7 +30,7 @@ func (p *Preloader) Differs(ctx context.Context, saleID id.Sale, itemID id.Item)
 		if err != nil {
 			return err
 		}
-		messages, err := unwritten(ctx, tx, itemID, waiting)
+		messages, err := reserving(ctx, tx, itemID, waiting)
 		if err != nil {
 			return err
 		}

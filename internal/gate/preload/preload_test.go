@@ -198,6 +198,40 @@ func TestALostGateIsRebuiltFromTheRecordAndTheStream(t *testing.T) {
 	}
 }
 
+// A buyer whose task was thought lost may have bought again before its message was back: one of the two
+// becomes an order. A reservation of each would leave the unit of the other one unsold.
+func TestABuildCountsOneReservationOfABuyer(t *testing.T) {
+	t.Parallel()
+	testdb.OnDatabases(t, func(t *testing.T, db *postgres.DB) {
+		f := setupOn(t, db)
+		f.clock.Advance(6 * time.Second)
+		f.step(t)
+		twice := id.New[id.User]()
+		request := func(user id.User, age time.Duration) order.Request {
+			at := f.clock.Now().Add(-age).UnixMilli()
+			return order.Request{V: 1, Task: id.NewTask(id.ShardOf(f.sale)), User: user, Sale: f.sale, Item: f.item, Quantity: 1, SubmittedAtMs: at}
+		}
+		live, err := f.db.Ent.Order.Get(t.Context(), f.sell(t))
+		f.must(t, err)
+		younger, older := request(twice, time.Second), request(twice, time.Minute)
+		f.pending = []order.Request{younger, older, request(live.UserID, time.Minute)}
+		f.clock.Advance(5 * time.Second)
+		f.redis.Cmd.Del(t.Context(), f.keys.Item(id.ShardOf(f.sale), f.item), f.keys.Reservations(id.ShardOf(f.sale), f.item))
+		if counts := f.step(t); counts["rebuilt"] != 1 {
+			t.Fatalf("step: %v", counts)
+		}
+		f.wantGate(t, "2", "8", "2")
+		if differs, err := f.preloader().Differs(t.Context(), f.sale, f.item); err != nil || differs {
+			t.Errorf("differs %t, %v", differs, err)
+		}
+		gate := reservation.NewGate(reservation.GateConfig{Client: f.redis.Script, Keys: f.keys, Timeout: testenv.Wait})
+		tasks, err := gate.ReservationTasks(t.Context(), f.sale, f.item, []id.User{twice})
+		if err != nil || tasks[twice] != older.Task {
+			t.Errorf("the reservation is of %s, want the older task %s: %v", tasks[twice], older.Task, err)
+		}
+	})
+}
+
 // The build raises the fence of the writer: an order of the lost gate that the build did not
 // count takes no unit without a reservation in the new gate.
 func TestABuildFencesOffTheOrdersOfTheGateBefore(t *testing.T) {
