@@ -46,6 +46,14 @@ e2e: services ## run all journeys in the browser, with every page in both langua
 faults: services ## run the tests that kill processes, in full size; a table of the faults at the end
 	@go run ./test/testrun faults
 
+.PHONY: prove
+prove: services ## explore the model, compare the scripts with it, judge drills, test the tests with seeded faults; at most 20 minutes
+	@set -a; . .services/env; go run ./test/prove
+
+.PHONY: seeded
+seeded: services ## put one fault at a time into a copy of the code, and show which test finds it: make seeded FAULT=release
+	@set -a; . .services/env; go run ./test/seeded $(FAULT)
+
 .PHONY: check
 check: ## check what is committed: generated code, formatting, lints, layers, known vulnerabilities
 	scripts/check-generated

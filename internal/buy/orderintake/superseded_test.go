@@ -13,6 +13,7 @@ import (
 	"seckill/internal/buy/reservation"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/stream"
+	"seckill/internal/testenv"
 )
 
 // rebuilt opens the gate of the second epoch with some units, as a build does that has
@@ -69,6 +70,24 @@ func (r *rig) stockOf(gate *reservation.Gate) int {
 	state, err := gate.State(r.t.Context(), r.sale, r.item)
 	r.must(err)
 	return state.Stock
+}
+
+// A message is acknowledged after the commit of its orders, and not when the database refused it.
+func TestAMessageThatIsNotWrittenIsDeliveredAgain(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	request := r.request(1)
+	r.must(r.writer.Close(t.Context())) // it writes nothing any more
+	gate := reservation.NewGate(reservation.GateConfig{Client: r.conn.Script, Keys: r.keys})
+	if err := orderintake.NewHandler(r.writer, gate, nil).Handle(r.message(request)); !stream.IsRetryable(err) {
+		t.Errorf("the end of the message: %v, want a retry", err)
+	}
+	writer := order.NewWriter(order.WriterConfig{DB: r.db, Timeout: testenv.Wait})
+	r.must(orderintake.NewHandler(writer, gate, nil).Handle(r.message(request)))
+	r.must(writer.Close(t.Context()))
+	if got := r.status(request.Task); got != order.Succeeded {
+		t.Errorf("task %s after the next delivery", got)
+	}
 }
 
 func TestOrdersOfALostGateTakeUnitsOfTheNewOneOrFail(t *testing.T) {

@@ -306,7 +306,8 @@ func reserving(ctx context.Context, tx *ent.Tx, itemID id.Item, waiting []order.
 }
 
 // withLiveOrder returns the buyers of messages that have a live order of the item.
-func withLiveOrder(ctx context.Context, tx *ent.Tx, itemID id.Item, messages []order.Request) (map[id.User]bool, error) {
+func withLiveOrder(ctx context.Context, tx *ent.Tx, itemID id.Item,
+	messages []order.Request) (map[id.User]bool, error) {
 	live := map[id.User]bool{}
 	for chunk := range slices.Chunk(messages, idChunk) {
 		users := make([]id.User, len(chunk))
