@@ -25,17 +25,14 @@ const (
 
 // Suites of several faults.
 var (
-	scripts    = suite{"test/model", "TestTheScriptsAgreeWithTheModel", true}
-	states     = suite{"test/model", "TestEveryState", false}
-	orders     = suite{"internal/buy/order", ".", false}
-	intake     = suite{"internal/buy/orderintake", ".", false}
-	gates      = suite{"internal/buy/reservation", ".", false}
-	preloads   = suite{"internal/gate/preload", ".", false}
-	reconciles = suite{"internal/gate/reconcile", ".", false}
-	waitlists  = suite{"internal/buy/waitlist", ".", false}
-	payments   = suite{"internal/pay/payment", "Refund|Return|Void", false}
-	audits     = suite{"internal/gate/audit", ".", false}
+	scripts = suite{"test/model", "TestTheScriptsAgreeWithTheModel", true}
+	states  = suite{"test/model", "TestEveryState", false}
 )
+
+// in returns the tests of a package that match a pattern, and then all of them.
+func in(pkg, first string) []suite {
+	return []suite{{pkg, first, false}, {pkg, ".", false}}
+}
 
 // faults are those of issue "Proof", as far as the product has the parts, and two of the model. A share
 // of access that is given twice is missing: there are no shares.
@@ -43,11 +40,11 @@ var faults = []fault{
 	{"acknowledge before the commit", []edit{{
 		"internal/buy/orderintake/handler.go",
 		"		if retryable(result.Err) {\n			return stream.Retryable(err)\n", "		if retryable(result.Err) {\n			return nil\n",
-	}}, []suite{intake}},
+	}}, in("internal/buy/orderintake", "NotWritten|Lost")},
 	{"release not idempotent", []edit{{release, "if task ~= released_task or", "if not record or"}}, []suite{scripts}},
 	{"writer without the epoch check", []edit{{
 		"internal/buy/order/onebyone.go", "		case r.Epoch < item.epoch:\n", "		case false:\n",
-	}}, []suite{intake, orders}},
+	}}, in("internal/buy/orderintake", "LostGate")},
 	{"permit not used up", []edit{{
 		reserve, "    redis.call('ZREM', it.permits_key, unpack(it.users))\n", "",
 	}}, []suite{scripts}},
@@ -57,33 +54,33 @@ var faults = []fault{
 	{"sold-out mark never undone", []edit{{
 		"internal/buy/reservation/stockcache.go", "			v = newer(old, v)\n",
 		"			if v = newer(old, v); old.Stock == 0 {\n				v.Stock = 0\n			}\n",
-	}}, []suite{gates}},
+	}}, in("internal/buy/reservation", "SoldOut|View|Older")},
 	{"snapshot before subscribe", []edit{
 		{"internal/platform/notifier/follow.go", "	sub, err := hub.Subscribe(key)\n	if err != nil {\n		return nil, err\n	}\n	first, err := load(ctx)\n	if err != nil {\n		sub.Close()\n", "	first, err := load(ctx)\n	if err != nil {\n"},
 		{"internal/platform/notifier/follow.go", "	first.Key, first.Snapshot = key, true\n", "	sub, err := hub.Subscribe(key)\n	if err != nil {\n		return nil, err\n	}\n	first.Key, first.Snapshot = key, true\n"},
-	}, []suite{{"internal/platform/notifier", ".", false}}},
+	}, in("internal/platform/notifier", "Follow|Snapshot|Watch")},
 	{"expiry without compare-and-set", []edit{
 		{"internal/buy/order/expire.go", "o := read[row.ID]; o.Version == row.Version {", "o := read[row.ID]; o != nil {"},
 		{"internal/buy/order/expire.go", "entorder.IDIn(ids...), entorder.StatusEQ(entorder.StatusPENDING_PAYMENT))\n	postgres.SkipLocked", "entorder.IDIn(ids...))\n	postgres.SkipLocked"},
 		{"internal/buy/order/expire.go", "entorder.IDIn(ids...), entorder.StatusEQ(entorder.StatusPENDING_PAYMENT)).\n		SetStatus", "entorder.IDIn(ids...)).\n		SetStatus"},
-	}, []suite{orders}},
+	}, in("internal/buy/order", "Expire|Sweepers|Race")},
 	{"a repeated reserve with a new task id", []edit{{
 		reserve, "it.input .. quantity and 2 or 3, known", "it.input .. quantity and 2 or 3, task",
 	}}, []suite{scripts}},
 	{"revision not compared in the copy", []edit{{
 		"internal/buy/order/lua/newer.lua", "    if revision >= have then\n", "    if have then\n",
-	}}, []suite{orders}},
+	}}, in("internal/buy/order", "Record|Copy")},
 	{"reconcile ignores what is in flight", []edit{{
 		"internal/gate/preload/drift.go", "			stock -= m.Quantity\n", "			_ = m\n",
-	}}, []suite{preloads, reconciles}},
+	}}, in("internal/gate/preload", "Failed|Differ|Drift|Reservation")},
 	{"offer after the end", []edit{
 		{"internal/buy/waitlist/offer.go", "	if it.over {\n		return nil\n	}\n	open :=", "	open :="},
 		{"internal/buy/waitlist/offer.go", "|| !status.Loaded || !status.Open {", "|| !status.Loaded {"},
-	}, []suite{waitlists}},
+	}, in("internal/buy/waitlist", "End|Over|Pause")},
 	{"refund that returns the unit twice", []edit{{
 		"internal/buy/order/move.go", "		update.Where(entorder.ReturnDue(false)).SetRefundedQuantity(is.RefundedQuantity)",
 		"		update.SetRefundedQuantity(is.RefundedQuantity)",
-	}}, []suite{orders, payments}},
+	}}, in("internal/pay/payment", "Refund")},
 	{"ledger line missing", []edit{{
 		"internal/buy/order/move.go",
 		"SetKind(stockmovement.Kind(l.kind)).SetQuantity(l.units).SetCreatedAt(o.UpdatedAt).Exec(ctx)\n	if err != nil {",
@@ -91,24 +88,24 @@ var faults = []fault{
 	}, {
 		"internal/buy/order/move.go", "		return fmt.Errorf(\"ledger %s of order %s: %w\", l.kind, o.ID, err)\n",
 		"		return fmt.Errorf(\"ledger %s of order %s: %v\", l.kind, o.ID, err)\n",
-	}}, []suite{orders}},
+	}}, in("internal/buy/order", "Life|Race")},
 	{"missing CHECK", []edit{{
 		"migrations/20261120103901_first_tables.sql",
 		", CONSTRAINT \"stock_conserved\" CHECK (((available + held) + sold) = total)", "",
-	}}, []suite{{"internal/platform/postgres/migratediff", ".", false}}},
+	}}, in("internal/platform/postgres/migratediff", "Schema")},
 	{"outbox row outside the transaction", []edit{
 		{"internal/buy/order/expire.go", "	if err := x.facts.Moved(ctx, tx, PendingPayment, expired...); err != nil {\n		return nil, err\n	}\n", ""},
 		{"internal/buy/order/expire.go", "	return expired, nil\n}\n\n// expiry is", "	err = db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {\n		return x.facts.Moved(ctx, tx, PendingPayment, expired...)\n	})\n	return expired, err\n}\n\n// expiry is"},
-	}, []suite{orders}},
+	}, in("internal/buy/order", "Facts|Events|Expire")},
 	{"seal before its last entry", []edit{{
 		"internal/gate/audit/seal.go", "Seq: next, Through: through, Until", "Seq: next, Through: through - 1, Until",
-	}}, []suite{audits}},
+	}}, in("internal/gate/audit", "Seal|Chain|Late")},
 	{"person key after the take", []edit{{
 		reserve, "    s.units[first] = s.units[first] + quantity\n", "",
 	}}, []suite{scripts}},
 	{"draw order by arrival", []edit{{
 		"internal/buy/admission/queue/lua/enter.lua", "it.early and '-' .. draw or score + c", "it.early and -ms(now) or score + c",
-	}}, []suite{{"internal/buy/admission/queue", ".", false}}},
+	}}, in("internal/buy/admission/queue", "Draw|Early|Order")},
 	{"model: a writer without the epoch check", []edit{{
 		"test/model/system.go", "	if o.Epoch < item.GateEpoch {\n", "	if o.Epoch < 0 {\n",
 	}}, []suite{states}},
