@@ -118,6 +118,10 @@ describe('the log of a sale', () => {
     expect(units).toEqual(['orderUnits', 2]);
     expect([fieldName('orderUnits'), valueWords('orderUnits', 2, names)]).toEqual(['Units', '2']);
   });
+  test('say how many orders of a cluster were held', () => {
+    const held = fieldsOf([change('orders', 'NUMBER', '3'), change('cluster', 'TEXT', 'nAAAABBBB')]);
+    expect(held.map(([name, value]) => `${fieldName(name)} ${valueWords(name, value, {})}`)).toEqual(['Cluster nAAAABBBB', 'Orders 3']);
+  });
   test('shows that a field had no value before, or has none now', () => {
     expect(fieldsOf([change('purchaseLimit', 'NUMBER', '3', null)])).toEqual([['purchaseLimit', 3, null]]);
     expect(fieldsOf([change('purchaseLimit', 'NUMBER', 'null', '3')])).toEqual([['purchaseLimit', null, 3]]);

@@ -25,8 +25,7 @@ const (
 	reviewTimeout = 10 * time.Second
 	// maxClusters bounds the clusters of one look: those with the most accounts.
 	maxClusters = 1000
-	// maxHeld bounds the orders that one look, or one call of an operator, holds: 200
-	// transactions.
+	// maxHeld bounds the orders that one look, or one call of an operator, holds.
 	maxHeld = 200
 	// maxLooking bounds the buyers that wait for a look.
 	maxLooking = 4096
@@ -113,28 +112,43 @@ func kindsOf(labels []string, clusters []order.Cluster) (kinds []person.Kind) {
 func (s *Service) holdOrder(ctx context.Context, o *order.Order, kinds []person.Kind,
 	entry order.Entry) (held *order.Order, err error) {
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		if held, err = order.HoldForReview(ctx, tx, o, s.now(), kinds, entry); err != nil {
-			return err
-		}
-		// The order's row is locked now: a payment that began in the meantime is visible.
-		open, err := tx.Payment.Query().Where(entpayment.OrderID(o.ID), entpayment.StatusIn(openStatuses...)).Exist(ctx)
-		if err != nil {
-			return fmt.Errorf("read payments of order %s: %w", o.ID, err)
-		}
-		if open {
-			return order.ErrMoved
-		}
-		if s.facts == nil {
-			return nil
-		}
-		return s.facts.Reviewed(ctx, tx, held)
+		held, err = s.holdIn(ctx, tx, o, kinds, entry)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("hold order %s for review: %w", o.ID, err)
 	}
-	s.publisher.Publish(ctx, held)
-	s.reportChange(ctx)
+	s.Reviewed(ctx, held)
 	return held, nil
+}
+
+//nolint:revive // an act on an order in the caller's transaction
+func (s *Service) holdIn(ctx context.Context, tx *ent.Tx, o *order.Order, kinds []person.Kind,
+	entry order.Entry) (*order.Order, error) {
+	held, err := order.HoldForReview(ctx, tx, o, s.now(), kinds, entry)
+	if err != nil {
+		return nil, err
+	}
+	// The order's row is locked now: a payment that began in the meantime is visible.
+	open, err := tx.Payment.Query().Where(entpayment.OrderID(o.ID), entpayment.StatusIn(openStatuses...)).Exist(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read payments of order %s: %w", o.ID, err)
+	}
+	if open {
+		return nil, order.ErrMoved
+	}
+	if s.facts == nil {
+		return held, nil
+	}
+	return held, s.facts.Reviewed(ctx, tx, held)
+}
+
+// Reviewed publishes orders whose review changed, after the commit.
+func (s *Service) Reviewed(ctx context.Context, orders ...*order.Order) {
+	for _, o := range orders {
+		s.publisher.Publish(ctx, o)
+	}
+	s.reportChange(ctx)
 }
 
 // HoldInput is what an operator holds for review.
@@ -145,63 +159,73 @@ type HoldInput struct {
 	Note     string
 }
 
-// Holding is how many orders of a cluster were held, and how many were not.
-type Holding struct{ Held, Left int }
-
-// Hold holds the unpaid orders of a cluster on an operator's behalf, at most maxHeld. Payments that
-// were begun are closed at their providers first. The operator's own orders are left.
-func (s *Service) Hold(ctx context.Context, in HoldInput) (done Holding, err error) {
+// Holdable returns the unpaid orders of a cluster that an operator can hold, at most maxHeld, and how many
+// cannot be held: the operator's own, and those whose payment cannot be closed now. Payments that were
+// begun are closed at their providers.
+func (s *Service) Holdable(ctx context.Context, in HoldInput) (free []*order.Order, left int, err error) {
 	orders, err := s.orders.Unreviewed(ctx, in.Sale, in.Cluster, false, maxHeld)
 	if err != nil {
-		return done, err
+		return nil, 0, err
 	}
-	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: in.Operator}, Code: order.CodeHeld, Note: in.Note}
-	kinds := []person.Kind{person.KindOf(in.Cluster)}
 	for _, o := range orders {
 		closed := closedNot
 		if o.User != in.Operator {
 			if closed, err = s.closePayments(ctx, o.ID); err != nil {
-				return done, err
+				return nil, 0, err
 			}
 		}
-		if closed == closedPaid {
-			continue // there is nothing to hold
-		}
-		if closed == closedAll {
+		switch closed {
+		case closedPaid: // there is nothing to hold
+		case closedAll:
 			if o, err = s.orders.Reload(ctx, o.ID); err != nil {
-				return done, err
+				return nil, 0, err
 			}
-			_, err = s.holdOrder(ctx, o, kinds, entry)
-			if err == nil {
-				done.Held++
-				continue
-			}
-			if !errors.Is(err, order.ErrMoved) {
-				return done, err
-			}
+			free = append(free, o)
+		case closedNot:
+			left++
 		}
-		done.Left++
 	}
-	return done, nil
+	return free, left, nil
+}
+
+// HoldIn holds orders in the caller's transaction, and Reviewed follows its commit. Beside order.ErrMoved
+// it returns the position of the order that is not as it was.
+func (s *Service) HoldIn(ctx context.Context, tx *ent.Tx, orders []*order.Order, in HoldInput) (held []*order.Order,
+	moved int, err error) {
+	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: in.Operator}, Code: order.CodeHeld, Note: in.Note}
+	for i, o := range orders {
+		now, err := s.holdIn(ctx, tx, o, []person.Kind{person.KindOf(in.Cluster)}, entry)
+		if err != nil {
+			return nil, i, fmt.Errorf("hold order %s for review: %w", o.ID, err)
+		}
+		held = append(held, now)
+	}
+	return held, 0, nil
 }
 
 // Release ends the review of an order by an entry in its log. Its buyer has the whole payment window of the
 // sale. Without a review the order is returned beside CONFLICT.
 func (s *Service) Release(ctx context.Context, orderID id.Order, entry order.Entry) (*order.Order, error) {
-	entry.Code = order.CodeReviewReleased
 	return s.changeReview(ctx, orderID, func(ctx context.Context, tx *ent.Tx, o *order.Order) (*order.Order, error) {
-		row, err := tx.Sale.Get(ctx, o.Sale)
-		if err != nil {
-			return nil, fmt.Errorf("read sale %s: %w", o.Sale, err)
-		}
-		now := s.now()
-		released, err := order.ReleaseFromReview(ctx, tx, o, now,
-			now.Add(time.Duration(row.PaymentWindowSeconds)*time.Second), entry)
-		if err != nil || s.facts == nil {
-			return released, err
-		}
-		return released, s.facts.Reviewed(ctx, tx, released)
+		return s.ReleaseIn(ctx, tx, o, entry)
 	})
+}
+
+// ReleaseIn is Release in the caller's transaction, and Reviewed follows its commit. order.ErrMoved: the
+// order is not as it was, or in no review.
+func (s *Service) ReleaseIn(ctx context.Context, tx *ent.Tx, o *order.Order, entry order.Entry) (*order.Order, error) {
+	row, err := tx.Sale.Get(ctx, o.Sale)
+	if err != nil {
+		return nil, fmt.Errorf("read sale %s: %w", o.Sale, err)
+	}
+	now := s.now()
+	entry.Code = order.CodeReviewReleased
+	released, err := order.ReleaseFromReview(ctx, tx, o, now,
+		now.Add(time.Duration(row.PaymentWindowSeconds)*time.Second), entry)
+	if err != nil || s.facts == nil {
+		return released, err
+	}
+	return released, s.facts.Reviewed(ctx, tx, released)
 }
 
 // Answer stores what the buyer of an order under review answers, once.
@@ -234,8 +258,7 @@ func (s *Service) changeReview(ctx context.Context, orderID id.Order,
 			return err
 		})
 		if err == nil {
-			s.publisher.Publish(ctx, changed)
-			s.reportChange(ctx)
+			s.Reviewed(ctx, changed)
 			return changed, nil
 		}
 		if !errors.Is(err, order.ErrMoved) {
@@ -257,7 +280,7 @@ func (s *Service) changeReview(ctx context.Context, orderID id.Order,
 func (s *Service) StepReviews(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
 	var failed []error
-	due, err := s.orders.ReviewsDue(ctx, s.now().Add(-order.ReviewLife), maxHeld)
+	due, err := s.orders.ReviewsDue(ctx, s.now().Add(-order.ReviewLife), perStep)
 	failed = append(failed, err)
 	for _, o := range due {
 		_, err := s.Release(ctx, o.ID, order.Entry{By: order.Actor{Kind: order.Clock}})

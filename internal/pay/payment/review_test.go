@@ -134,11 +134,17 @@ func TestAnOperatorHoldsAClusterAndCancelsItsOrders(t *testing.T) {
 		orders := s.fromOneNetwork(3)
 		begun := s.begin(orders[0], "key-0123456789abcdef")
 		s.payNow(orders[1])
-		done, err := s.pay.Hold(t.Context(), payment.HoldInput{Sale: s.sale, Cluster: person.Key(network).Label(), Operator: orders[2].User, Note: "look"})
+		in := payment.HoldInput{Sale: s.sale, Cluster: person.Key(network).Label(), Operator: orders[2].User, Note: "look"}
+		free, left, err := s.pay.Holdable(t.Context(), in)
 		s.must(err)
-		if done != (payment.Holding{Held: 1, Left: 1}) {
-			t.Errorf("held %+v: the paid order and the operator's own are not", done)
+		if len(free) != 1 || free[0].ID != orders[0].ID || left != 1 {
+			t.Errorf("%d can be held, %d are left: the paid order and the operator's own are not", len(free), left)
 		}
+		s.must(s.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) (err error) {
+			free, _, err = s.pay.HoldIn(ctx, tx, free, in)
+			return err
+		}))
+		s.pay.Reviewed(t.Context(), free...)
 		s.wantHeld(orders[0])
 		if p, err := s.pay.Payment(t.Context(), begun.ID); err != nil || p.Status.IsOpen() {
 			t.Errorf("the payment of a held order is %+v: %v", p, err)

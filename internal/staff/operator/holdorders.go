@@ -2,8 +2,10 @@ package operator
 
 import (
 	"context"
-	"log/slog"
+	"errors"
+	"slices"
 
+	"seckill/ent"
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/sale"
 	"seckill/internal/identity/person"
@@ -19,43 +21,65 @@ type HoldOrdersInput struct {
 	Note    string // the reason; the buyers see it
 }
 
+// Holding is how many orders of a cluster were held, and how many were not.
+type Holding struct{ Held, Left int }
+
 // HoldOrders holds the unpaid orders of a cluster for review: they cannot be paid until an operator
 // releases them. The operator's own orders are left. A cluster without an order to hold is refused.
-// The log of the sale has the act, those of the orders what became of each.
-func (s *Service) HoldOrders(ctx context.Context, in HoldOrdersInput) (payment.Holding, error) {
+// The log of the sale has the act in the transaction that holds the orders.
+func (s *Service) HoldOrders(ctx context.Context, in HoldOrdersInput) (done Holding, err error) {
 	if err := authorise(in.By, sale.ActHold); err != nil {
-		return payment.Holding{}, err
+		return done, err
 	}
 	if err := requireNote(&in.Note); err != nil {
-		return payment.Holding{}, err
+		return done, err
 	}
 	if len(in.Cluster) != person.LabelChars || person.KindOf(in.Cluster) == "" {
-		return payment.Holding{}, unknown("cluster")
+		return done, unknown("cluster")
 	}
 	v, err := s.cfg.Sales.ByID(ctx, in.Sale)
 	switch {
 	case err != nil:
-		return payment.Holding{}, err
+		return done, err
 	case v == nil:
-		return payment.Holding{}, unknown("saleId")
+		return done, unknown("saleId")
 	case len(sale.Targets(sale.ActHold, v.Status)) == 0:
-		return payment.Holding{}, conflict("saleId")
+		return done, conflict("saleId")
 	}
-	done, err := s.cfg.Payments.Hold(ctx, payment.HoldInput{Sale: in.Sale, Cluster: in.Cluster, Operator: in.By.ID,
-		Note: in.Note})
-	if done.Held > 0 { // also those before a failure
-		s.logOrders(ctx, act{by: in.By, sale: in.Sale, what: sale.ActHold, note: in.Note, details: map[string]any{
-			"cluster": in.Cluster, "units": done.Held,
-		}})
-	}
+	hold := payment.HoldInput{Sale: in.Sale, Cluster: in.Cluster, Operator: in.By.ID, Note: in.Note}
+	orders, left, err := s.cfg.Payments.Holdable(ctx, hold)
 	if err != nil {
 		return done, err
 	}
-	if done.Held == 0 {
-		return done, conflict("cluster")
+	done.Left = left
+	for len(orders) > 0 {
+		var held []*order.Order
+		var moved int
+		_, err := s.do(ctx, act{
+			by: in.By, sale: in.Sale, what: sale.ActHold, note: in.Note, decide: sameStatus,
+			details: map[string]any{"cluster": in.Cluster, "orders": len(orders)},
+			within: func(ctx context.Context, tx *ent.Tx, _ *sale.Sale) (err error) {
+				held, moved, err = s.cfg.Payments.HoldIn(ctx, tx, orders, hold)
+				return err
+			},
+		})
+		if errors.Is(err, order.ErrMoved) { // paid, cancelled or expired meanwhile
+			orders = slices.Delete(orders, moved, moved+1)
+			done.Left++
+			continue
+		}
+		if err != nil {
+			return done, err
+		}
+		s.cfg.Payments.Reviewed(ctx, held...)
+		done.Held = len(held)
+		return done, nil
 	}
-	return done, nil
+	return done, conflict("cluster")
 }
+
+// sameStatus decides an act on the orders of a sale, which leaves the sale as it is.
+func sameStatus(v *sale.Sale) (sale.Status, error) { return v.Status, nil }
 
 // ReleaseInput is the input of ReleaseOrder.
 type ReleaseInput struct {
@@ -73,34 +97,39 @@ func (s *Service) ReleaseOrder(ctx context.Context, in ReleaseInput) (*order.Ord
 	if err := requireNote(&in.Note); err != nil {
 		return nil, err
 	}
-	o, err := s.cfg.Orders.Reload(ctx, in.Order)
-	switch {
-	case err != nil:
-		return nil, err
-	case o == nil:
-		return nil, unknown("orderId")
-	case o.User == in.By.ID:
-		return o, selfApproval("orderId")
+	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: in.By.ID}, Note: in.Note}
+	for range maxTries {
+		o, err := s.cfg.Orders.Reload(ctx, in.Order)
+		switch {
+		case err != nil:
+			return nil, err
+		case o == nil:
+			return nil, unknown("orderId")
+		case o.User == in.By.ID:
+			return o, selfApproval("orderId")
+		case !o.UnderReview():
+			return o, conflict("orderId")
+		}
+		if err := s.endable(ctx, o, sale.ActRelease); err != nil {
+			return o, err
+		}
+		var released *order.Order
+		_, err = s.do(ctx, act{
+			by: in.By, sale: o.Sale, what: sale.ActRelease, note: in.Note, decide: sameStatus,
+			details: map[string]any{"order": o.ID.Public()},
+			within: func(ctx context.Context, tx *ent.Tx, _ *sale.Sale) (err error) {
+				released, err = s.cfg.Payments.ReleaseIn(ctx, tx, o, entry)
+				return err
+			},
+		})
+		if errors.Is(err, order.ErrMoved) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.cfg.Payments.Reviewed(ctx, released)
+		return released, nil
 	}
-	if err := s.endable(ctx, o, sale.ActRelease); err != nil {
-		return o, err
-	}
-	released, err := s.cfg.Payments.Release(ctx, o.ID, order.Entry{By: order.Actor{Kind: order.Operator, User: in.By.ID},
-		Note: in.Note})
-	if err != nil {
-		return released, err
-	}
-	s.logOrders(ctx, act{by: in.By, sale: o.Sale, what: sale.ActRelease, note: in.Note,
-		details: map[string]any{"order": o.ID.Public()}})
-	return released, nil
-}
-
-// logOrders writes an act on orders to the log of their sale. The logs of the orders have it already, in
-// the transactions of the act: without the line the act stays.
-func (s *Service) logOrders(ctx context.Context, a act) {
-	a.decide = func(v *sale.Sale) (sale.Status, error) { return v.Status, nil }
-	if _, err := s.do(ctx, a); err != nil {
-		s.cfg.Log.ErrorContext(ctx, "act on orders is not in the log of the sale", slog.String("act", string(a.what)),
-			slog.String("sale", a.sale.Public()), slog.Any("error", err))
-	}
+	return nil, conflict("orderId")
 }

@@ -51,6 +51,8 @@ const labels: Record<string, OpKey> = {
   units: 'op.units',
   orderUnits: 'op.units',
   order: 'op.detail.order',
+  cluster: 'op.detail.cluster',
+  orders: 'op.orders',
   requestedBy: 'op.detail.requestedBy',
   requestNote: 'op.detail.requestNote',
   confirmedBy: 'op.detail.confirmedBy',

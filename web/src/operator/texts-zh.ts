@@ -304,6 +304,7 @@ export const zh: Record<OpKey, string> = {
   'op.detail.permits': '每件余量的名额',
   'op.detail.inflow': '每秒放行人数',
   'op.detail.limitBurst': '限流：窗口内次数',
+  'op.detail.cluster': '关联组',
   'op.detail.item': '商品',
   'op.detail.order': '订单',
   'op.detail.requestedBy': '申请人',

@@ -305,6 +305,7 @@ const en = {
   'op.detail.permits': 'Permits per available unit',
   'op.detail.inflow': 'Admitted buyers per second',
   'op.detail.limitBurst': 'Rate limit: calls in a window',
+  'op.detail.cluster': 'Cluster',
   'op.detail.item': 'Item',
   'op.detail.order': 'Order',
   'op.detail.requestedBy': 'Requested by',
