@@ -75,12 +75,6 @@ func (s *Service) Return(ctx context.Context, in ReturnInput) (Returned, error) 
 		return Returned{}, err
 	}
 	if !due { // the payment says what is wrong, or repeats its answer
-		if in.Kind == Refund {
-			decision := in.Refund
-			decision.Operator, decision.Approve, decision.Note = in.By.ID, true, in.Note
-			done, err := s.cfg.Payments.DecideRefund(ctx, decision)
-			return Returned{RefundResult: done}, err
-		}
 		return s.pay(ctx, act)
 	}
 	if before, err := s.openMoney(ctx, act); before != nil || err != nil {
@@ -95,7 +89,8 @@ func (s *Service) Return(ctx context.Context, in ReturnInput) (Returned, error) 
 	return s.returnMoney(ctx, act)
 }
 
-// due completes an act with its money, and reports whether it returns any.
+// due completes an act with its money, for a refund the amount that the operator saw, and
+// reports whether it returns any.
 func (s *Service) due(ctx context.Context, act *Intervention, in ReturnInput) (bool, error) {
 	if in.Kind == ReturnPayment || in.Kind == SettlePayment {
 		act.Subject = in.Held.UUID()
@@ -116,7 +111,11 @@ func (s *Service) due(ctx context.Context, act *Intervention, in ReturnInput) (b
 	if r == nil || err != nil {
 		return false, err
 	}
-	act.Amount, act.Order = money.Amount{Minor: r.AmountMinor, Currency: r.Currency}, &r.Order
+	amount := money.Amount{Minor: r.AmountMinor, Currency: r.Currency}
+	act.Amount, act.Order = amount, &r.Order
+	if in.Refund.Amount != nil {
+		act.Amount = *in.Refund.Amount
+	}
 	o, err := s.cfg.Orders.Reload(ctx, r.Order)
 	if o == nil || err != nil {
 		return false, err
@@ -124,8 +123,7 @@ func (s *Service) due(ctx context.Context, act *Intervention, in ReturnInput) (b
 	act.Sale = o.Sale
 	waits := r.Status == payment.RefundRequested && in.Kind == Refund || r.Status == payment.RefundGivenUp &&
 		in.Kind == SettleRefund
-	wrong := in.Refund.Amount != nil && *in.Refund.Amount != act.Amount
-	return waits && !wrong && o.User != in.By.ID, nil
+	return waits && act.Amount == amount && o.User != in.By.ID, nil
 }
 
 func (s *Service) saleOf(ctx context.Context, act *Intervention) error {
@@ -209,6 +207,7 @@ func (s *Service) pay(ctx context.Context, act *Intervention) (done Returned, er
 	case Refund:
 		done.RefundResult, err = s.cfg.Payments.DecideRefund(ctx, payment.Decision{
 			Refund: id.Refund(act.Subject), Operator: by, Approve: true, Note: act.Note, KeepUnits: act.KeepUnits,
+			Amount: &act.Amount,
 		})
 	case SettleRefund:
 		done.RefundResult, err = s.cfg.Payments.SettleRefund(ctx, payment.Settlement{Refund: id.Refund(act.Subject),
