@@ -49,6 +49,7 @@ import (
 	"seckill/internal/identity/person"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/postgres"
 )
 
 // Order is a purchase at one version.
@@ -169,8 +170,8 @@ func FromRow(row *ent.Order) *Order {
 		persons, _ = person.Parse(*row.PersonKeys) // only this package writes them
 	}
 	return &Order{
-		Persons: persons, Origin: person.Origin{Network: person.Key(deref(row.NetworkKey)),
-			Device: person.Key(deref(row.DeviceKey))}, Review: reviewOf(row),
+		Persons: persons, Origin: person.Origin{Network: person.Key(postgres.Value(row.NetworkKey)),
+			Device: person.Key(postgres.Value(row.DeviceKey))}, Review: reviewOf(row),
 		ID: row.ID, Number: row.Number, Sale: row.SaleID, Item: row.ItemID, User: row.UserID,
 		Kind: Kind(row.Kind), Status: Status(row.Status), Quantity: row.Quantity, RefundedQuantity: row.RefundedQuantity,
 		UnitPriceMinor: row.UnitPriceMinor, Currency: row.Currency,

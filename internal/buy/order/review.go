@@ -12,6 +12,7 @@ import (
 	"seckill/internal/identity/person"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/postgres"
 )
 
 // ReviewLife bounds a review: one that no operator decides must not keep a scarce unit from
@@ -152,7 +153,7 @@ func (s *Store) ReviewAnswer(ctx context.Context, o id.Order) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read answer of order %s: %w", o, err)
 	}
-	return deref(row.ReviewAnswer), nil
+	return postgres.Value(row.ReviewAnswer), nil
 }
 
 // ReviewsDue returns orders whose review began before a time, the oldest first.
@@ -197,11 +198,4 @@ func (s *Store) Reviews(ctx context.Context, limit int) ([]SaleReviews, error) {
 		sales[at].Orders++
 	}
 	return sales, nil
-}
-
-func deref(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
 }

@@ -14,6 +14,7 @@ import (
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/money"
+	"seckill/internal/platform/postgres"
 )
 
 // Store reads sales and products from the database.
@@ -100,9 +101,9 @@ func (s *Store) ByReference(ctx context.Context, reference string) (*Sale, error
 
 func goodsFromRow(g *ent.Goods) *Goods {
 	return &Goods{
-		ID: g.ID, Name: g.Name, Description: g.Description, ImageURL: g.ImageURL, ImageAlt: deref(g.ImageAlt),
+		ID: g.ID, Name: g.Name, Description: g.Description, ImageURL: g.ImageURL, ImageAlt: postgres.Value(g.ImageAlt),
 		ListPrice:  money.Amount{Minor: g.ListPriceMinor, Currency: g.Currency},
-		ExternalID: deref(g.ExternalID), SKU: deref(g.Sku),
+		ExternalID: postgres.Value(g.ExternalID), SKU: postgres.Value(g.Sku),
 		Revision: g.Revision, CreatedAt: g.CreatedAt.UTC(),
 	}
 }
@@ -118,7 +119,7 @@ func saleFromRow(r *ent.Sale) *Sale {
 		LimitBy: ParseLimitBy(r.LimitBy),
 		Epoch:   r.Epoch, Revision: r.Revision, CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt.UTC(),
 		Accent: accentOf(r.Accent), WasPublic: r.WasPublic, Notice: r.Notice, SettledAt: clock.UTC(r.SettledAt),
-		ExternalReference: deref(r.ExternalReference),
+		ExternalReference: postgres.Value(r.ExternalReference),
 		Switches: Switches{
 			CaptchaRequired: r.CaptchaRequired, CaptchaKinds: splitKinds(r.CaptchaKinds), PowMax: r.PowMax,
 			PermitPerMille: r.PermitPerMille, InflowPerSecond: r.InflowPerSecond, ReviewAccounts: r.ReviewAccounts,
@@ -162,11 +163,4 @@ func itemFromRow(parent *ent.Sale, r *ent.SaleItem, g *Goods) *Item {
 		Total: r.Total, Available: r.Available, Held: r.Held, Sold: r.Sold, Revision: r.Revision,
 		SoldOutAt: clock.UTC(r.SoldOutAt), DrawSeed: r.DrawSeed,
 	}
-}
-
-func deref(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
 }

@@ -193,7 +193,7 @@ func (b *Bank) Close(ctx context.Context, payment id.Payment) (*Charge, error) {
 // expiry returns the charge as closed.
 func (b *Bank) SettleLate(ctx context.Context) (int, error) {
 	ids, err := b.db.Ent.SandboxCharge.Query().
-		Where(sandboxcharge.SettlesAtLTE(b.now()), sandboxcharge.StatusNEQ(sandboxcharge.StatusPAID)).Limit(batch).IDs(ctx)
+		Where(sandboxcharge.SettlesAtLTE(b.now()), sandboxcharge.StatusNEQ(sandboxcharge.StatusPAID)).Limit(perStep).IDs(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("find late money: %w", err)
 	}

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// batch bounds one step.
-	batch = 100
+	// perStep bounds one step.
+	perStep = 100
 	// parallel is how many call-backs are sent concurrently.
 	parallel = 8
 	// CallTimeout bounds one delivery.
@@ -62,7 +62,7 @@ func (c *Courier) Step(ctx context.Context) (map[string]int, error) {
 	}
 	due, err := c.bank.db.Ent.SandboxCharge.Query().
 		Where(sandboxcharge.CallTimesGT(0), sandboxcharge.CallDueLTE(c.bank.now())).
-		Order(ent.Asc(sandboxcharge.FieldCallDue)).Limit(batch).All(ctx)
+		Order(ent.Asc(sandboxcharge.FieldCallDue)).Limit(perStep).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find call-backs: %w", err)
 	}
