@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"seckill/ent"
-	"seckill/ent/sale"
+	entsale "seckill/ent/sale"
 	"seckill/ent/stockmovement"
+	"seckill/internal/buy/sale"
 	"seckill/internal/platform/id"
 )
 
@@ -76,15 +77,31 @@ func (s *Seeder) createSale(ctx context.Context, now time.Time, d saleDraft) (ma
 			create.SetPermitPerMille(int(d.permitRatio*1000 + 0.5))
 		}
 		err := create.SetID(made.sale).SetSlug(made.slug).SetTitle(d.title).SetRules(d.rules).
-			SetStatus(sale.StatusSCHEDULED).SetStartsAt(d.opens).SetEndsAt(d.closes).SetPreheatAt(now).
+			SetStatus(entsale.StatusSCHEDULED).SetStartsAt(d.opens).SetEndsAt(d.closes).SetPreheatAt(now).
 			SetPaymentWindowSeconds(int(d.paymentWindow / time.Second)).SetPurchaseLimit(d.limit).
 			SetCreatedAt(now).Exec(ctx)
 		if err != nil {
 			return fmt.Errorf("write the sale: %w", err)
 		}
-		return s.createItems(ctx, tx, now, made, d)
+		if err := s.createItems(ctx, tx, now, made, d); err != nil {
+			return err
+		}
+		return approve(ctx, tx, now, made.sale)
 	})
 	return made, err
+}
+
+// approve stores what buyers see of a sale as approved, by no user.
+func approve(ctx context.Context, tx *ent.Tx, now time.Time, of id.Sale) error {
+	v, err := sale.NewStore(tx.Client()).ByID(ctx, of)
+	if err != nil {
+		return err
+	}
+	terms, _, err := sale.TermsOf(v).JSON()
+	if err != nil {
+		return err
+	}
+	return sale.WriteApproval(ctx, tx, of, id.User{}, terms, now)
 }
 
 func createGoods(ctx context.Context, tx *ent.Tx, now time.Time, fresh []*goodsDraft) error {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"seckill/ent/sale"
 	"seckill/ent/stockmovement"
 	"seckill/ent/user"
+	buysale "seckill/internal/buy/sale"
 	"seckill/internal/ops/seed"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
@@ -92,6 +94,19 @@ func TestASeedIsAnApprovedSaleWithItsStockInTheLedger(t *testing.T) {
 	move := db.Ent.StockMovement.Query().OnlyX(t.Context())
 	if move.Kind != stockmovement.KindOPEN || move.Quantity != 200 || move.ItemID != item.ID {
 		t.Errorf("movement is %v", move)
+	}
+	sales := buysale.NewStore(db.Ent)
+	v, err := sales.ByID(t.Context(), saleID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	approval, err := sales.Approval(t.Context(), saleID)
+	if err != nil || approval == nil {
+		t.Fatalf("what was approved is %v: %v", approval, err)
+	}
+	terms, err := approval.Compare(v)
+	if err != nil || len(terms) == 0 || slices.ContainsFunc(terms, buysale.Term.Changed) {
+		t.Errorf("what was approved is %v: %v", terms, err)
 	}
 	if diff := cmp.Diff([]id.Sale{saleID}, loaded.sales); diff != "" {
 		t.Errorf("loaded sales (-want +got):\n%s", diff)
