@@ -122,12 +122,16 @@ func misused(err error) error {
 		}
 	}
 	text := nothingFollows.ReplaceAllString(err.Error(), "$1: nothing follows it, but a value has to")
+	text = restOfAddress.ReplaceAllString(text, "$1 …")
 	return fmt.Errorf("%s; `%s --help` shows how", text, of)
 }
 
 // nothingFollows matches kong's error for a flag without its value at the end of the
 // arguments.
 var nothingFollows = regexp.MustCompile(`(--[a-z.-]+): expected .* value but got "EOL" \(<EOL>\)`)
+
+// restOfAddress matches kong's error for the rest of an address whose password has a blank.
+var restOfAddress = regexp.MustCompile(`(unexpected argument) \S*[@/:]\S*`)
 
 // needsSettings reports whether a command reads settings.
 func needsSettings(command string) bool {
@@ -146,7 +150,7 @@ func fail(stderr io.Writer, err error) int {
 	case errors.Is(err, errFinding):
 		return exitFinding
 	}
-	for line := range strings.Lines(err.Error()) {
+	for line := range strings.Lines(config.MaskText(err.Error())) {
 		if line = strings.TrimSpace(line); line != "" {
 			fmt.Fprintln(stderr, "seckill: "+line)
 		}

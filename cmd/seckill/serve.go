@@ -1,10 +1,7 @@
 package main
 
 import (
-	"fmt"
 	"runtime/debug"
-	"slices"
-	"strings"
 
 	"seckill/internal/app"
 	"seckill/internal/platform/config"
@@ -44,20 +41,8 @@ func (serveCmd) Help() string {
 
 // Run serves until a signal arrives.
 func (s serveCmd) Run(c *call) error {
-	var problems config.Problems
-	for _, role := range s.Roles {
-		if !slices.Contains(roles, role) {
-			problems = append(problems, fmt.Sprintf("--roles has %q: choose from %s", role, strings.Join(roles, ", ")))
-		}
-	}
-	if len(s.Roles) == 0 {
-		problems = append(problems, "--roles is empty: choose from "+strings.Join(roles, ", "))
-	}
-	if err := c.cfg.Validate(config.NeedDatabase, config.NeedRedis, config.NeedKeys); err != nil {
-		problems = append(problems, strings.Split(err.Error(), "\n")...)
-	}
-	if len(problems) > 0 {
-		return problems
+	if err := app.Fit(c.cfg, s.Roles); err != nil {
+		return err
 	}
 	tuneHeap(c.env.environ, heapGrowth)
 	outliveReaders() // a closed log pipe must not end a sale

@@ -43,7 +43,7 @@ type shopParts struct {
 }
 
 func newShop(b base, g gates, m messages, s stats, in shopParts) shop {
-	tries := checkout.NewTries(b.clock, b.rateLimits()["placeOrder"])
+	tries := checkout.NewTries(b.clock, rateLimits(b.cfg)["placeOrder"])
 	if !b.cfg.LimitsOn() {
 		tries = checkout.NoLimit()
 	}
@@ -147,9 +147,9 @@ func newRisk(b base) *risk.Hook {
 }
 
 // rateLimits returns the rate limits of operations that the settings name.
-func (b base) rateLimits() map[string]ratelimit.Policy {
+func rateLimits(cfg *config.Config) map[string]ratelimit.Policy {
 	limits := map[string]ratelimit.Policy{}
-	for _, l := range b.cfg.RateLimits {
+	for _, l := range cfg.RateLimits {
 		limits[l.Operation] = ratelimit.Policy{Name: l.Operation, Burst: l.Burst, PerSecond: l.PerSecond}
 	}
 	return limits

@@ -57,6 +57,7 @@ type serverParts struct {
 	providers *oidc.Service // nil = there are none
 	receipts  *acceptance.Signer
 	drill     http.Handler // nil = this is no demo
+	ready     *server.Readiness
 }
 
 // drainDelay returns how long /readyz fails before the listeners close: two questions of a
@@ -73,6 +74,7 @@ func drainDelay(cfg *config.Config) time.Duration {
 func newServer(ctx context.Context, b base, g gates, in serverParts) (_ *server.Server, trusted *periodic.Loop,
 	err error) {
 	ready := server.NewReadiness(b.clock, checks(b, g, in.accounts.revocations)...)
+	in.ready = ready
 	opts := server.Options{
 		AdminAddr: b.cfg.AdminAddr, Admin: server.NewAdmin(ready, telemetry.MetricsHandler(b.registry), in.drill),
 		Ready:      ready,
@@ -141,8 +143,8 @@ func newPublic(b base, in serverParts, handler http.Handler) (http.Handler, erro
 		Playground: b.cfg.PlaygroundOn(), Tabs: in.tabs,
 		Origins: b.cfg.AllowedOrigins, Style: brand.StyleSource(), CaptchaOrigins: b.cfg.CaptchaSources(),
 		PaymentOrigins: b.cfg.StripeSources(), Address: b.cfg.PublicURL, TrustedProxies: b.cfg.TrustedProxies,
-		HTTPS: https(b.cfg),
-		Keys:  in.receipts.KeySet(), Webhooks: in.payments.service.Webhooks(), Sandbox: in.payments.pages,
+		HTTPS: https(b.cfg), HSTSSubdomains: b.cfg.HSTSSubdomains == config.SwitchOn, Draining: in.ready.Draining,
+		Keys: in.receipts.KeySet(), Webhooks: in.payments.service.Webhooks(), Sandbox: in.payments.pages,
 		Media: in.admin.pictures, MediaBody: media.MaxBytes + 1,
 		Exports: in.admin.operator.Downloads(in.admin.bearer.exporter),
 		Tracer:  b.tracer, Registerer: b.registry, Log: b.log,
@@ -173,7 +175,7 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 	resolver := &graph.Resolver{
 		Shop: in.shop.store, Checkout: in.shop.checkout, Addresses: in.shop.book, Captchas: in.admission.captchas,
 		Queue:  in.admission.queue,
-		Limits: in.admission.limits, Absences: b.absences, RateLimits: b.rateLimits(), Waitlist: in.waiting.service,
+		Limits: in.admission.limits, Absences: b.absences, RateLimits: rateLimits(b.cfg), Waitlist: in.waiting.service,
 		Orders: in.orders.store, Letters: in.orders.letters, Positions: in.orders.positions,
 		Metadata:    order.MetadataStore{DB: b.svc.db, Clock: b.clock},
 		Corrections: order.Corrections{DB: b.svc.db, Publisher: in.orders.publisher, Facts: b.facts(), Clock: b.clock},

@@ -53,8 +53,11 @@ func rolesOf(names []string) (Roles, error) {
 		case "scheduler":
 			r.Scheduler = true
 		default:
-			return r, fmt.Errorf("role %q: choose from api, worker, scheduler", name)
+			return r, fmt.Errorf("--roles has %q: choose from api, worker, scheduler", name)
 		}
+	}
+	if r == (Roles{}) {
+		return r, errors.New("--roles is empty: choose from api, worker, scheduler")
 	}
 	return r, nil
 }
@@ -290,9 +293,9 @@ func (a *App) serve(ctx context.Context, cancel context.CancelCauseFunc) error {
 	})
 	var err error
 	if a.server != nil {
-		where := []slog.Attr{slog.Any("admin", a.AdminAddr())}
+		where := []slog.Attr{slog.String("addr", a.AdminAddr().String()), slog.Any("admin", a.AdminAddr())}
 		if public := a.PublicAddr(); public != nil {
-			where = append([]slog.Attr{slog.Any("public", public)}, where...)
+			where = []slog.Attr{slog.String("addr", public.String()), slog.Any("public", public), where[1]}
 		}
 		a.log.LogAttrs(ctx, slog.LevelInfo, "listening", where...)
 		if err = a.server.Run(ctx); err != nil {

@@ -81,6 +81,29 @@ func TestPgBouncerPassesMigrationAndPurchase(t *testing.T) {
 	s.buysThrough("http://"+s.public, http.DefaultClient)
 }
 
+// In session mode the timeouts are refused at the start of a connection, and set after it.
+func TestPgBouncerInSessionModeNeedsNoSetting(t *testing.T) {
+	t.Parallel()
+	s := &shop{t: t, environ: settings(t)}
+	s.environ[0] = "SECKILL_DATABASE_URL=" + pooler(t, testdb.EmptyPostgresURL(t), "pool_mode = transaction", "pool_mode = session",
+		"default_pool_size = 2", "default_pool_size = 60")
+	s.command("migrate", "up")
+	s.seed()
+	s.serve(exec.Command(binary(t), "serve"))
+	s.buysThrough("http://"+s.public, http.DefaultClient)
+}
+
+func TestAPoolerInTransactionModeIsRefusedWithoutItsSetting(t *testing.T) {
+	t.Parallel()
+	s := &shop{t: t, environ: settings(t)}
+	s.environ[0] = "SECKILL_DATABASE_URL=" + pooler(t, testdb.ShortPostgresURL(t))
+	cmd := exec.Command(binary(t), "serve")
+	cmd.Env = s.environ
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "set SECKILL_DATABASE_POOLING=transaction") {
+		t.Errorf("serve: %v\n%s", err, out)
+	}
+}
+
 func TestDoctorFindsAPoolerInTransactionMode(t *testing.T) {
 	t.Parallel()
 	direct := testdb.ShortPostgresURL(t)
@@ -99,7 +122,7 @@ func TestDoctorFindsAPoolerInTransactionMode(t *testing.T) {
 	doctor("all ", found)
 
 	s.environ[0] = "SECKILL_DATABASE_URL=" + pooler(t, direct)
-	doctor(found, "") // the pooler refuses the timeouts
+	doctor(found, "")
 	lenient := pooler(t, direct, "max_client_conn = 2000",
 		"ignore_startup_parameters = statement_timeout,lock_timeout,idle_in_transaction_session_timeout")
 	s.environ[0] = "SECKILL_DATABASE_URL=" + lenient

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"seckill/web"
 )
 
 // encoding is one encoding of a file, ready to send.
@@ -140,7 +142,10 @@ func unpack(packed []byte) ([]byte, error) {
 }
 
 // serve responds with a file in the best encoding that the client accepts.
-func (fl *files) serve(w http.ResponseWriter, r *http.Request, f *file) {
+func (fl *files) serve(w http.ResponseWriter, r *http.Request, f *file) { fl.servePage(w, r, f, true) }
+
+// servePage is serve with the status 404 where the page does not exist: it then says so.
+func (fl *files) servePage(w http.ResponseWriter, r *http.Request, f *file, exists bool) {
 	h := w.Header()
 	e := f.pick(r.Header.Get("Accept-Encoding"))
 	h.Set("Content-Type", f.contentType)
@@ -151,7 +156,7 @@ func (fl *files) serve(w http.ResponseWriter, r *http.Request, f *file) {
 	} else {
 		h.Set("Cache-Control", "no-cache")
 	}
-	if matches(r.Header.Get("If-None-Match"), e.etag) {
+	if exists && matches(r.Header.Get("If-None-Match"), e.etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
@@ -159,7 +164,11 @@ func (fl *files) serve(w http.ResponseWriter, r *http.Request, f *file) {
 		h.Set("Content-Encoding", e.name)
 	}
 	h.Set("Content-Length", strconv.Itoa(len(e.body)))
-	w.WriteHeader(http.StatusOK)
+	status := http.StatusOK
+	if !exists {
+		status = http.StatusNotFound
+	}
+	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(e.body) // the client may have disconnected
 	}
@@ -225,7 +234,7 @@ func (s *spa) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Not found.", http.StatusNotFound)
 		return
 	}
-	s.files.serve(w, r, s.files.byPath["index.html"])
+	s.files.servePage(w, r, s.files.byPath["index.html"], web.HasPage("/"+name))
 }
 
 // reserved are first path segments that are never pages of the shop.

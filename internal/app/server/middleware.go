@@ -234,7 +234,8 @@ var (
 	noReferrer    = []string{"no-referrer"}
 	denyFrames    = []string{"DENY"}
 	sameOrigin    = []string{"same-origin"}
-	hsts          = []string{"max-age=31536000; includeSubDomains"}
+	hsts          = []string{"max-age=31536000"}
+	hstsBelow     = []string{"max-age=31536000; includeSubDomains"}
 	noPermissions = []string{"camera=(), microphone=(), geolocation=(), payment=(), usb=()"}
 	// paymentPermissions lets the script of a provider open the wallets of the browser.
 	paymentPermissions = []string{"camera=(), microphone=(), geolocation=(), payment=*, usb=()"}
@@ -275,6 +276,10 @@ var apiCSP = []string{"default-src 'none'; frame-ancestors 'none'"}
 // because on the hot path each header costs time (more than eight grow the map, about 2
 // µs).
 func (o PublicOptions) securityHeaders(next http.Handler) http.Handler {
+	strict := hsts
+	if o.HSTSSubdomains {
+		strict = hstsBelow
+	}
 	csp, payCSP := pageCSP(o.Style, o.CaptchaOrigins), pageCSP(o.Style, slices.Concat(o.CaptchaOrigins, o.PaymentOrigins))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -291,7 +296,7 @@ func (o PublicOptions) securityHeaders(next http.Handler) http.Handler {
 			h["Cross-Origin-Opener-Policy"] = sameOrigin
 		}
 		if auth.ClientFrom(r.Context()).Secure {
-			h["Strict-Transport-Security"] = hsts
+			h["Strict-Transport-Security"] = strict
 		}
 		next.ServeHTTP(w, r)
 	})

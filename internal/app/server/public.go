@@ -65,6 +65,10 @@ type PublicOptions struct {
 	// HTTPS declares that client connections are encrypted even if neither this listener
 	// nor a trusted proxy reports it: the address of the installation begins with https.
 	HTTPS bool
+	// HSTSSubdomains extends Strict-Transport-Security to the subdomains of the installation.
+	HSTSSubdomains bool
+	// Draining reports whether the server is stopping, for balancers; nil = never.
+	Draining func() bool
 	// Tracer traces requests; nil = none.
 	Tracer *tracing.Tracer
 	// Registerer registers the metrics; nil = they are not exported.
@@ -85,6 +89,7 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/graphql", opts.GraphQL)
 	mux.Handle("/", site)
+	mux.HandleFunc("GET /healthz", health(opts.Draining))
 	mux.Handle("/errors", errorPage(docs.Errors))
 	for below, handler := range map[string]http.Handler{"/webhooks": opts.Webhooks, "/sandbox": opts.Sandbox,
 		"/exports": opts.Exports, "/auth": opts.SignIn, "/unsubscribe": opts.Unsubscribe} {
@@ -129,6 +134,21 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 	}
 	return &publicHandler{opts: opts, metrics: newMetrics(opts.Registerer),
 		wrapped: opts.securityHeaders(cors(opts.Origins, refuseBeyond(routes)))}, nil
+}
+
+// health answers balancers: 200 while this process accepts requests, 503 while it drains. It asks no
+// other service, because a balancer would take out all processes at once.
+func health(draining func() bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+		if draining != nil && draining() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = w.Write([]byte("draining\n"))
+			return
+		}
+		_, _ = w.Write([]byte("ok\n"))
+	}
 }
 
 // keySet serves a JSON Web Key Set (RFC 7517), to pages of other origins as well.

@@ -74,16 +74,45 @@ func call(t *testing.T, h http.Handler, method, url string, changes ...change) *
 	return w
 }
 
+func TestBalancersSeeADrain(t *testing.T) {
+	t.Parallel()
+	draining := false
+	h := newPublic(t, server.PublicOptions{Site: shop(t), Draining: func() bool { return draining }})
+	if w := call(t, h, http.MethodGet, "/healthz"); w.Code != 200 || w.Header().Get("Cache-Control") != "no-store" {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+	draining = true
+	if w := call(t, h, http.MethodHead, "/healthz"); w.Code != 503 {
+		t.Errorf("while it drains: %d", w.Code)
+	}
+}
+
+func TestSubdomainsUseHTTPSBySetting(t *testing.T) {
+	t.Parallel()
+	for below, want := range map[bool]string{false: "max-age=31536000", true: "max-age=31536000; includeSubDomains"} {
+		h := newPublic(t, server.PublicOptions{HTTPS: true, HSTSSubdomains: below})
+		if got := call(t, h, http.MethodGet, "/").Header().Get("Strict-Transport-Security"); got != want {
+			t.Errorf("with %t it is %q, want %q", below, got, want)
+		}
+	}
+}
+
 func TestShopPagesFallBackToIndex(t *testing.T) {
 	t.Parallel()
 	h := newPublic(t, server.PublicOptions{Site: shop(t)})
 	for path, want := range map[string]int{
 		"/": 200, "/s/summer": 200, "/assets/app.js": 200, "/robots.txt": 200,
-		"/assets/gone.js": 404, "/gone.png": 404, "/healthz": 404, "/metrics": 404, "/debug/pprof/": 404, "/playground": 404, "/webhooks/x": 404,
+		"/assets/gone.js": 404, "/gone.png": 404, "/healthz": 200, "/nope": 404, "/s/summer/more": 404, "/metrics": 404, "/debug/pprof/": 404, "/playground": 404, "/webhooks/x": 404,
 	} {
 		if w := call(t, h, http.MethodGet, path); w.Code != want {
 			t.Errorf("%s: %d, want %d", path, w.Code, want)
 		}
+	}
+	if w := call(t, h, http.MethodGet, "/nope"); !strings.Contains(w.Header().Get("Content-Type"), "text/html") || w.Body.Len() == 0 {
+		t.Errorf("an unknown page is not rendered: %v", w.Header())
+	}
+	if w := call(t, h, http.MethodGet, "/nope", set("If-None-Match", call(t, h, http.MethodGet, "/").Header().Get("ETag"))); w.Code != 404 {
+		t.Errorf("an unknown page in the cache: %d", w.Code)
 	}
 	if w := call(t, h, http.MethodPost, "/s/summer"); w.Code != 405 {
 		t.Errorf("POST to a page: %d", w.Code)

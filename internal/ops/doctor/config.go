@@ -16,7 +16,11 @@ const areaConfig = "config"
 
 func (r *report) settings(d Deps) {
 	before := len(r.findings)
-	if err := d.Config.Validate(config.NeedDatabase, config.NeedRedis, config.NeedKeys); err != nil {
+	fit := d.Fit
+	if fit == nil {
+		fit = func() error { return d.Config.Validate(config.NeedDatabase, config.NeedRedis, config.NeedKeys) }
+	}
+	if err := fit(); err != nil {
 		if problems, ok := errors.AsType[config.Problems](err); ok {
 			for _, p := range problems {
 				r.add(areaConfig, Error, p)

@@ -43,6 +43,7 @@ const (
 // Deps are the parts of an installation to check.
 type Deps struct {
 	Config   *config.Config
+	Fit      func() error // what a server checks before it connects; nil = Config.Validate
 	Settings []config.Setting
 	Former   []string // old names in use, as config.Source.Former returns them
 	Environ  []string // as of os.Environ
@@ -81,5 +82,5 @@ func Healthy(findings []Finding) bool {
 type report struct{ findings []Finding }
 
 func (r *report) add(area string, level Level, message string) {
-	r.findings = append(r.findings, Finding{Area: area, Level: level, Message: message})
+	r.findings = append(r.findings, Finding{Area: area, Level: level, Message: config.MaskText(message)})
 }

@@ -16,7 +16,9 @@ func (r *report) issuers(ctx context.Context, d Deps) {
 	}
 	list, err := issuer.Read(d.Config.TokenIssuers, !d.Config.Production())
 	if err != nil {
-		r.add(areaIssuers, Error, fmt.Sprintf("SECKILL_TOKEN_ISSUERS: %v", err))
+		if d.Fit == nil { // which reports it
+			r.add(areaIssuers, Error, fmt.Sprintf("SECKILL_TOKEN_ISSUERS: %v", err))
+		}
 		return
 	}
 	for _, i := range list {

@@ -31,10 +31,10 @@ func (r *report) payments(ctx context.Context, d Deps) {
 	}
 	base := strings.TrimSuffix(cfg.PublicURL, "/")
 	providers, err := setup.Providers(cfg, base, d.Clock)
-	if err != nil {
+	if err != nil && d.Fit == nil { // which reports it
 		r.add(areaPayments, Error, fmt.Sprintf("a key of a payment provider cannot be read: %v", err))
 	}
-	if len(providers) == 0 {
+	if len(providers) == 0 || base != "" && !cfg.HasPublicURL() {
 		return
 	}
 	if !strings.HasPrefix(strings.ToLower(base), "https://") {

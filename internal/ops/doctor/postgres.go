@@ -22,7 +22,7 @@ const (
 )
 
 func (r *report) postgres(ctx context.Context, d Deps) {
-	if d.Config.DatabaseURL == "" {
+	if d.Config.DatabaseURL == "" || d.Config.DatabaseURL.Misleads() {
 		return // reported by the settings check
 	}
 	r.encryption(d.Config.DatabaseURL.Reveal())
@@ -109,7 +109,14 @@ func (r *report) server(ctx context.Context, db *postgres.DB, cfg *config.Config
 	}
 	most, err := strconv.Atoi(values["max_connections"])
 	reserved, _ := strconv.Atoi(values["superuser_reserved_connections"])
-	if err == nil && cfg.DatabasePool+priority.ReserveConns > most-reserved-commandConns {
+	each, left := cfg.DatabasePool+priority.ReserveConns, most-reserved-commandConns
+	switch {
+	case err != nil:
+	case each <= left:
+		r.add(areaPostgres, OK, fmt.Sprintf(
+			"max_connections is %d: enough for %d processes with up to %d connections each (SECKILL_DATABASE_POOL and %d), and for commands; for more, raise it or lower the setting",
+			most, left/each, each, priority.ReserveConns))
+	default:
 		r.add(areaPostgres, Warning, fmt.Sprintf(
 			"max_connections is %d, of which %d are for superusers; one process may open %d, and commands such as audit need %d: lower SECKILL_DATABASE_POOL or raise it", most, reserved, cfg.DatabasePool+priority.ReserveConns, commandConns))
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"seckill/internal/platform/config"
 	"seckill/internal/platform/redisconn"
 )
 
@@ -38,7 +39,7 @@ const packagedRedis = "7.0.15"
 const noEviction = "noeviction"
 
 func (r *report) redis(ctx context.Context, d Deps) {
-	if d.Config.RedisURL == "" {
+	if !d.Config.Meets(config.NeedRedis) {
 		return // reported by the settings check
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.timeout())
@@ -67,7 +68,7 @@ func (r *report) redis(ctx context.Context, d Deps) {
 func (r *report) redisServer(s redisconn.Server) {
 	switch old, known := olderThan(s.Version, minRedis); {
 	case s.NoInfo:
-		r.add(areaRedis, Error, s.Addr+" refuses INFO to this user: no gate is served; ACL SETUSER … +info")
+		r.add(areaRedis, Error, s.Addr+" refuses INFO to this user: no gate is served; ACL SETUSER … +info and ACL SAVE")
 	case !known:
 		r.add(areaRedis, Warning, fmt.Sprintf("%s does not report its version: at least %d.%d is needed", s.Addr, minRedis[0],
 			minRedis[1]))
@@ -78,7 +79,7 @@ func (r *report) redisServer(s redisconn.Server) {
 		r.redisVersion(s)
 	}
 	if s.NoLua != "" {
-		r.add(areaRedis, Error, fmt.Sprintf("%s runs no Lua scripts for this user, and each purchase is one (%s): ACL SETUSER … +eval +evalsha, or use another server", s.Addr, s.NoLua))
+		r.add(areaRedis, Error, fmt.Sprintf("%s runs no Lua scripts for this user, and each purchase is one (%s): ACL SETUSER … +eval +evalsha and ACL SAVE, or use another server", s.Addr, s.NoLua))
 	}
 	switch s.Policy {
 	case noEviction:
@@ -86,7 +87,8 @@ func (r *report) redisServer(s redisconn.Server) {
 	case "":
 		r.add(areaRedis, Warning, s.Addr+" does not report its maxmemory-policy: it must be noeviction")
 	default:
-		r.add(areaRedis, Error, fmt.Sprintf("%s evicts (maxmemory-policy %s): stock would be lost when memory is short; CONFIG SET maxmemory-policy noeviction", s.Addr, s.Policy))
+		r.add(areaRedis, Error, fmt.Sprintf("%s evicts (maxmemory-policy %s): stock would be lost when memory is short; %s", s.Addr, s.Policy,
+			redisconn.Lasting("maxmemory-policy noeviction")))
 	}
 }
 
@@ -135,7 +137,8 @@ const processClients = 200
 func (r *report) redisClients(s redisconn.Server) {
 	if n, err := strconv.Atoi(s.MaxClients); err == nil && n < processClients {
 		r.add(areaRedis, Warning, fmt.Sprintf(
-			"%s accepts %d clients, and one process may open %d: CONFIG SET maxclients, to %d per process and some for commands such as audit", s.Addr, n, processClients, processClients))
+			"%s accepts %d clients, and one process may open %d: %s, with N = %d per process and some for commands such as audit", s.Addr, n, processClients,
+			redisconn.Lasting("maxclients N"), processClients))
 	}
 }
 
@@ -144,9 +147,9 @@ func (r *report) redisClients(s redisconn.Server) {
 func (r *report) redisLosses(s redisconn.Server) {
 	switch {
 	case s.AppendOnly == "no":
-		r.add(areaRedis, Warning, s.Addr+" keeps no append-only file: after a restart, orders not written yet are lost and gates are rebuilt; CONFIG SET appendonly yes")
+		r.add(areaRedis, Warning, s.Addr+" keeps no append-only file: after a restart, orders not written yet are lost and gates are rebuilt; "+redisconn.Lasting("appendonly yes"))
 	case s.AppendSync == "no":
-		r.add(areaRedis, Warning, s.Addr+" leaves the append-only file to its system (appendfsync no): a crash of its machine loses some thirty seconds of orders not written yet; CONFIG SET appendfsync everysec, or always to lose none")
+		r.add(areaRedis, Warning, s.Addr+" leaves the append-only file to its system (appendfsync no): a crash of its machine loses some thirty seconds of orders not written yet; "+redisconn.Lasting("appendfsync everysec")+", and with always none are lost")
 	case s.AppendSync == "everysec":
 		r.add(areaRedis, OK, s.Addr+" saves every second: a crash of its machine loses up to two seconds of orders not written yet; with appendfsync always it loses none")
 	case s.AppendSync == "always":
@@ -154,7 +157,8 @@ func (r *report) redisLosses(s redisconn.Server) {
 	}
 	if n, err := strconv.Atoi(s.Replicas); err == nil && n > 0 && s.MinWrite == "0" {
 		r.add(areaRedis, Warning, fmt.Sprintf(
-			"%s has %d replicas and accepts writes without them (min-replicas-to-write 0): a failover loses what an isolated master accepts; CONFIG SET min-replicas-to-write 1, and min-replicas-max-lag 10 to bound the loss to ten seconds", s.Addr, n))
+			"%s has %d replicas and accepts writes without them (min-replicas-to-write 0): a failover loses what an isolated master accepts; %s, and min-replicas-max-lag 10 to bound the loss to ten seconds", s.Addr, n,
+			redisconn.Lasting("min-replicas-to-write 1")))
 	}
 }
 

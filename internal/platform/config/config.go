@@ -42,6 +42,7 @@ type Config struct {
 	AdminAddr        string         `default:"127.0.0.1:9090" group:"server" help:"Admin listener: health, metrics, profiles. Keep it private."`
 	PublicURL        string         `name:"public-url" group:"server" placeholder:"URL" help:"Where browsers and payment providers reach the shop: https://shop.example.com. Without it, the public listener on localhost."`
 	ErrorReference   string         `group:"server" placeholder:"URL" help:"Page of error codes to which errors link, for example your own documentation. Without it, /errors of this server."`
+	HSTSSubdomains   Switch         `name:"hsts-subdomains" default:"off" group:"server" help:"Browsers that have opened the shop over HTTPS use HTTPS for its subdomains too: on, or off."`
 	AllowedOrigins   []string       `group:"server" placeholder:"ORIGIN" help:"Browser origins, besides the server's own, that may use the API: https://shop.example.com."`
 	Documents        Documents      `default:"any" group:"server" help:"GraphQL documents that are answered: any within the limits of cost, or trusted: those of the shop and of SECKILL_TRUSTED_DOCUMENTS only."`
 	TrustedDocuments string         `group:"server" placeholder:"PATH" help:"Manifest of trusted documents, or a folder of *.json manifests: Apollo's, or a map from id to text as Relay, gql.tada and graphql-codegen write. Read again within 5 s of a change."`

@@ -56,7 +56,7 @@ func TestDefaultsArePublishedOnes(t *testing.T) {
 		Profile: ProfileProduction, LogLevel: slog.LevelInfo, LogFormat: LogAuto,
 		DatabasePool: 16, RedisPrefix: "sk:",
 		HTTPAddr: ":8080", AdminAddr: "127.0.0.1:9090", RequestTimeout: DefaultRequestTimeout, MaxSockets: 20000,
-		DatabasePooling: PoolingSession, Documents: DocumentsAny, Introspection: IntrospectionAuto, Playground: AutoSwitchAuto,
+		DatabasePooling: PoolingSession, Documents: DocumentsAny, Introspection: IntrospectionAuto, Playground: AutoSwitchAuto, HSTSSubdomains: SwitchOff,
 		DrainTimeout:   20 * time.Second,
 		AccessTokenTTL: 10 * time.Minute, RefreshTokenTTL: 30 * time.Minute, StaffTOTP: StaffTOTPOptional,
 		PaymentWindow: 15 * time.Minute, PathTTL: time.Minute,

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/mail"
-	"net/url"
 
 	"seckill/internal/platform/typed"
 )
@@ -42,7 +41,7 @@ type SMTP struct {
 
 // SMTP returns the mail server; nil without one. Validate has checked the settings.
 func (c *Config) SMTP() *SMTP {
-	u, err := url.Parse(c.SMTPURL.Reveal())
+	u, err := readAddress(c.SMTPURL.Reveal())
 	if c.SMTPURL == "" || err != nil {
 		return nil
 	}
@@ -84,8 +83,11 @@ func (p *Problems) mail(c *Config) {
 		}
 		return
 	}
-	u, err := url.Parse(c.SMTPURL.Reveal())
-	if err != nil || u.Hostname() == "" || u.Scheme != "smtp" && u.Scheme != "smtps" || u.Path != "" || u.RawQuery != "" {
+	u := p.readable("smtp-url", c.SMTPURL.Reveal())
+	if u == nil {
+		return
+	}
+	if u.Hostname() == "" || u.Scheme != "smtp" && u.Scheme != "smtps" || u.Path != "" || u.RawQuery != "" {
 		p.add("smtp-url", "is no mail server: write smtp://user@host:587, or smtps://user@host:465")
 		return
 	}

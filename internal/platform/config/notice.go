@@ -1,7 +1,6 @@
 package config
 
 import (
-	"net/url"
 	"strings"
 	"time"
 
@@ -25,9 +24,9 @@ func (p *Problems) notices(c *Config) {
 	if c.NoticeHookURL == "" {
 		return
 	}
-	u, err := url.Parse(c.NoticeHookURL)
-	if err != nil || u.Hostname() == "" || u.User != nil || u.Scheme != "https" &&
-		(u.Scheme != "http" || len(c.WebhookNetworks) == 0) {
+	u := p.readable("notice-hook-url", c.NoticeHookURL)
+	if u != nil && (u.Hostname() == "" || u.User != nil || u.Scheme != "https" &&
+		(u.Scheme != "http" || len(c.WebhookNetworks) == 0)) {
 		p.add("notice-hook-url", "is no address of a service: write https://messages.example.com/seckill; http needs its network in SECKILL_WEBHOOK_NETWORKS")
 	}
 	if _, err := standardwebhooks.NewWebhook(c.NoticeHookSecret.Reveal()); err != nil ||

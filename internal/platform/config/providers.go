@@ -192,8 +192,8 @@ func (p *Problems) paymentService(c *Config) {
 	if c.PaymentServiceURL == "" {
 		return
 	}
-	if u, err := url.Parse(c.PaymentServiceURL); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" ||
-		u.RawQuery != "" || strings.HasSuffix(u.Path, "/") {
+	if u := p.readable("payments.service.url", c.PaymentServiceURL); u != nil && (u.Host == "" ||
+		u.Scheme != "https" && u.Scheme != "http" || u.RawQuery != "" || strings.HasSuffix(u.Path, "/")) {
 		p.add("payments.service.url", "is no address: write https://host/path without a slash at the end")
 	}
 	if _, err := c.ServiceSecret(); err != nil {

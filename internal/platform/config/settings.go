@@ -86,14 +86,15 @@ func isSecret(t reflect.Type) bool {
 	return t == reflect.TypeFor[Secret]()
 }
 
-// valueText formats a value as it is written in settings. Secrets are masked.
+// valueText formats a value as it is written in settings. Secrets are masked, and what
+// may be secret in addresses.
 func valueText(value reflect.Value) string {
 	if value.Kind() != reflect.Slice {
-		return fmt.Sprint(value.Interface())
+		return maskValue(fmt.Sprint(value.Interface()))
 	}
 	texts := make([]string, 0, value.Len())
 	for i := range value.Len() {
-		texts = append(texts, fmt.Sprint(value.Index(i).Interface()))
+		texts = append(texts, maskValue(fmt.Sprint(value.Index(i).Interface())))
 	}
 	return strings.Join(texts, ",")
 }

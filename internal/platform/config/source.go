@@ -129,7 +129,7 @@ func (s *Source) input(flag *kong.Flag, name string, read func(string) *input) *
 	}
 	text, err := os.ReadFile(file.text)
 	if err != nil {
-		s.problems = append(s.problems, fmt.Sprintf("%s: %v", file.name, err))
+		s.problems = append(s.problems, fmt.Sprintf("%s: %v", file.name, reason(err)))
 		return nil
 	}
 	file.text, file.origin = strings.TrimRight(string(text), "\r\n"), Origin(file.name)
@@ -137,6 +137,15 @@ func (s *Source) input(flag *kong.Flag, name string, read func(string) *input) *
 		file.text = strings.ReplaceAll(file.text, "\n", ",")
 	}
 	return file
+}
+
+// reason returns an error of a file without the path, which is the secret itself where a
+// value was given for the name of its file.
+func reason(err error) error {
+	if of, ok := errors.AsType[*fs.PathError](err); ok {
+		return of.Err
+	}
+	return err
 }
 
 // Problems returns the errors, one line each.
@@ -198,10 +207,23 @@ func (s *Source) fileName(ctx *kong.Context, settings map[string]*kong.Flag) str
 func (s *Source) decode(text []byte, settings map[string]*kong.Flag) {
 	var keys map[string]any
 	if err := toml.Unmarshal(text, &keys); err != nil {
-		s.problems = append(s.problems, fmt.Sprintf("%s: %v", s.path, err))
+		s.problems = append(s.problems, fmt.Sprintf("%s: %s", s.path, place(err)))
 		return
 	}
 	s.table("", keys, settings)
+}
+
+// place returns where a text is not TOML. The parser's own message quotes the text, which
+// may be a secret without its quotes.
+func place(err error) string {
+	wrong, ok := errors.AsType[toml.ParseError](err)
+	switch {
+	case !ok || strings.HasPrefix(wrong.Message, "Key '"): // is defined twice
+		return err.Error()
+	case wrong.LastKey != "":
+		return fmt.Sprintf("line %d, after %s, is not TOML: write texts in quotes", wrong.Position.Line, wrong.LastKey)
+	}
+	return fmt.Sprintf("line %d is not TOML: write key = value, and texts in quotes", wrong.Position.Line)
 }
 
 // table reads a table; the flag of a key is table.key.

@@ -33,19 +33,19 @@ const (
 	NeedKeys                     // SECKILL_JWT_KEY
 )
 
+// Meets reports whether a need is met.
+func (c *Config) Meets(need Need) bool {
+	var p Problems
+	p.need(c, need)
+	return len(p) == 0
+}
+
 // Validate checks the settings for a command with its needs. The error is nil or
 // Problems.
 func (c *Config) Validate(needs ...Need) error {
 	var p Problems
 	for _, need := range needs {
-		switch need {
-		case NeedDatabase:
-			p.database(c.DatabaseURL)
-		case NeedRedis:
-			p.redis(c.RedisURL)
-		case NeedKeys:
-			p.keys(c)
-		}
+		p.need(c, need)
 	}
 	p.server(c)
 	p.lifetimes(c)
@@ -56,8 +56,38 @@ func (c *Config) Validate(needs ...Need) error {
 	return p
 }
 
+func (p *Problems) need(c *Config, need Need) {
+	switch need {
+	case NeedDatabase:
+		p.database(c.DatabaseURL)
+	case NeedRedis:
+		p.redis(c.RedisURL)
+	case NeedKeys:
+		p.keys(c)
+	}
+}
+
 func (p *Problems) add(flag, format string, args ...any) {
+	for i, arg := range args {
+		if text, ok := arg.(string); ok {
+			args[i] = maskValue(text)
+		}
+	}
 	*p = append(*p, Name(flag)+" "+fmt.Sprintf(format, args...))
+}
+
+// readable returns the parts of an address; nil, and a problem, when a character of its
+// password misleads parsers. A text that is no address at all has no parts.
+func (p *Problems) readable(flag, address string) *url.URL {
+	if !strings.Contains(address, "://") {
+		return &url.URL{}
+	}
+	u, err := readAddress(address)
+	if err != nil {
+		p.add(flag, "%v", err)
+		return nil
+	}
+	return u
 }
 
 func (p *Problems) database(raw Secret) {
@@ -65,8 +95,11 @@ func (p *Problems) database(raw Secret) {
 		p.add("database-url", "is not set: give the address of Postgres, postgres://user:password@host:5432/seckill?sslmode=require")
 		return
 	}
-	u, err := url.Parse(string(raw))
-	if err != nil || u.Host == "" && !u.Query().Has("host") || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
+	u := p.readable("database-url", string(raw))
+	if u == nil {
+		return
+	}
+	if u.Host == "" && !u.Query().Has("host") || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
 		p.add("database-url", "is not an address of Postgres: write postgres://user:password@host:5432/seckill?sslmode=require")
 		return
 	}
@@ -93,11 +126,18 @@ func (p *Problems) redis(raw Secret) {
 	nodes := strings.Split(string(raw), ",")
 	for i, node := range nodes {
 		node = strings.TrimSpace(node)
+		if i > 0 && strings.Contains(node, "@") && !strings.Contains(node, "://") {
+			p.add("redis-url", "%v", errUnreadable) // a comma in a password
+			return
+		}
 		if i > 0 && !strings.Contains(node, "://") {
 			node = "redis://" + node // the nodes after the first may be plain host:port
 		}
-		u, err := url.Parse(node)
-		if err != nil || u.Host == "" && !u.Query().Has("host") || (u.Scheme != "redis" && u.Scheme != "rediss") {
+		u := p.readable("redis-url", node)
+		if u == nil {
+			return
+		}
+		if u.Host == "" && !u.Query().Has("host") || (u.Scheme != "redis" && u.Scheme != "rediss") {
 			p.add("redis-url", "is not an address of Redis in place %d: write redis://host:6379/0", i+1)
 			continue
 		}
@@ -109,9 +149,10 @@ func (p *Problems) redis(raw Secret) {
 
 func (p *Problems) sentinels(raw Secret) {
 	const right = "redis+sentinel://host:26379,host:26379/mymaster"
-	u, err := url.Parse(string(raw))
+	u := p.readable("redis-url", string(raw))
 	switch {
-	case err != nil || u.Host == "" || (u.Scheme != "redis+sentinel" && u.Scheme != "rediss+sentinel"):
+	case u == nil:
+	case u.Host == "" || (u.Scheme != "redis+sentinel" && u.Scheme != "rediss+sentinel"):
 		p.add("redis-url", "is not a list of Sentinels: write %s", right)
 	case strings.Trim(u.Path, "/") == "" || strings.Contains(strings.Trim(u.Path, "/"), "/"):
 		p.add("redis-url", "names no master: write %s, and ?db= behind it for another database than 0", right)
@@ -167,9 +208,12 @@ func (p *Problems) server(c *Config) {
 // isOrigin reports whether a text consists of scheme and host only.
 func isOrigin(text string) bool {
 	u, err := url.Parse(text)
-	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http") &&
-		strings.TrimRight(u.Path, "/") == "" && u.RawQuery == ""
+	return err == nil && u.Host != "" && u.User == nil && (u.Scheme == "https" || u.Scheme == "http") &&
+		strings.TrimRight(u.Path, "/") == "" && u.RawQuery == "" && u.Fragment == ""
 }
+
+// HasPublicURL reports whether there is an address at which others reach the shop.
+func (c *Config) HasPublicURL() bool { return isOrigin(c.PublicURL) }
 
 func (p *Problems) address(flag, addr string) {
 	_, port, err := net.SplitHostPort(addr)
@@ -191,7 +235,7 @@ func (p *Problems) media(place string) {
 	case scheme != "s3":
 		p.add("media", "is neither a folder nor a store that speaks S3: write /var/lib/seckill/media, or s3://key:secret@host/bucket")
 	default:
-		if u, err := url.Parse(place); err != nil || u.Host == "" || strings.Trim(u.Path, "/") == "" {
+		if u := p.readable("media", place); u != nil && (u.Host == "" || strings.Trim(u.Path, "/") == "") {
 			p.add("media", "names no bucket: write s3://key:secret@host/bucket?region=REGION")
 		}
 	}
@@ -199,8 +243,9 @@ func (p *Problems) media(place string) {
 
 // outside checks the addresses of services of others that the gate asks.
 func (p *Problems) outside(c *Config) {
-	for flag, text := range map[string]string{"captcha.verify-url": c.CaptchaVerifyURL, "risk-url": c.RiskURL} {
-		if u, err := url.Parse(text); text != "" && (err != nil || u.Host == "" || u.Scheme != "https" &&
+	for flag, text := range map[string]string{"captcha.verify-url": c.CaptchaVerifyURL, "risk-url": c.RiskURL,
+		"payments.alipay.api-url": c.AlipayAPIURL} {
+		if u := p.readable(flag, text); u != nil && text != "" && (u.Host == "" || u.Scheme != "https" &&
 			u.Scheme != "http") {
 			p.add(flag, "is no address: write https://host/path")
 		}
@@ -296,7 +341,7 @@ func (p *Problems) bounds(c *Config) {
 		p.add("phone-country", "is %q: write two capital letters, such as CN", c.PhoneCountry)
 	}
 	if raw := c.TracesURL.Reveal(); raw != "" {
-		if u, err := url.Parse(raw); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		if u := p.readable("traces-url", raw); u != nil && (u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 			p.add("traces-url", "is not an address: write http://host:4318 of a receiver of OTLP over HTTP")
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"net/url"
 	"reflect"
 	"strconv"
 	"strings"
@@ -236,40 +235,12 @@ type Secret string
 // Reveal returns the value itself.
 func (s Secret) Reveal() string { return string(s) }
 
-// mask replaces secret text.
-const mask = "***"
-
-// String returns a mask. In URLs only user and password are masked.
+// String returns a mask. In addresses only user, password and parameters are masked.
 func (s Secret) String() string {
 	if s == "" {
 		return ""
 	}
-	parts := strings.Split(string(s), ",")
-	if scheme, _, _ := strings.Cut(string(s), "://"); strings.HasSuffix(scheme, "+sentinel") ||
-		strings.HasPrefix(scheme, "postgres") {
-		parts = []string{string(s)} // the list of hosts is part of one URL
-	}
-	for i, part := range parts {
-		u, err := url.Parse(strings.TrimSpace(part))
-		if err != nil || u.Host == "" && !u.Query().Has("host") {
-			return mask
-		}
-		if u.User != nil {
-			u.User = url.User(mask)
-		}
-		u.RawQuery = maskQuery(u.Query())
-		parts[i] = strings.ReplaceAll(u.String(), url.QueryEscape(mask), mask)
-	}
-	return strings.Join(parts, ",")
-}
-
-func maskQuery(query url.Values) string {
-	for name := range query {
-		if strings.Contains(strings.ToLower(name), "pass") || strings.Contains(strings.ToLower(name), "user") {
-			query.Set(name, mask)
-		}
-	}
-	return query.Encode()
+	return maskAddress(string(s))
 }
 
 // GoString returns a mask, so that %#v does not reveal the value.

@@ -8,6 +8,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
 )
 
 // Disk stores files in a folder. Several processes may share it.
@@ -65,4 +68,30 @@ func (d *Disk) Get(_ context.Context, name string) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	return body, nil
+}
+
+// Check returns the error that Open would have, and creates nothing.
+func Check(address string) error {
+	if address == "" || address == InMemory {
+		return nil
+	}
+	if strings.HasPrefix(address, "s3://") {
+		_, err := OpenS3(address)
+		return err
+	}
+	const mayWrite = 2 // W_OK of access(2)
+	folder := filepath.Clean(strings.TrimPrefix(address, "file://"))
+	for dir := folder; ; dir = filepath.Dir(dir) { // up to the one in which Open creates the others
+		info, err := os.Stat(dir)
+		switch {
+		case err == nil && info.IsDir() && (dir == folder || syscall.Access(dir, mayWrite) == nil):
+			return nil
+		case err == nil && info.IsDir():
+			return fmt.Errorf("folder for pictures: %s cannot be written by this user", dir)
+		case err == nil:
+			return fmt.Errorf("folder for pictures: %s is no folder", dir)
+		case !errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("folder for pictures: %w", err)
+		}
+	}
 }

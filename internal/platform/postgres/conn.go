@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 
 	"github.com/lib/pq"
 
@@ -23,8 +24,17 @@ var ErrConnectionLost = fmt.Errorf("connection lost while the statement ran: %w"
 // connector opens connections of lib/pq and wraps them as conn.
 type connector struct {
 	*pq.Connector
+	pooled     *pooledStart  // nil = the timeouts are not sent at all
 	keepsState bool          // the connection leads to one server: it may keep prepared statements
 	dials      chan struct{} // holds one value per connection that is being opened
+}
+
+// pooledStart opens connections through a pooler in session mode, such as PgBouncer, which
+// refuses timeouts as parameters of the start and passes them as statements.
+type pooledStart struct {
+	*pq.Connector
+	timeouts string      // statements that set them
+	needed   atomic.Bool // the pooler has refused them once
 }
 
 // Connect opens one connection. Opening one costs the server a process and a check of the
@@ -36,11 +46,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	case <-ctx.Done():
 		return nil, &connectError{fmt.Errorf("wait for other connections to open: %w", ctx.Err())}
 	}
-	var s netConnSlot
-	raw, err := c.Connector.Connect(context.WithValue(ctx, netConnKey{}, &s))
-	if s.release != nil {
-		s.release()
-	}
+	raw, s, err := c.open(ctx)
 	if err != nil {
 		return nil, &connectError{inTime(ctx, err)}
 	}
@@ -50,6 +56,49 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, fmt.Errorf("lib/pq connection %T lacks what this version had", raw)
 	}
 	return &conn{pqConn: full, netConn: s.netConn, keepsState: c.keepsState}, nil
+}
+
+func (c connector) open(ctx context.Context) (driver.Conn, netConnSlot, error) {
+	if c.pooled == nil || !c.pooled.needed.Load() {
+		raw, s, err := dial(ctx, c.Connector)
+		if c.pooled == nil || !refusesParameter(err) {
+			return raw, s, err
+		}
+	}
+	raw, s, err := dial(ctx, c.pooled.Connector)
+	if err != nil {
+		return nil, s, err
+	}
+	if err := guardError(func() error { return execSimple(ctx, raw, c.pooled.timeouts) }); err != nil {
+		_ = raw.Close()
+		return nil, s, fmt.Errorf("set the timeouts: %w", err)
+	}
+	c.pooled.needed.Store(true)
+	return raw, s, nil
+}
+
+func dial(ctx context.Context, from *pq.Connector) (driver.Conn, netConnSlot, error) {
+	var s netConnSlot
+	raw, err := from.Connect(context.WithValue(ctx, netConnKey{}, &s))
+	if s.release != nil {
+		s.release()
+	}
+	return raw, s, err
+}
+
+func execSimple(ctx context.Context, raw driver.Conn, statements string) error {
+	e, ok := raw.(driver.ExecerContext)
+	if !ok {
+		return fmt.Errorf("lib/pq connection %T lacks what this version had", raw)
+	}
+	_, err := e.ExecContext(ctx, statements, nil)
+	return err
+}
+
+// refusesParameter reports whether a pooler has refused a parameter of the start.
+func refusesParameter(err error) bool {
+	e := pq.As(err)
+	return e != nil && e.Code == "08P01" && strings.Contains(e.Message, "startup parameter")
 }
 
 // connectError is the error of a connection that could not be opened. It is a net.Error, and

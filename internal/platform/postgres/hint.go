@@ -16,6 +16,8 @@ func Hint(err error) string {
 	}
 	text := err.Error()
 	switch {
+	case errors.Is(err, errTransactions):
+		return "set SECKILL_DATABASE_POOLING=transaction, or the pooler to session mode"
 	case errors.Is(err, context.Canceled):
 		return "it was interrupted: start it again"
 	case errors.Is(err, pq.ErrSSLNotSupported):
@@ -48,8 +50,8 @@ func hintOf(state string) string {
 		return "grant that user the right to connect, or name another"
 	case state == "53300":
 		return "raise max_connections, or lower SECKILL_DATABASE_POOL"
-	case state == "08P01": // "unsupported startup parameter: statement_timeout"
-		return "a pooler such as PgBouncer refuses the timeouts: set SECKILL_DATABASE_POOLING=transaction"
+	case state == "08P01": // "unsupported startup parameter: search_path"
+		return "a pooler refuses that parameter of the address: leave it out, or add it to ignore_startup_parameters of PgBouncer"
 	case strings.HasPrefix(state, "57P"):
 		return "wait until it has started, and try again"
 	}

@@ -85,7 +85,7 @@ func (db *DB) withGoose(do func(*goose.Provider, *sql.DB) error) error {
 	if db.Dialect != dialect.Postgres {
 		return ErrNoMigrations
 	}
-	pool, err := openPool(db.options, session{statement: migrationTimeout, lock: migrationTimeout,
+	pool, _, err := openPool(db.options, session{statement: migrationTimeout, lock: migrationTimeout,
 		idleInTx: migrationTimeout})
 	if err != nil {
 		return err

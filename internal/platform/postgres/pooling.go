@@ -3,7 +3,20 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"errors"
 )
+
+// errTransactions is the error of a pooler in transaction mode that Options do not name.
+var errTransactions = errors.New("a pooler in transaction mode, which mixes up the statements of several connections")
+
+// onlySessions returns an error for a pooler in transaction mode.
+func onlySessions(ctx context.Context, pool *sql.DB) error {
+	shares, err := (&DB{SQL: pool}).SharesServers(ctx)
+	if err == nil && shares {
+		err = errTransactions
+	}
+	return err
+}
 
 // sharingTries bounds the attempts to see two connections on one server process.
 const sharingTries = 20

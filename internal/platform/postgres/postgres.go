@@ -11,6 +11,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -77,7 +78,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool, err := openPool(o, s)
+	pool, pooled, err := openPool(o, s)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +87,13 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		_ = pool.Close()
 		return nil, fmt.Errorf("connect to postgres: %w", err)
 	}
-	reserve, err := openPool(o, s)
+	if pooled != nil && pooled.needed.Load() && o.MaxConns > 1 {
+		if err := onlySessions(ctx, pool); err != nil {
+			_ = pool.Close()
+			return nil, err
+		}
+	}
+	reserve, _, err := openPool(o, s)
 	if err != nil {
 		_ = pool.Close()
 		return nil, err
@@ -155,6 +162,9 @@ func sessionOf(address string) (session, error) {
 // parameters here.
 func configOf(raw string) (pq.Config, error) {
 	cfg, err := parse(raw)
+	if _, ok := errors.AsType[*url.Error](err); ok {
+		err = errors.New("malformed") // the text of the error contains the password
+	}
 	if err == nil && !SaysSSLMode(raw) && (cfg.SSLMode == "" || cfg.SSLMode == pq.SSLModePrefer) {
 		cfg.SSLMode = pq.SSLModeRequire // the next lib/pq takes prefer, which sends passwords in plain text when TLS fails
 	}
@@ -209,7 +219,7 @@ func parse(raw string) (pq.Config, error) {
 	}
 	u, err := url.Parse(scheme + "://" + user + rest[end:])
 	if err != nil {
-		return pq.Config{}, errors.New("malformed") // the error of url.Parse contains the password
+		return pq.Config{}, err
 	}
 	q := u.Query()
 	q.Set("host", strings.Join(hosts, ","))
@@ -232,10 +242,10 @@ func (s *session) parameters() map[string]*time.Duration {
 // It does not set lc_messages, although ent detects constraint errors by their English
 // text, because only a superuser may set it. Errors are identified by SQLSTATE instead,
 // see IsUnique.
-func openPool(o Options, s session) (*sql.DB, error) {
+func openPool(o Options, s session) (*sql.DB, *pooledStart, error) {
 	cfg, err := configOf(o.URL)
 	if err != nil {
-		return nil, fmt.Errorf("database url: %w", err)
+		return nil, nil, fmt.Errorf("database url: %w", err)
 	}
 	if cfg.ApplicationName == "" {
 		cfg.ApplicationName = "seckill"
@@ -249,15 +259,37 @@ func openPool(o Options, s session) (*sql.DB, error) {
 			delete(cfg.Runtime, name)
 		}
 	}
+	var pooled *pooledStart
+	if !o.TransactionPooling {
+		if pooled, err = startPooled(cfg, s); err != nil {
+			return nil, nil, err
+		}
+	}
 	if o.TransactionPooling {
 		// otherwise a statement is two round trips, between which the pooler may change the server
 		cfg.BinaryParameters = true
 	}
 	c, err := pq.NewConnectorConfig(cfg)
 	if err != nil {
+		return nil, nil, fmt.Errorf("database url: %w", err)
+	}
+	c.Dialer(dialer{silence: s.statement + replyMargin})
+	return sql.OpenDB(connector{Connector: c, pooled: pooled, keepsState: !o.TransactionPooling,
+		dials: make(chan struct{}, maxDials)}), pooled, nil
+}
+
+// startPooled returns what opens connections where the timeouts are refused at the start.
+func startPooled(cfg pq.Config, s session) (*pooledStart, error) {
+	cfg.Runtime = maps.Clone(cfg.Runtime)
+	var statements []string
+	for name := range s.parameters() {
+		statements = append(statements, "SET "+name+" = "+cfg.Runtime[name])
+		delete(cfg.Runtime, name)
+	}
+	c, err := pq.NewConnectorConfig(cfg)
+	if err != nil {
 		return nil, fmt.Errorf("database url: %w", err)
 	}
 	c.Dialer(dialer{silence: s.statement + replyMargin})
-	return sql.OpenDB(connector{Connector: c, keepsState: !o.TransactionPooling, dials: make(chan struct{}, maxDials)}),
-		nil
+	return &pooledStart{Connector: c, timeouts: strings.Join(statements, "; ")}, nil
 }

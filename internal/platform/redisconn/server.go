@@ -123,6 +123,11 @@ func (c *Conn) EachKey(ctx context.Context, pattern string, visit func(keys []st
 	return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return scan(ctx, node) })
 }
 
+// Lasting returns the advice to change a setting of Redis, so that it outlives a restart.
+func Lasting(setting string) string {
+	return "CONFIG SET " + setting + " and CONFIG REWRITE, or write it into redis.conf"
+}
+
 // Check returns ErrEvicts for a server that would evict keys when its memory is full,
 // and ErrNoInfo for one whose gates would count as lost, because scripts cannot compare
 // its run id. A server that does not report its policy passes; Findings lists it.
@@ -133,15 +138,15 @@ func (c *Conn) Check(ctx context.Context) error {
 	}
 	for _, s := range servers {
 		if s.NoInfo {
-			return fmt.Errorf("redis %s: %w: no gate would be served; ACL SETUSER %s +info", s.Addr, ErrNoInfo, c.user())
+			return fmt.Errorf("redis %s: %w: no gate would be served; ACL SETUSER %s +info and ACL SAVE", s.Addr, ErrNoInfo, c.user())
 		}
 		if s.NoLua != "" {
-			return fmt.Errorf("redis %s: %w, and each purchase is one: %s; ACL SETUSER %s +eval +evalsha, or use another server",
+			return fmt.Errorf("redis %s: %w, and each purchase is one: %s; ACL SETUSER %s +eval +evalsha and ACL SAVE, or use another server",
 				s.Addr, ErrNoLua, s.NoLua, c.user())
 		}
 		if s.Policy != "" && s.Policy != noEviction {
-			return fmt.Errorf("redis %s: %w but %s: stock would be lost under memory pressure; CONFIG SET maxmemory-policy noeviction",
-				s.Addr, ErrEvicts, s.Policy)
+			return fmt.Errorf("redis %s: %w but %s: stock would be lost under memory pressure; %s",
+				s.Addr, ErrEvicts, s.Policy, Lasting("maxmemory-policy noeviction"))
 		}
 	}
 	return nil

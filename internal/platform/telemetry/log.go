@@ -9,6 +9,8 @@ import (
 
 	"github.com/lmittmann/tint"
 	"github.com/mattn/go-isatty"
+
+	"seckill/internal/platform/config"
 )
 
 // Format is the format of log lines.
@@ -28,7 +30,7 @@ type LogOptions struct {
 }
 
 // NewLogger returns a logger that writes to out, adds the request id of the context, and
-// masks attributes with secret names.
+// masks attributes with secret names, and what is secret in addresses.
 func NewLogger(out io.Writer, o LogOptions) *slog.Logger {
 	if o.Level == nil {
 		o.Level = slog.LevelInfo
@@ -62,10 +64,32 @@ var secretWords = map[string]bool{
 func redact(_ []string, a slog.Attr) slog.Attr {
 	words := strings.FieldsFunc(strings.ToLower(a.Key), func(r rune) bool { return r == '_' || r == '-' || r == '.' })
 	if len(words) == 0 || !secretWords[words[len(words)-1]] {
-		return a
+		return withoutUserInfo(a)
 	}
 	if a.Value.Kind() == slog.KindString && a.Value.String() == "" {
 		return a
 	}
 	return slog.String(a.Key, masked)
+}
+
+// withoutUserInfo masks the addresses in a text or an error: drivers quote those that they cannot
+// parse or reach.
+func withoutUserInfo(a slog.Attr) slog.Attr {
+	var text string
+	switch a.Value.Kind() { //nolint:exhaustive // the other kinds have no addresses
+	case slog.KindString:
+		text = a.Value.String()
+	case slog.KindAny:
+		err, ok := a.Value.Any().(error)
+		if !ok {
+			return a
+		}
+		text = err.Error()
+	default:
+		return a
+	}
+	if masked := config.MaskText(text); masked != text {
+		return slog.String(a.Key, masked)
+	}
+	return a
 }

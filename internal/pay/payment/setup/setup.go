@@ -56,7 +56,10 @@ func Providers(cfg *config.Config, shop string, c clock.Clock) ([]payment.Provid
 		return list, nil
 	}
 	service, err := paymentService(cfg, shop, c)
-	return append(list, service), err
+	if err != nil {
+		return list, err
+	}
+	return append(list, service), nil
 }
 
 // paymentService returns the provider over signed HTTP.
