@@ -18,6 +18,10 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 - name: SECKILL_ADMIN_ADDR
   value: ":9090"
+{{- if and .Values.ingress.enabled (not (hasKey .Values.settings "PUBLIC_URL")) }}
+- name: SECKILL_PUBLIC_URL
+  value: {{ printf "https://%s" .Values.ingress.host | quote }}
+{{- end }}
 {{- range $name, $value := .Values.settings }}
 - name: SECKILL_{{ $name }}
   value: {{ $value | quote }}
@@ -46,6 +50,9 @@ securityContext:
   runAsUser: 65532
   runAsGroup: 65532
   seccompProfile: {type: RuntimeDefault}
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- with .Values.volumes }}
 volumes: {{- toYaml . | nindent 2 }}
 {{- end }}
