@@ -1,15 +1,22 @@
 package sandbox
 
 import (
+	"bytes"
 	"embed"
 	"errors"
+	"fmt"
 	"html/template"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
 	"log/slog"
 	"net/http"
 	"strings"
 
+	"github.com/boombuler/barcode"
+	"github.com/boombuler/barcode/qr"
 	"github.com/google/uuid"
-	"github.com/skip2/go-qrcode"
 	"golang.org/x/text/language"
 
 	"seckill/internal/pay/payment"
@@ -164,14 +171,39 @@ func (p *Pages) qr(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	tail, _ := backTo(r)
-	png, err := qrcode.Encode(p.pageURL+"/pay/"+c.ID.String()+tail, qrcode.Medium, qrSize)
+	picture, err := qrCode(p.pageURL + "/pay/" + c.ID.String() + tail)
 	if err != nil {
 		http.Error(w, "no code", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "image/png")
 	w.Header().Set("Cache-Control", "private, max-age=3600")
-	_, _ = w.Write(png) //nolint:gosec // a picture, and sent as one
+	_, _ = w.Write(picture) //nolint:gosec // a picture, and sent as one
+}
+
+// quietZone is the white border of a QR code, in modules (ISO/IEC 18004).
+const quietZone = 4
+
+// qrCode returns a QR code as PNG.
+func qrCode(text string) ([]byte, error) {
+	code, err := qr.Encode(text, qr.M, qr.Auto)
+	if err != nil {
+		return nil, fmt.Errorf("qr code: %w", err)
+	}
+	modules := code.Bounds().Dx()
+	side := modules * (qrSize / (modules + 2*quietZone)) // whole pixels per module
+	scaled, err := barcode.Scale(code, side, side)
+	if err != nil {
+		return nil, fmt.Errorf("qr code: %w", err)
+	}
+	canvas := image.NewPaletted(image.Rect(0, 0, qrSize, qrSize), color.Palette{color.White, color.Black})
+	corner := (qrSize - side) / 2
+	draw.Draw(canvas, image.Rect(corner, corner, corner+side, corner+side), scaled, image.Point{}, draw.Src)
+	var out bytes.Buffer
+	if err := png.Encode(&out, canvas); err != nil {
+		return nil, fmt.Errorf("qr code: %w", err)
+	}
+	return out.Bytes(), nil
 }
 
 func (p *Pages) act(w http.ResponseWriter, r *http.Request) {
