@@ -24,6 +24,7 @@ var errFinding = errors.New("a check found something")
 type cli struct {
 	Settings config.Config `embed:""`
 
+	Init     initCmd     `cmd:"" help:"Set up an installation: database, settings, first administrator."`
 	Demo     demoCmd     `cmd:"" help:"Try everything: one process, no services needed."`
 	Serve    serveCmd    `cmd:"" help:"Serve the shop on Postgres and Redis."`
 	Migrate  migrateCmd  `cmd:"" help:"Bring the database up to date, or list its migrations."`

@@ -68,19 +68,31 @@ func (a *Alone) URL() string { return a.server.url(shopName) }
 func (a *Alone) WithPassword(password string) (address string) {
 	a.t.Helper()
 	const name = "rotated"
+	if a.AskPassword(name) {
+		a.server.exec(`CREATE ROLE ` + name + ` LOGIN SUPERUSER`)
+	}
+	a.server.exec(`ALTER ROLE ` + name + ` PASSWORD '` + password + `'`)
+	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", name, password, a.server.addr(), shopName)
+}
+
+// AskPassword makes the server ask a user, who need not exist yet, for a password. It reports
+// whether it did not before.
+func (a *Alone) AskPassword(user string) (changed bool) {
+	a.t.Helper()
 	rules := filepath.Join(a.server.data(), "pg_hba.conf")
 	text, err := os.ReadFile(rules)
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	if first := "host all " + name + " 127.0.0.1/32 scram-sha-256\n"; !strings.HasPrefix(string(text), first) {
-		if err := os.WriteFile(rules, append([]byte(first), text...), 0o600); err != nil {
-			a.t.Fatal(err)
-		}
-		a.server.exec(`SELECT pg_reload_conf()`, `CREATE ROLE `+name+` LOGIN SUPERUSER`)
+	first := "host all " + user + " 127.0.0.1/32 scram-sha-256\n"
+	if strings.HasPrefix(string(text), first) {
+		return false
 	}
-	a.server.exec(`ALTER ROLE ` + name + ` PASSWORD '` + password + `'`)
-	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", name, password, a.server.addr(), shopName)
+	if err := os.WriteFile(rules, append([]byte(first), text...), 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+	a.server.exec(`SELECT pg_reload_conf()`)
+	return true
 }
 
 // FillData takes all space of the data, also what is left in the pages of tables, until
