@@ -59,8 +59,7 @@ func (s *Service) Loops() []periodic.Loop {
 	return loops
 }
 
-// gone is the name for all providers that are not configured in this process: their
-// payments return an error each time, until they are configured again.
+// gone is the name for all providers that are not configured in this process, see putOffGone.
 const gone = ""
 
 // at matches the payments at a provider, or at all providers that are not configured.
@@ -133,6 +132,9 @@ func (s *Service) CheckOpen(ctx context.Context, provider string) (map[string]in
 	if err != nil {
 		return nil, fmt.Errorf("find open payments: %w", err)
 	}
+	if provider == gone {
+		return s.putOffGone(ctx, rows, now)
+	}
 	return atOnce(ctx, rows, func(row *ent.Payment) (string, error) {
 		if err := s.later(ctx, row, now); err != nil {
 			return "", err
@@ -195,6 +197,9 @@ func (s *Service) SendRefunds(ctx context.Context, provider string) (map[string]
 	if err != nil {
 		return nil, fmt.Errorf("find refunds to send: %w", err)
 	}
+	if provider == gone {
+		return nil, s.putOffGoneRefunds(ctx, rows, now)
+	}
 	return atOnce(ctx, rows, func(row *ent.Refund) (string, error) {
 		if err := s.send(ctx, refundFromRow(row)); err != nil {
 			return "", errors.Join(err, s.retryLater(ctx, row, now))
@@ -214,11 +219,15 @@ func hasNoUnitsBefore(refunds *sql.Selector) {
 // retryLater schedules the next attempt of a refund. After many attempts it logs an
 // error for operators each time.
 func (s *Service) retryLater(ctx context.Context, row *ent.Refund, now time.Time) error {
-	wait := min(retryRefund<<min(row.Tries, 10), maxRetry)
 	if row.Tries >= 10 {
 		s.log.ErrorContext(ctx, "refund does not go through", slog.String("refund", row.ID.String()),
 			slog.Int("tries", row.Tries))
 	}
+	return s.putOffRefund(ctx, row, now)
+}
+
+func (s *Service) putOffRefund(ctx context.Context, row *ent.Refund, now time.Time) error {
+	wait := min(retryRefund<<min(row.Tries, 10), maxRetry)
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.Refund.Update().Where(entrefund.ID(row.ID), entrefund.StatusEQ(entrefund.StatusSENDING)).
 			SetTryAt(now.Add(wait)).AddTries(1).Exec(ctx)

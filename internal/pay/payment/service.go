@@ -129,6 +129,7 @@ type Service struct {
 	metrics   *metrics
 	breakers  breakers
 	forged    forgeries
+	gone      goneWarnings
 	log       *slog.Logger
 }
 
