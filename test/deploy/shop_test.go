@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -244,7 +243,7 @@ func (c *client) reserve() string {
 	challenge := answer.Data.CreateCaptcha.Challenge
 	captcha := map[string]any{"challengeId": challenge.ID, "answer": solve(c.t, challenge.Parameters)}
 	path := c.call("IssuePath", map[string]any{"itemId": c.itemID, "captcha": captcha}, "issueSeckillPath", "path", "token")
-	buy := map[string]any{"itemId": c.itemID, "pathToken": path, "idempotencyKey": "ship-" + filepath.Base(challenge.ID)}
+	buy := map[string]any{"itemId": c.itemID, "pathToken": path, "idempotencyKey": "ship-" + challenge.ID[len(challenge.ID)-32:]}
 	return c.call("PlaceOrder", buy, "placeOrder", "orderTask", "id")
 }
 
