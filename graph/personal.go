@@ -17,7 +17,7 @@ import (
 )
 
 // isPersonal reports whether a field holds personal data of buyers: names, contacts,
-// addresses, what they wrote, and keyed hashes of these. It runs for every field of every
+// addresses, answers to reviews, and keyed hashes of these. It runs for every field of every
 // response.
 func isPersonal(object, field string) bool {
 	switch object {
@@ -66,6 +66,9 @@ func shows(fc *graphql.FieldContext, value any) bool {
 // shown with their names in every log. An address without an order is in the caller's own
 // book.
 func ownData(fc *graphql.FieldContext, caller id.User) bool {
+	if !slices.Contains(ofOneUser, fc.Object) {
+		return false
+	}
 	for at := fc.Parent; at != nil; at = at.Parent {
 		switch v := at.Result.(type) {
 		case *model.User:
@@ -80,6 +83,9 @@ func ownData(fc *graphql.FieldContext, caller id.User) bool {
 	}
 	return fc.Object == "Recipient"
 }
+
+// ofOneUser are the types whose values are about one user: a user, or the buyer of an order.
+var ofOneUser = []string{"User", "Recipient", "OrderReview"}
 
 func ownUser(u *model.User, caller id.User) bool { return u.ID == caller || u.Role != auth.Customer }
 

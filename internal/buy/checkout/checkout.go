@@ -74,7 +74,8 @@ type Observer interface {
 func New(cfg Config) *Checkout {
 	return &Checkout{
 		catalog: cfg.Catalog, stock: cfg.Stock, gate: cfg.Gate, orders: cfg.Orders, paths: cfg.Paths,
-		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, risk: cfg.Risk, sharing: order.NewSharing(cfg.Orders), book: cfg.Book,
+		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, risk: cfg.Risk,
+		sharing: order.NewSharing(cfg.Orders), book: cfg.Book,
 		users: cfg.Users, persons: cfg.Persons, observer: cfg.Observer,
 	}
 }

@@ -143,7 +143,8 @@ func (c *Checkout) admit(ctx context.Context, action risk.Action, parent *sale.S
 }
 
 // sharedOrders returns the orders in the clusters that a buyer is in or would join.
-func (c *Checkout) sharedOrders(ctx context.Context, parent *sale.Sale, in IssueInput, persons person.Keys) *risk.Orders {
+func (c *Checkout) sharedOrders(ctx context.Context, parent *sale.Sale, in IssueInput,
+	persons person.Keys) *risk.Orders {
 	joined := order.Order{Persons: persons,
 		Origin: c.persons.Origin(parent.ID, ratelimit.Network(in.From), in.Device)}
 	counts := c.sharing.Orders(ctx, parent.ID, in.User, joined.Labels())

@@ -122,7 +122,6 @@ func (s *Service) holdOrder(ctx context.Context, o *order.Order, kinds []person.
 	return held, nil
 }
 
-//nolint:revive // an act on an order in the caller's transaction
 func (s *Service) holdIn(ctx context.Context, tx *ent.Tx, o *order.Order, kinds []person.Kind,
 	entry order.Entry) (*order.Order, error) {
 	held, err := order.HoldForReview(ctx, tx, o, s.now(), kinds, entry)
