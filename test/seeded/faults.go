@@ -58,7 +58,7 @@ var faults = []fault{
 	{"snapshot before subscribe", []edit{
 		{"internal/platform/notifier/follow.go", "	sub, err := hub.Subscribe(key)\n	if err != nil {\n		return nil, err\n	}\n	first, err := load(ctx)\n	if err != nil {\n		sub.Close()\n", "	first, err := load(ctx)\n	if err != nil {\n"},
 		{"internal/platform/notifier/follow.go", "	first.Key, first.Snapshot = key, true\n", "	sub, err := hub.Subscribe(key)\n	if err != nil {\n		return nil, err\n	}\n	first.Key, first.Snapshot = key, true\n"},
-	}, in("internal/platform/notifier", "Follow|Snapshot|Watch")},
+	}, in("internal/platform/notifier", "NoChangeFalls")},
 	{"expiry without compare-and-set", []edit{
 		{"internal/buy/order/expire.go", "o := read[row.ID]; o.Version == row.Version {", "o := read[row.ID]; o != nil {"},
 		{"internal/buy/order/expire.go", "entorder.IDIn(ids...), entorder.StatusEQ(entorder.StatusPENDING_PAYMENT))\n	postgres.SkipLocked", "entorder.IDIn(ids...))\n	postgres.SkipLocked"},
@@ -92,11 +92,11 @@ var faults = []fault{
 	{"missing CHECK", []edit{{
 		"migrations/20261120103901_first_tables.sql",
 		", CONSTRAINT \"stock_conserved\" CHECK (((available + held) + sold) = total)", "",
-	}}, in("internal/platform/postgres/migratediff", "Schema")},
+	}}, in("internal/buy/order", "TheDatabaseRefuses")},
 	{"outbox row outside the transaction", []edit{
 		{"internal/buy/order/expire.go", "	if err := x.facts.Moved(ctx, tx, PendingPayment, expired...); err != nil {\n		return nil, err\n	}\n", ""},
 		{"internal/buy/order/expire.go", "	return expired, nil\n}\n\n// expiry is", "	err = db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {\n		return x.facts.Moved(ctx, tx, PendingPayment, expired...)\n	})\n	return expired, err\n}\n\n// expiry is"},
-	}, in("internal/buy/order", "Facts|Events|Expire")},
+	}, in("internal/buy/order", "WithoutItsFacts")},
 	{"seal before its last entry", []edit{{
 		"internal/gate/audit/seal.go", "Seq: next, Through: through, Until", "Seq: next, Through: through - 1, Until",
 	}}, in("internal/gate/audit", "Seal|Chain|Late")},
