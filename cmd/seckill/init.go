@@ -79,7 +79,9 @@ func (i initCmd) Run(c *call) error {
 		return fmt.Errorf("%s has the address of Postgres with the new password, and %s hides it: unset the variable, and run this again",
 			i.File, config.EnvName("database-url"))
 	}
-	if err := (migrateUpCmd{}).Run(c); err != nil {
+	if err := (migrateUpCmd{}).Run(c); postgres.IsRefusal(err) {
+		return fmt.Errorf("%w: the role must own the database: run ALTER DATABASE … OWNER TO … in psql, and this again", err)
+	} else if err != nil {
 		return err
 	}
 	if err := i.administrator(c, password); err != nil {

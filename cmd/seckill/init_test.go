@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"database/sql"
 	"encoding/json"
 	"net"
 	"net/http"
@@ -163,13 +164,23 @@ func TestInitSaysWhatToDoWhenItMayNotCreate(t *testing.T) {
 	if _, err := os.Stat(e.file); err == nil {
 		t.Error("a file of settings was written")
 	}
+	db, err := sql.Open("postgres", e.admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), "CREATE ROLE manager LOGIN CREATEROLE CREATEDB"); err != nil {
+		t.Fatal(err)
+	}
+	manager := strings.Replace(e.address, "shopkeeper@", "manager@", 1) // of a managed service, and no superuser
+	manager = strings.Replace(manager, "/newshop", "/postgres", 1)
 	given := strings.Replace(e.address, "shopkeeper@", "shopkeeper:first%40one@", 1)
 	e.address = given
 	password := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(password, []byte("a long password\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	e.first("--database-admin-url", e.admin, "--password-file", password, "--shop", "stripe", "--public-url", "http://shop.example.com").
+	e.first("--database-admin-url", manager, "--password-file", password, "--shop", "stripe", "--public-url", "http://shop.example.com").
 		wantsDoneForMoney(t)
 	// the role is there, with another password
 	e.file, e.address = filepath.Join(t.TempDir(), "second.toml"), strings.Replace(given, "first", "second", 1)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lib/pq"
+	"github.com/lib/pq/pqerror"
 )
 
 // Provisioned is what Provision has created.
@@ -157,14 +158,22 @@ func (p *Provisioned) create(ctx context.Context, db *sql.DB, u *url.URL) error 
 		}
 		p.Role = role
 	}
-	if !hasDatabase {
-		// an administrator that is no superuser needs the new role to give it a database
-		if _, err := db.ExecContext(ctx, "CREATE DATABASE "+pq.QuoteIdentifier(name)+" OWNER "+
-			pq.QuoteIdentifier(role)+" ENCODING 'UTF8' TEMPLATE template0"); err != nil {
-			return fmt.Errorf("create the database %s: %w", name, err)
-		}
-		p.Database = name
+	if hasDatabase {
+		return nil
 	}
+	statement := "CREATE DATABASE " + pq.QuoteIdentifier(name) + " OWNER " + pq.QuoteIdentifier(role) +
+		" ENCODING 'UTF8' TEMPLATE template0"
+	_, err := db.ExecContext(ctx, statement)
+	if pq.As(err, pqerror.InsufficientPrivilege) != nil {
+		// who is no superuser, as the administrators of managed services, has to be a member of the owner
+		if _, granted := db.ExecContext(ctx, "GRANT "+pq.QuoteIdentifier(role)+" TO CURRENT_USER"); granted == nil {
+			_, err = db.ExecContext(ctx, statement)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("create the database %s: %w", name, err)
+	}
+	p.Database = name
 	return nil
 }
 
