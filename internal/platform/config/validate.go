@@ -56,6 +56,7 @@ func (c *Config) Validate(needs ...Need) error {
 	return p
 }
 
+// need checks what a need requires.
 func (p *Problems) need(c *Config, need Need) {
 	switch need {
 	case NeedDatabase:
@@ -67,6 +68,7 @@ func (p *Problems) need(c *Config, need Need) {
 	}
 }
 
+// add adds a problem of a setting, with the addresses in its arguments masked.
 func (p *Problems) add(flag, format string, args ...any) {
 	for i, arg := range args {
 		if text, ok := arg.(string); ok {
