@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buildSchema } from 'graphql';
+import { buildSchema, getNamedType, isObjectType, parse } from 'graphql';
 import { expect, test } from 'vitest';
 import { loadSchema, manifest, readGroups, type Group } from '../build/documents';
 
@@ -24,4 +24,19 @@ test('a document is sent without what the server ignores', () => {
 
 test('a document that asks for an unknown field fails the build', () => {
   expect(() => build('query It { a b }', 'type Query { a: Int }')).toThrow(/thing\/It: .*Cannot query field "b"/);
+});
+
+test('a change that may need a second person asks whether it does', () => {
+  const schema = loadSchema(join(root, '../graph/schema'));
+  const mutations = schema.getMutationType()!.getFields();
+  const operations = readGroups([join(root, 'client/src/documents'), join(root, 'src/documents')], schema).flatMap((group) => [...group.exports.values()]);
+  const silent = operations.filter((operation) => {
+    const definition = operation && parse(operation.text).definitions.find((each) => each.kind === 'OperationDefinition');
+    if (!operation || definition?.kind !== 'OperationDefinition' || definition.operation !== 'mutation') return false;
+    return definition.selectionSet.selections.some((field) => {
+      const payload = field.kind === 'Field' ? getNamedType(mutations[field.name.value]!.type) : null;
+      return isObjectType(payload) && 'intervention' in payload.getFields() && !/\bintervention\{/.test(operation.text);
+    });
+  });
+  expect(silent.map((operation) => operation!.name)).toEqual([]);
 });

@@ -54,6 +54,12 @@ export const ExtendSale = graphql(
   `
   mutation ExtendSale($input: ExtendSaleInput!) {
     act: extendSale(input: $input) {
+      intervention {
+        state
+        sale {
+          id
+        }
+      }
       sale {
         ...AdminSaleParts
       }
@@ -72,6 +78,9 @@ export const DescribeSale = graphql(
     act: updateSale(input: $input) {
       intervention {
         state
+        sale {
+          id
+        }
       }
       sale {
         ...AdminSaleParts

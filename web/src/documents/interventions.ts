@@ -75,11 +75,34 @@ export const Interventions = graphql(
   [InterventionParts],
 );
 
+/** The acts of two kinds that wait for a second person. */
+export const AwaitingActs = graphql(
+  `
+  query AwaitingActs($one: InterventionKind!, $other: InterventionKind!) {
+    one: interventionsConnection(first: 50, filter: { kind: $one, states: [REQUESTED] }) {
+      edges {
+        node {
+          ...InterventionParts
+        }
+      }
+    }
+    other: interventionsConnection(first: 50, filter: { kind: $other, states: [REQUESTED] }) {
+      edges {
+        node {
+          ...InterventionParts
+        }
+      }
+    }
+  }
+`,
+  [InterventionParts],
+);
+
 export const AdjustStock = mutation('AdjustStock', `intervention { ...InterventionParts }`, [InterventionParts]);
 export const VoidOrder = mutation('VoidOrder', `intervention { ...InterventionParts }`, [InterventionParts]);
 export const ExpireOrder = mutation('ExpireOrder', `order { id status }`);
 export const DecideIntervention = mutation('DecideIntervention', `intervention { ...InterventionParts }`, [InterventionParts]);
-export const SetSaleSwitches = mutation('SetSaleSwitches', `sale { ...AdminSaleParts } intervention { state }`, [AdminSaleParts]);
+export const SetSaleSwitches = mutation('SetSaleSwitches', `sale { ...AdminSaleParts } intervention { state sale { id } }`, [AdminSaleParts]);
 
 export const Report = graphql(`
   query Report($saleId: ID!, $compareTo: ID, $timeZone: String) {

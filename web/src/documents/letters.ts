@@ -162,6 +162,12 @@ export const ReturnHeld = graphql(
   `
   mutation ReturnHeld($input: ReturnHeldPaymentInput!) {
     act: returnHeldPayment(input: $input) {
+      intervention {
+        state
+        sale {
+          id
+        }
+      }
       userErrors {
         ...FailureParts
       }
@@ -175,6 +181,12 @@ export const SettleHeld = graphql(
   `
   mutation SettleHeld($input: SettleHeldPaymentInput!) {
     act: settleHeldPayment(input: $input) {
+      intervention {
+        state
+        sale {
+          id
+        }
+      }
       userErrors {
         ...FailureParts
       }

@@ -191,9 +191,9 @@ export const GoodsList = graphql(
 );
 
 export const CreateGoods = mutation('CreateGoods', `goods { id }`);
-export const UpdateGoods = mutation('UpdateGoods', `goods { id } intervention { state }`);
+export const UpdateGoods = mutation('UpdateGoods', `goods { id } intervention { state sale { id } }`);
 export const CreateSale = mutation('CreateSale', `sale { ...AdminSaleParts }`, [AdminSaleParts]);
-export const UpdateSale = mutation('UpdateSale', `sale { ...AdminSaleParts }`, [AdminSaleParts]);
+export const UpdateSale = mutation('UpdateSale', `sale { ...AdminSaleParts } intervention { state sale { id } }`, [AdminSaleParts]);
 
 export const SubmitSale = graphql(
   `
@@ -249,6 +249,9 @@ export const ScheduleSale = graphql(
     act: scheduleSale(input: $input) {
       intervention {
         state
+        sale {
+          id
+        }
       }
       sale {
         ...AdminSaleParts
@@ -350,4 +353,4 @@ export const AdminOrders = graphql(
   [OrderParts],
 );
 
-export const DecideRefund = mutation('DecideRefund', `order { ...OrderParts }`, [OrderParts]);
+export const DecideRefund = mutation('DecideRefund', `order { ...OrderParts } intervention { state sale { id } }`, [OrderParts]);

@@ -88,4 +88,4 @@ export const DecidedRefunds = graphql(
   [ListedRefundParts],
 );
 
-export const SettleRefund = mutation('SettleRefund', `refund { id state }`);
+export const SettleRefund = mutation('SettleRefund', `refund { id state } intervention { state sale { id } }`);

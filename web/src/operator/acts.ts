@@ -6,6 +6,7 @@ import type { ResultOf } from '@seckill/client/operation';
 import { DescribeSale, DiscardSale, DuplicateSale, ExtendSale, WithdrawSale } from '../documents/drafts';
 import { ApproveSale, EndSale, PauseSale, PreheatSale, RejectSale, ResumeSale, ScheduleSale, SubmitSale, type AdminSaleParts } from '../documents/operator';
 import { SaveTemplate } from '../documents/templates';
+import type { Asked } from './asked';
 
 /** A sale as operators see it. */
 export type AdminSale = ResultOf<typeof AdminSaleParts>;
@@ -64,7 +65,7 @@ export interface SalePayload {
   sale: AdminSale | null;
   userErrors: Failure[];
   /** The request, where a second person is needed. */
-  intervention?: { state: string } | null;
+  intervention?: Asked | null;
 }
 
 /** An instant as a datetime-local field shows it, in the browser's time zone. */

@@ -10,7 +10,9 @@ import { count, money } from '../i18n/text';
 import { DateTime, Unready } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
+import { acted, type Asked } from './asked';
 import { Form, Note } from './form';
+import { Awaiting, useAwaiting } from './interventions';
 import { Rows } from './paged';
 import { Part, Shell, useCounts } from './shell';
 import { ot } from './texts';
@@ -21,11 +23,13 @@ type Decision = NonNullable<ResultOf<typeof LetterActs>['acts']>['edges'][number
 
 export function DeadLetters() {
   const { of, loads } = useCounts('dead-letters', (signal) => request(SetAside, {}, signal));
-  const reload = (): void => void of.reload();
+  const awaiting = useAwaiting('RETURN_PAYMENT', 'SETTLE_PAYMENT');
+  const reload = (): void => void Promise.all([awaiting.reload(), of.reload()]);
   return (
     <Shell of={of} title={() => ot('op.aside')}>
       {({ letters, held, acts }) => (
         <>
+          <Awaiting acts={awaiting.acts} decided={reload} />
           <Part name="op.letters" none="op.lettersNone" many={letters?.totalCount ?? 0}>
             {(letters?.totalCount ?? 0) > 1 && <ReplayAll many={letters!.totalCount!} reload={reload} />}
             <Rows
@@ -65,8 +69,8 @@ interface Confirmation {
   name: string;
   sure: string;
   send: (note: string) => Promise<Failure | undefined>;
-  /** What is shown after success; op.saved without it. */
-  result?: () => string;
+  /** Says what it came to. */
+  say: () => void;
 }
 
 /** The dialog that confirms an action. */
@@ -78,7 +82,7 @@ function ConfirmDialog({ ask, close, done }: { ask: Confirmation; close: () => v
         send={({ note = '' }) => ask.send(note)}
         done={() => {
           close();
-          toast(ask.result?.() ?? ot('op.saved'));
+          ask.say();
           done();
         }}
       >
@@ -101,7 +105,7 @@ function ReplayAll({ many, reload }: { many: number; reload: () => void }) {
       if (act) result = ot('op.replayedAll', { replayed: count(act.replayed), refused: count(act.refused) });
       return act?.userErrors[0];
     },
-    result: () => result,
+    say: () => toast(result),
   };
   return (
     <div>
@@ -120,11 +124,13 @@ function LetterRow({ letter, reload }: { letter: Letter; reload: () => void }) {
     name: ot('op.replay'),
     sure: ot('op.sure.replay'),
     send: async (note) => (await request(ReplayLetter, { input: { letterId: letter.id, note } })).act?.userErrors[0],
+    say: () => acted(),
   };
   const drop: Confirmation = {
     name: ot('op.drop'),
     sure: ot('op.sure.drop'),
     send: async (note) => (await request(DropLetter, { input: { letterId: letter.id, note } })).act?.userErrors[0],
+    say: () => acted(),
   };
   return (
     <li class="note grid grid-cols-1 gap-2">
@@ -174,15 +180,22 @@ function HeldRow({ held, reload }: { held: Held; reload: () => void }) {
   const asking = useSignal<Confirmation | null>(null);
   const amount = money(held.amount);
   const input = (note: string) => ({ input: { heldPaymentId: held.id, note } });
+  let asked: Asked | null | undefined;
+  const outcome = (act: { intervention: Asked | null; userErrors: Failure[] } | null): Failure | undefined => {
+    asked = act?.intervention;
+    return act?.userErrors[0];
+  };
   const back: Confirmation = {
     name: ot('op.sendBack', { amount }),
     sure: ot('op.sure.sendBack', { amount }),
-    send: async (note) => (await request(ReturnHeld, input(note))).act?.userErrors[0],
+    send: async (note) => outcome((await request(ReturnHeld, input(note))).act),
+    say: () => acted(asked),
   };
   const settle: Confirmation = {
     name: ot('op.heldSettle'),
     sure: ot('op.sure.heldSettle', { amount }),
-    send: async (note) => (await request(SettleHeld, input(note))).act?.userErrors[0],
+    send: async (note) => outcome((await request(SettleHeld, input(note))).act),
+    say: () => acted(asked),
   };
   return (
     <li class="note grid grid-cols-1 gap-2">

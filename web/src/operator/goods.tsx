@@ -9,7 +9,7 @@ import { bounded } from '../forms/bounded';
 import { money } from '../i18n/text';
 import { Picture, Title } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
-import { toast } from '../ui/toast';
+import { acted } from './asked';
 import { Field, Form, type Values } from './form';
 import { Log } from './log';
 import { Paged } from './paged';
@@ -75,7 +75,7 @@ function Editor({ goods, close, done }: { goods: Each | null; close: () => void;
     if (!goods) return (await request(CreateGoods, { input: { ...input, imageUrl: imageUrl || null, imageAlt: imageAlt || null } })).createGoods?.userErrors;
     const change = { ...input, imageAlt, goodsId: goods.id, ...(imageUrl !== (goods.imageUrl ?? '') && { imageUrl }) };
     const { updateGoods } = await request(UpdateGoods, { input: change });
-    if (updateGoods?.intervention) toast(ot('op.asked'));
+    if (updateGoods?.intervention) acted(updateGoods.intervention);
     return updateGoods?.userErrors;
   };
   return (

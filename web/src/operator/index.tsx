@@ -9,6 +9,7 @@ import { count, loadTexts, t } from '../i18n/text';
 import { NotFound, Title } from '../ui/bits';
 import { Deferred } from '../ui/later';
 import { useTitle } from '../ui/title';
+import { AskedNote } from './asked';
 import { useInboxCount } from './inbox-count';
 import { pages } from './pages';
 import { ot, textsOf, type OpKey } from './texts';
@@ -39,6 +40,7 @@ export function Operator() {
         <Deferred>
           <NeedsCodes />
         </Deferred>
+        <AskedNote />
         <Switch>
           {Object.entries(pages).map(([path, Page]) => (
             <Route key={path} path={path}>

@@ -1,20 +1,23 @@
 /** What operators changed or want to change, with the confirmation by a second person. */
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
+import { Link } from 'wouter-preact';
+import { useLoad } from '../api/load';
 import { usePaged } from '../api/paged';
 import { useRefresh } from '../api/refresh';
 import { request } from '../api/client';
 import { currentUser } from '../api/session';
 import type { ResultOf } from '@seckill/client/operation';
-import { DecideIntervention, Interventions as InterventionsDoc, type InterventionParts } from '../documents/interventions';
+import { AwaitingActs, DecideIntervention, Interventions as InterventionsDoc, type InterventionParts } from '../documents/interventions';
 import { count, isolate, moment, money } from '../i18n/text';
 import { DateTime, More } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { Form, Note } from './form';
 import { Changes, fieldsOf } from './log';
+import { Part } from './shell';
 import { ot } from './texts';
 
-type Intervention = ResultOf<typeof InterventionParts>;
+export type Intervention = ResultOf<typeof InterventionParts>;
 
 /** States that are not final. */
 const UNDER_WAY = ['REQUESTED', 'TAKING', 'FINISHING', 'RETURNING', 'REFUNDING'];
@@ -52,6 +55,30 @@ export function Interventions({ saleId, moved }: { saleId: string; moved: () => 
   );
 }
 
+/** The acts of two kinds that wait for a second person, and their reload. */
+export function useAwaiting(one: Intervention['kind'], other: Intervention['kind']): { acts: Intervention[]; reload: () => Promise<void> } {
+  const { page, reload } = useLoad(`awaiting ${one}`, async (signal) => {
+    const found = await request(AwaitingActs, { one, other }, signal);
+    return [found.one, found.other].flatMap((each) => each?.edges.map(({ node }) => node) ?? []);
+  });
+  useRefresh(reload);
+  return { acts: page.value.state === 'ready' ? page.value.data : [], reload };
+}
+
+/** Those acts, of any sale; nothing where there are none. */
+export function Awaiting({ acts, decided }: { acts: Intervention[]; decided: () => void }) {
+  if (!acts.length) return null;
+  return (
+    <Part name="op.awaiting" none="op.none" many={acts.length}>
+      <ul class="grid grid-cols-1 gap-2">
+        {acts.map((each) => (
+          <Row key={each.id} act={each} reload={decided} linked />
+        ))}
+      </ul>
+    </Part>
+  );
+}
+
 /** What an intervention does. */
 function whatOf({ kind, order, units, endsAt, item, goods, amount }: Intervention): string {
   switch (kind) {
@@ -75,7 +102,8 @@ function whatOf({ kind, order, units, endsAt, item, goods, amount }: Interventio
   }
 }
 
-function Row({ act, reload }: { act: Intervention; reload: () => void }) {
+/** An act. `linked` names its sale, on pages of several sales. */
+function Row({ act, reload, linked }: { act: Intervention; reload: () => void; linked?: boolean }) {
   const deciding = useSignal<boolean | null>(null);
   const what = whatOf(act);
   const mine = act.requestedBy?.id === currentUser.value?.id;
@@ -90,6 +118,11 @@ function Row({ act, reload }: { act: Intervention; reload: () => void }) {
         <DateTime at={act.createdAt} /> · <bdi>{act.requestedBy?.displayName ?? ot('op.byClock')}</bdi> · <bdi>{act.note}</bdi>
         {act.decidedBy && ` · ${isolate(act.decidedBy.displayName)}${act.decision ? `: ${isolate(act.decision)}` : ''}`}
       </p>
+      {linked && act.sale && (
+        <Link class="link w-fit text-sm" href={`/operate/sales/${act.sale.id}`}>
+          <bdi>{act.sale.title}</bdi>
+        </Link>
+      )}
       <Changes fields={fieldsOf(act.changes)} names={{}} />
       {act.state === 'REQUESTED' && (
         <div class="flex flex-wrap gap-3">

@@ -9,8 +9,8 @@ import { count, isolate, money, t } from '../i18n/text';
 import { actionKey, clearActionKey } from '@seckill/client/pending';
 import { DateTime } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
-import { toast } from '../ui/toast';
 import type { AdminSale } from './acts';
+import { acted } from './asked';
 import { Field, Form, Note } from './form';
 import { ot } from './texts';
 
@@ -83,7 +83,7 @@ function Adjust({ item, close, done }: { item: AdminSale['items'][number]; close
           const input = { itemId: item.id, units: Number(units), note, idempotencyKey };
           const { adjustStock } = await request(AdjustStock, { input });
           clearActionKey(tabStore, act, item.id, idempotencyKey);
-          if (adjustStock?.intervention) toast(ot(adjustStock.intervention.state === 'REQUESTED' ? 'op.asked' : 'op.saved'));
+          if (adjustStock?.intervention) acted(adjustStock.intervention);
           return adjustStock?.userErrors[0];
         }}
         done={() => {

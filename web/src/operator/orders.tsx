@@ -14,7 +14,7 @@ import { count, isolate, moment, money, t, times } from '../i18n/text';
 import { StatusChip } from '../pages/status';
 import { Title, DateTime } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
-import { toast } from '../ui/toast';
+import { acted } from './asked';
 import { Field, Form, Note, type Values } from './form';
 import { Paged } from './paged';
 import { Decide } from './refunds';
@@ -238,7 +238,7 @@ function Voiding({ order, close, reload }: { order: Found; close: () => void; re
       how={ot(paid ? 'op.refundHow' : 'op.voidHow')}
       send={async ({ note = '' }) => {
         const { voidOrder } = await request(VoidOrder, { input: { orderId: order.id, note, quantity: units.value < left ? units.value : null } });
-        if (voidOrder?.intervention) toast(ot(voidOrder.intervention.state === 'REQUESTED' ? 'op.asked' : 'op.saved'));
+        if (voidOrder?.intervention) acted(voidOrder.intervention);
         return voidOrder?.userErrors[0];
       }}
       close={close}

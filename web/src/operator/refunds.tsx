@@ -11,8 +11,9 @@ import { DecidedRefunds, RefundCounts, SettleRefund, WaitingRefunds, type Listed
 import { count, money } from '../i18n/text';
 import { DateTime } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
-import { toast } from '../ui/toast';
+import { acted, type Asked } from './asked';
 import { Form, Note } from './form';
+import { Awaiting, useAwaiting } from './interventions';
 import { Rows } from './paged';
 import { Part, Shell, useCounts } from './shell';
 import { ot } from './texts';
@@ -21,10 +22,13 @@ type Refund = ResultOf<typeof ListedRefundParts>;
 
 export function Refunds() {
   const { of, loads } = useCounts('refunds', (signal) => request(RefundCounts, {}, signal));
+  const awaiting = useAwaiting('REFUND', 'SETTLE_REFUND');
+  const reload = (): void => void Promise.all([awaiting.reload(), of.reload()]);
   return (
     <Shell of={of} title={() => ot('op.refunds')}>
       {({ waiting, decided }) => (
         <>
+          <Awaiting acts={awaiting.acts} decided={reload} />
           <Part name="op.toDecide" none="op.none" many={waiting?.totalCount ?? 0}>
             <Rows
               key={loads}
@@ -38,7 +42,11 @@ export function Refunds() {
                       <span class="chip">{ot('op.refundState.FAILED')}</span> {refund.failure}
                     </p>
                   )}
-                  <Decide refund={refund} reload={() => void of.reload()} />
+                  {awaiting.acts.some(({ order }) => order && order.id === refund.order?.id) ? (
+                    <p class="text-sm font-medium text-warn">{ot('op.awaitingHere')}</p>
+                  ) : (
+                    <Decide refund={refund} reload={reload} />
+                  )}
                 </Row>
               )}
             />
@@ -112,6 +120,7 @@ export function Decide({ refund, reload }: Props) {
   const names = { approve: ot(failed ? 'op.refundAgain' : 'op.refundYes', { amount }), refuse: ot('op.refundNo'), settle: ot('op.refundSettle') };
   const close = (): void => void (asking.value = null);
   const decide = asking.value;
+  let asked: Asked | null | undefined;
   return (
     <div class="flex flex-wrap gap-3">
       <button class="btn btn-main" onClick={() => (asking.value = 'approve')}>
@@ -131,14 +140,20 @@ export function Decide({ refund, reload }: Props) {
           <Form
             label={names[decide]}
             send={async ({ note = '', restock }) => {
-              if (decide === 'settle') return (await request(SettleRefund, { input: { refundId: refund.id, reason: note } })).settleRefund?.userErrors[0];
+              if (decide === 'settle') {
+                const { settleRefund } = await request(SettleRefund, { input: { refundId: refund.id, reason: note } });
+                asked = settleRefund?.intervention;
+                return settleRefund?.userErrors[0];
+              }
               const approve = decide === 'approve';
               const input = { refundId: refund.id, approve, note: note || null, restock: restock !== undefined, ...(approve && { amount: refund.amount }) };
-              return (await request(DecideRefund, { input })).decideRefund?.userErrors[0];
+              const { decideRefund } = await request(DecideRefund, { input });
+              asked = decideRefund?.intervention;
+              return decideRefund?.userErrors[0];
             }}
             done={() => {
               close();
-              toast(ot('op.saved'));
+              acted(asked);
               reload();
             }}
           >

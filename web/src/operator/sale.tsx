@@ -14,9 +14,9 @@ import { DateTime, SaleNotFound, Stale, Title, Unready } from '../ui/bits';
 import { Ticking } from '../ui/countdown';
 import { Dialog } from '../ui/dialog';
 import { Deferred } from '../ui/later';
-import { toast } from '../ui/toast';
 import { actionsOf, needs, runAction, type SaleAction, type AdminSale } from './acts';
 import { Approved } from './approved';
+import { acted, type Asked } from './asked';
 import { Dashboard } from './dashboard';
 import { Form, Note, TemplateName, Texts, Times } from './form';
 import { Interventions } from './interventions';
@@ -178,7 +178,7 @@ function Acts({ sale, reload }: { sale: AdminSale; reload: () => void }) {
   const [, go] = useLocation();
   const act = asking.value;
   let copy: string | undefined;
-  let asked = false;
+  let asked: Asked | null | undefined;
   const close = (): void => void (asking.value = null);
   return (
     <div class="flex flex-wrap gap-3 empty:hidden">
@@ -202,13 +202,13 @@ function Acts({ sale, reload }: { sale: AdminSale; reload: () => void }) {
             label={ot(`op.act.${act}`)}
             send={async (values) => {
               const outcome = await runAction(act, sale, values);
-              asked = outcome?.intervention?.state === 'REQUESTED';
+              asked = outcome?.intervention;
               copy = act === 'duplicate' ? outcome?.sale?.id : undefined;
               return outcome?.userErrors[0];
             }}
             done={() => {
               close();
-              toast(ot(asked ? 'op.asked' : 'op.saved'));
+              acted(asked);
               if (copy) go(`/operate/sales/${copy}`);
               else reload();
             }}

@@ -3,8 +3,8 @@ import { request } from '../api/client';
 import type { CaptchaKind } from '@seckill/client/types';
 import { SetSaleSwitches } from '../documents/interventions';
 import { bounded } from '../forms/bounded';
-import { toast } from '../ui/toast';
 import type { AdminSale } from './acts';
+import { acted, type Asked } from './asked';
 import { Field, Form } from './form';
 import { ot } from './texts';
 
@@ -17,7 +17,7 @@ const OVER = ['ENDED', 'CANCELLED'];
 export function Switches({ sale, reload }: { sale: AdminSale; reload: () => void }) {
   const now = sale.switches;
   if (!now || OVER.includes(sale.status)) return null;
-  let asked = false;
+  let asked: Asked | null | undefined;
   const number = (name: keyof typeof now, label: string, step: string) => (
     <Field label={label}>
       <input name={name} class="field font-normal" type="number" min="0" step={step} required defaultValue={String(now[name])} />
@@ -45,11 +45,11 @@ export function Switches({ sale, reload }: { sale: AdminSale; reload: () => void
               note: of['note'] || null,
             },
           });
-          asked = setSaleSwitches?.intervention?.state === 'REQUESTED';
+          asked = setSaleSwitches?.intervention;
           return setSaleSwitches?.userErrors[0];
         }}
         done={() => {
-          toast(ot(asked ? 'op.asked' : 'op.saved'));
+          acted(asked);
           reload();
         }}
       >
