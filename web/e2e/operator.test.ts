@@ -24,6 +24,7 @@ async function drop(page: Page, width: number, height: number): Promise<void> {
 test('stock is changed while the sale runs, a large change by two people', async () => {
   const operator = await it.page();
   await signIn(operator, it.demo, 'operator', '/operate');
+  await operator.locator('[data-units]').first().getByText(/^\d+ of \d+ units left/).waitFor();
   await operator.getByRole('link', { name: it.demo.open.title }).click();
   await operator.getByRole('button', { name: /^Change stock/ }).first().click();
   const sheet = operator.getByRole('dialog');

@@ -50,7 +50,13 @@ export const SaleRowParts = graphql(`
     startsAt
     status
     items {
+      goods {
+        id
+        name
+        imageUrl
+      }
       stock {
+        remaining
         total
       }
     }

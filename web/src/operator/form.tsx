@@ -4,7 +4,8 @@ import { toFault } from '@seckill/client/fault';
 import type { Failure } from '@seckill/client/types';
 import { bounded } from '../forms/bounded';
 import { faultText, explain } from '../i18n/text';
-import { localInput, type AdminSale } from './acts';
+import { now } from '../api/clock';
+import { instant, localInput, type AdminSale } from './acts';
 import { ot } from './texts';
 
 /** A field with its label above it. */
@@ -184,10 +185,18 @@ export function Texts({ sale }: { sale: Pick<AdminSale, 'title' | 'rules' | 'acc
   );
 }
 
+/** A ref that refuses times that have passed where they are typed. */
+function future(field: HTMLInputElement | null): void {
+  if (!field) return;
+  const check = (): void => field.setCustomValidity(field.value && Date.parse(instant(field.value)) <= now() ? ot('op.passed') : '');
+  field.oninput = check;
+  check();
+}
+
 /** The opening and the end of a sale, or the end alone. */
 export function Times({ sale, endOnly }: { sale: { startsAt: string; endsAt: string }; endOnly?: boolean }) {
   const field = (name: string, at: string) => (
-    <input name={name} class="field font-normal max-sm:px-2 max-sm:text-sm" type="datetime-local" step="1" required defaultValue={localInput(Date.parse(at))} />
+    <input name={name} class="field font-normal max-sm:px-2 max-sm:text-sm" type="datetime-local" step="1" required ref={future} defaultValue={localInput(Date.parse(at))} />
   );
   return (
     <>

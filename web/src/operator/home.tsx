@@ -4,18 +4,22 @@ import { Link } from 'wouter-preact';
 import { useLoad } from '../api/load';
 import { useRefresh } from '../api/refresh';
 import { request } from '../api/client';
-import { InboxCountNow } from '../documents/inbox';
+import { Inbox } from '../documents/inbox';
 import type { ResultOf } from '@seckill/client/operation';
 import { HomeSales } from '../documents/operator';
 import { count } from '../i18n/text';
+import { InboxRow } from './inbox';
 import { SaleRow } from './sale-row';
 import type { SaleGroupName } from './sales';
 import { Shell } from './shell';
 import { ot, type OpKey } from './texts';
 
+/** Most entries of the inbox on this page; the inbox has them all. */
+const MOST_WAITING = 5;
+
 async function load(abort: AbortSignal) {
-  const [groups, { inbox }] = await Promise.all([request(HomeSales, {}, abort), request(InboxCountNow, {}, abort)]);
-  return { groups, waiting: inbox?.totalCount ?? 0 };
+  const [groups, { inbox }] = await Promise.all([request(HomeSales, {}, abort), request(Inbox, {}, abort)]);
+  return { groups, waiting: inbox?.totalCount ?? 0, first: inbox?.entries.slice(0, MOST_WAITING) ?? [] };
 }
 
 export function Home() {
@@ -28,11 +32,14 @@ export function Home() {
   );
   return (
     <Shell of={loaded} title={() => ot('op.home')} beside={create} class="gap-8">
-      {({ groups, waiting }) => (
+      {({ groups, waiting, first }) => (
         <>
           {waiting > 0 && (
             <Group name="op.waiting">
-              <Waits href="/operate/inbox" text={ot('op.inbox')} n={waiting} />
+              {first.map((entry) => (
+                <InboxRow key={entry.kind + entry.subjectId} entry={entry} />
+              ))}
+              {waiting > first.length && <Waits href="/operate/inbox" text={ot('op.inbox')} n={waiting} />}
             </Group>
           )}
           <SaleGroup name="op.group.running" of={groups.running} group="running" />

@@ -35,7 +35,7 @@ export function Inbox() {
           {entries.length ? (
             <ul class="grid grid-cols-1 gap-2">
               {entries.map((entry) => (
-                <Row key={entry.kind + entry.subjectId} entry={entry} />
+                <InboxRow key={entry.kind + entry.subjectId} entry={entry} />
               ))}
             </ul>
           ) : (
@@ -48,7 +48,8 @@ export function Inbox() {
   );
 }
 
-function Row({ entry }: { entry: Entry }) {
+/** An entry, with a link to the page where it is decided. */
+export function InboxRow({ entry }: { entry: Entry }) {
   const href = placeOf(entry);
   const name = ot(`op.inbox.${entry.kind}`);
   const about = entry.order?.number ?? entry.sale?.title ?? (entry.kind === 'PROVIDER_AWAY' ? entry.subjectId : '');

@@ -1,6 +1,6 @@
 import { Link } from 'wouter-preact';
 import { count } from '../i18n/text';
-import { DateTime } from '../ui/bits';
+import { DateTime, Picture } from '../ui/bits';
 import type { ResultOf } from '@seckill/client/operation';
 import type { SaleRowParts } from '../documents/operator';
 import type { SaleStatus } from './acts';
@@ -13,20 +13,39 @@ export function StatusChip({ status }: { status: SaleStatus }) {
   return <span key={status} class={`chip ${tones[status] ?? 'text-soft'}`}>{ot(`op.status.${status}`)}</span>;
 }
 
+/** States in which units are sold. */
+const SELLING: SaleStatus[] = ['LIVE', 'PAUSED'];
+
 /** One sale of a list. */
 export function SaleRow({ sale }: { sale: ResultOf<typeof SaleRowParts> }) {
+  const goods = sale.items[0]?.goods;
   return (
     <li class="card relative flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-3 has-[a:hover]:border-edge">
-      <Link href={`/operate/sales/${sale.id}`} class="grow basis-32 font-semibold after:absolute after:inset-0">
+      {goods && <Picture goods={goods} inList class="size-10 shrink-0 rounded-lg" />}
+      <Link href={`/operate/sales/${sale.id}`} class="min-w-0 grow basis-32 font-semibold after:absolute after:inset-0">
         <bdi>{sale.title}</bdi>
       </Link>
       <span class="flex flex-wrap gap-x-4 text-sm text-soft tabular-nums max-xl:order-last max-xl:w-full">
         <DateTime at={sale.startsAt} zone />
-        <span>
-          {ot('op.stock')} {count(sale.items.reduce((sum, { stock }) => sum + (stock.total ?? 0), 0))}
-        </span>
+        <Units sale={sale} />
       </span>
       <StatusChip status={sale.status} />
     </li>
+  );
+}
+
+/** The units on sale; while they are sold, how many of them are left, also as a bar. */
+function Units({ sale: { items, status } }: { sale: ResultOf<typeof SaleRowParts> }) {
+  const sum = (of: 'remaining' | 'total'): number => items.reduce((all, { stock }) => all + (stock[of] ?? 0), 0);
+  const total = sum('total');
+  if (!SELLING.includes(status) || items.some(({ stock }) => stock.remaining === null)) return <span>{ot('op.unitsOnSale', { n: count(total) })}</span>;
+  const left = sum('remaining');
+  return (
+    <span class="grid w-40 gap-1" data-units>
+      {ot('op.unitsLeft', { left: count(left), total: count(total) })}
+      <span class="block h-1.5 overflow-hidden rounded-full bg-line" aria-hidden="true">
+        <span class="block h-full rounded-full bg-good" style={{ width: `${total ? (left / total) * 100 : 0}%` }} />
+      </span>
+    </span>
   );
 }

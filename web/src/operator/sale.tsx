@@ -185,7 +185,7 @@ function Acts({ sale, reload }: { sale: AdminSale; reload: () => void }) {
       {acts.map((each) => (
         <button
           key={each}
-          class={`btn ${['end', 'cancel', 'reject', 'withdraw', 'discard', 'duplicate', 'template', 'reschedule', 'extend', 'describe'].includes(each) ? '' : 'btn-main'}`}
+          class={`btn ${['end', 'cancel', 'reject', 'withdraw', 'discard', 'pause', 'duplicate', 'template', 'reschedule', 'extend', 'describe'].includes(each) ? '' : 'btn-main'}`}
           onClick={() => (asking.value = each)}
         >
           {ot(`op.act.${each}`)}

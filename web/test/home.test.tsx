@@ -1,0 +1,50 @@
+import { render } from 'preact';
+import { act } from 'preact/test-utils';
+import { afterEach, expect, test, vi } from 'vitest';
+import { setLanguage } from '../src/i18n/text';
+import { prepare } from '../src/operator';
+import { Times } from '../src/operator/form';
+import { Home } from '../src/operator/home';
+import { server } from './shop';
+
+afterEach(() => {
+  render(null, document.body);
+  vi.unstubAllGlobals();
+});
+
+const sale = (id: string, status: string, remaining: number | null) => ({
+  node: { id, title: `Sale ${id}`, status, startsAt: '2026-11-20T12:00:00.000Z', items: [{ goods: { id: 'gds_1', name: 'Lamp', imageUrl: null }, stock: { remaining, total: 160 } }] },
+});
+const group = (...edges: object[]) => ({ edges, pageInfo: { hasNextPage: false } });
+const entry = (n: number) => ({ kind: 'REFUND', subjectId: `ref_${n}`, since: '2026-11-20T12:00:00.000Z', note: `Broken ${n}`, quantity: 1, decidable: true, sale: null, order: { id: `ord_${n}`, number: `N-${n}` } });
+
+test.each([
+  ['en', '40 of 160 units left', '160 units', '未'],
+  ['zh', '剩余 40 件，共 160 件', '共 160 件', 'units'],
+] as const)('the first page says how many units are left, and has the first entries of the inbox (%s)', async (language, left, all, not) => {
+  await setLanguage(language);
+  await prepare();
+  const groups = { running: group(sale('1', 'LIVE', 40), sale('2', 'LIVE', null)), review: group(), upcoming: group(sale('3', 'SCHEDULED', 160)), draft: group() };
+  const inbox = { inbox: { totalCount: 7, decidableCount: 7, counts: [], entries: [1, 2, 3, 4, 5, 6, 7].map(entry) } };
+  server({ HomeSales: [groups, groups], Inbox: [inbox, inbox] });
+  await act(() => render(<Home />, document.body));
+  await vi.waitFor(() => expect(document.body.textContent).toContain(left));
+  expect(document.querySelector<HTMLElement>('[data-units] [style]')!.style.width).toBe('25%');
+  expect(document.body.textContent!.split(all).length - 1).toBeGreaterThanOrEqual(2);
+  expect(document.body.textContent).not.toContain(not);
+  expect(document.body.textContent).toContain('Broken 5');
+  expect(document.body.textContent).not.toContain('Broken 6'); // the inbox has it
+  expect(document.querySelector('a[href="/operate/inbox"]')).not.toBeNull();
+});
+
+test('a time that has passed is refused where it is typed', async () => {
+  await setLanguage('en');
+  await prepare();
+  const ahead = (hours: number): string => new Date(Date.now() + hours * 3_600_000).toISOString();
+  await act(() => render(<Times sale={{ startsAt: ahead(-1), endsAt: ahead(1) }} />, document.body));
+  const [starts, ends] = [...document.querySelectorAll('input')] as [HTMLInputElement, HTMLInputElement];
+  expect([starts.validationMessage, ends.validationMessage]).toEqual(['Choose a time in the future', '']);
+  starts.value = ends.value;
+  starts.dispatchEvent(new Event('input'));
+  expect(starts.validationMessage).toBe('');
+});
