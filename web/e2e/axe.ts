@@ -90,6 +90,7 @@ async function clippedParts(page: Page, picture: string | null = null): Promise<
     const hidden = await sheet.evaluate((it) =>
       [...it.querySelectorAll('p, .numeral, button.btn-big')]
         .filter((part) => {
+          if (part.clientWidth <= 1) return false; // for screen readers only
           const { top, bottom, left, right } = part.getBoundingClientRect();
           return top < 0 || left < 0 || bottom > innerHeight + 1 || right > innerWidth + 1;
         })

@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { scheduleSales } from './api';
 import { checkScreen, shiftsOf } from './axe';
-import { button, demoFixture, signIn } from './shop';
+import { button, buy, demoFixture, signIn } from './shop';
 
 const it = demoFixture({ SECKILL_LIMITS: 'off' });
 const phone = { viewport: { width: 360, height: 640 }, hasTouch: true, isMobile: true } as const;
@@ -56,4 +56,46 @@ test('the opening is one scene, to a button in its place, and the layout stays',
   expect((await button(page, 'buy').boundingBox())!.height).toBeLessThan(60); // one line
   for (const words of ['On sale now', 'In stock']) expect(await sheet(page).getByText(words).evaluateAll((found) => found.filter((it) => it.clientHeight > 1).length)).toBe(0);
   await checkScreen(page, 'drop-open');
+
+  await page.setViewportSize(phone.viewport);
+  await page.evaluate(() => (window as unknown as { shifts: string[] }).shifts.splice(0)); // of other sizes
+  await button(page, 'buy').tap();
+  await sheet(page).getByText('You got it!').waitFor();
+  expect(await sheet(page).locator('.tick').count()).toBe(1);
+  expect(await sheet(page).innerText()).toMatch(/Pay by \d\d:\d\d, or it goes to the next buyer\./);
+  expect(await button(page, 'pay').innerText()).toMatch(/^Pay ¥699\s+\d+:\d\d left$/);
+  expect(await shiftsOf(page)).toBeLessThanOrEqual(0.02);
+  await checkScreen(page, 'drop-won');
+
+  await page.setViewportSize(phone.viewport);
+  await button(page, 'pay').tap();
+  await page.waitForURL('**/sandbox/pay/**'); // the page of the bank in the same tab, not a code
+  await page.getByRole('button', { name: 'Approve', exact: true }).tap();
+  await page.getByRole('link', { name: 'Back to the order' }).tap();
+  const view = page.getByRole('button', { name: 'View receipt' });
+  await view.waitFor();
+  const refund = page.getByRole('button', { name: 'Request refund' });
+  expect((await refund.boundingBox())!.y).toBeGreaterThan((await page.locator('main dl').first().boundingBox())!.y);
+  expect(await refund.evaluate((it) => it.matches('.btn'))).toBe(false);
+  await page.getByText('Next, the shop packs it.').or(page.getByText('Nothing more to do.')).waitFor();
+  await checkScreen(page, 'drop-paid');
+  expect(await page.locator('[data-receipt]').isVisible()).toBe(false);
+  await view.tap();
+  expect(await page.locator('[data-receipt]').isVisible()).toBe(true);
+});
+
+test('a phone that comes back from the page of the bank unpaid has a button to it, and the code for another device', async () => {
+  const page = await it.page(phone);
+  await signIn(page, it.demo, 'bob', `/s/${it.demo.open.slug}`);
+  await buy(page);
+  await button(page, 'pay').tap();
+  await page.waitForURL('**/sandbox/pay/**');
+  await page.getByRole('link', { name: 'Back to the order' }).tap();
+  await page.route('**/sandbox/**', (route) => route.fulfill({ status: 204 })); // the page of the bank does not open
+  await page.getByRole('button', { name: /^Pay ¥/ }).tap();
+  await page.getByRole('link', { name: 'Open the payment page' }).waitFor();
+  expect(await page.getByRole('img', { name: 'Scan to pay' }).count()).toBe(0);
+  await page.getByText('Pay on another device').tap();
+  await page.getByRole('img', { name: 'Scan to pay' }).waitFor();
+  await checkScreen(page, 'drop-pay');
 });

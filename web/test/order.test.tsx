@@ -26,7 +26,7 @@ test('the reason for a refund is kept when the request fails', async () => {
   server({ RequestRefund: ['cut'] });
   const order = { id: 'ord_1', availableActions: ['REFUND'], total: { amount: '1.00', currencyCode: 'CNY' } } as unknown as Order;
   await act(() => render(<OrderActions order={order} />, document.body));
-  const open = (): Promise<void> => act(() => document.querySelector<HTMLElement>('button.btn')!.click());
+  const open = (): Promise<void> => act(() => document.querySelector<HTMLElement>('button.link')!.click());
   await open();
   const field = document.querySelector('textarea')!;
   await act(() => {

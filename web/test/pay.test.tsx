@@ -86,3 +86,17 @@ test('an order that no provider takes says so', async () => {
   expect(document.body.textContent).toContain('cannot be paid online');
   expect(button('Pay')).toBeUndefined();
 });
+
+test('on a phone Pay opens the page of the provider, and the code is for another device', async () => {
+  vi.stubGlobal('matchMedia', (query: string) => ({ matches: query.includes('max-width'), addEventListener: vi.fn(), removeEventListener: vi.fn() }));
+  const { payOrder } = begun(bank, 'https://bank.example/1') as { payOrder: { payment: object } };
+  server({ PayOrder: [{ payOrder: { ...payOrder, payment: { ...payOrder.payment, qrCode: 'https://bank.example/1' } } }] });
+  await show(bank);
+  await press('Pay ¥699');
+  await vi.waitFor(() => expect(assign).toHaveBeenCalledWith('https://bank.example/1'));
+  const link = document.querySelector('a')!; // after the way back
+  expect([link.href, link.target]).toEqual(['https://bank.example/1', '']);
+  const fold = document.querySelector('details')!;
+  expect([fold.open, fold.querySelector('summary')!.textContent]).toEqual([false, 'Pay on another device']);
+  expect(fold.contains(document.querySelector('svg[role=img]'))).toBe(true);
+});

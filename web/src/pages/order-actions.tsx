@@ -32,13 +32,16 @@ function forget(order: Order): void {
   payments.value = others;
 }
 
-/** Shows a payment that was begun; for a REDIRECT option, opens the provider's page at once. */
+/** Whether this is a phone by its width: it cannot scan a code that it shows. */
+const isPhone = (): boolean => matchMedia('(max-width: 39.99rem)').matches;
+
+/** Shows a payment that was begun; opens the provider's page at once on a phone, and for a REDIRECT option. */
 async function begin(order: Order, payload: Promise<OrderPayload | null>): Promise<OrderPayload | null> {
   const begun = await payload;
   const payment = begun?.payment;
   if (payment?.status === 'PENDING') {
     payments.value = { ...payments.peek(), [order.id]: payment };
-    if (payment.option.kind === 'REDIRECT' && payment.redirectUrl) location.assign(payment.redirectUrl);
+    if (payment.redirectUrl && (payment.option.kind === 'REDIRECT' || isPhone())) location.assign(payment.redirectUrl);
   }
   return begun;
 }
@@ -151,12 +154,12 @@ export function OrderActions({ order }: { order: Order }) {
           </button>
         )}
         {can('CANCEL') && (
-          <button class="btn" aria-disabled={sending} onClick={() => ask('CANCEL')}>
+          <button class="link min-h-11 text-sm" aria-disabled={sending} onClick={() => ask('CANCEL')}>
             {t('order.cancel')}
           </button>
         )}
         {can('REFUND') && (
-          <button class="btn" aria-disabled={sending} onClick={() => ask('REFUND')}>
+          <button class="link min-h-11 text-sm" aria-disabled={sending} onClick={() => ask('REFUND')}>
             {t('order.refund')}
           </button>
         )}
@@ -195,22 +198,32 @@ function TimeLeft({ until }: { until: number }) {
   );
 }
 
-/** How to pay: a code to scan and a page to open. */
+/** How to pay: a code to scan and a page to open; on a phone the page, and the code for another device. */
 function PayHere({ payment, again, other }: { payment: Payment; again: () => void; other: (() => void) | null }) {
+  const here = payment.redirectUrl !== null && isPhone();
+  const page = payment.redirectUrl && (
+    <a class={`btn btn-main ${here ? 'btn-big' : ''}`} data-next href={payment.redirectUrl} target={here || payment.option.kind === 'REDIRECT' ? undefined : '_blank'} rel="noopener">
+      {t('order.payOpen')}
+    </a>
+  );
+  const code = payment.qrCode && <Qr text={payment.qrCode} label={t('order.payQr')} />;
   return (
     <div class="note grid justify-items-center gap-3 py-5 text-center">
       <p class="numeral text-2xl">{money(payment.amount)}</p>
-      {payment.qrCode && (
+      {here && page}
+      {here && code && (
+        <details class="grid w-full justify-items-center">
+          <summary class="link min-h-11 py-2 text-sm">{t('order.payElsewhere')}</summary>
+          <div class="mt-2 grid justify-items-center">{code}</div>
+        </details>
+      )}
+      {!here && code && (
         <>
           <p class="font-medium">{t('order.payQr')}</p>
-          <Qr text={payment.qrCode} label={t('order.payQr')} />
+          {code}
         </>
       )}
-      {payment.redirectUrl && (
-        <a class="btn btn-main" data-next href={payment.redirectUrl} target={payment.option.kind === 'REDIRECT' ? undefined : '_blank'} rel="noopener">
-          {t('order.payOpen')}
-        </a>
-      )}
+      {!here && page}
       <p class="flex items-center gap-2 text-soft" role="status">
         <span class="spin" /> {t('order.payWaiting')}
       </p>

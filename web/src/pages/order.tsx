@@ -1,5 +1,6 @@
 /** The page of an order: its status, its actions, its history. */
-import { useEffect } from 'preact/hooks';
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
 import { Link } from 'wouter-preact';
 import { orders } from '../api/stores';
 import { now } from '../api/clock';
@@ -11,7 +12,8 @@ import type { Order } from '@seckill/client/types';
 import { count, fullDate, isolate, money, t } from '../i18n/text';
 import { withdraw } from '../purchase/shared';
 import { Loading, Picture, Stale, Title, DateTime, Unready } from '../ui/bits';
-import { Tiles, useLeft, useThresholds } from '../ui/countdown';
+import { Ticking, useLeft, useThresholds } from '../ui/countdown';
+import { Tick } from '../ui/icons';
 import { useTitle } from '../ui/title';
 import { addressLine } from './address-book';
 import { Correction } from './correction';
@@ -75,7 +77,40 @@ export function SignInFirst({ next }: { next: string }) {
   );
 }
 
+/** What a paid order says first: that it is paid, and what happens next. */
+function Paid({ order, open }: { order: Order; open: () => void }) {
+  const next = order.fulfilment?.state ?? (order.recipient ? 'PREPARING' : 'NONE');
+  return (
+    <div class="grid justify-items-center gap-2 py-3 text-center print:hidden">
+      <Tick size={72} />
+      <p class="text-xl font-extrabold text-balance sm:text-2xl">{t('order.thanks', { amount: money(order.total) })}</p>
+      {order.paidAt && (
+        <p class="text-sm text-soft">
+          <DateTime at={order.paidAt} />
+        </p>
+      )}
+      <p class="max-w-md text-balance">{t(`next.${next}`)}</p>
+      <button class="btn btn-main mt-2" onClick={open}>
+        {t('receipt.view')}
+      </button>
+    </div>
+  );
+}
+
 function Shown({ order }: { order: Order }) {
+  const shown = useSignal(false);
+  const receipt = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (!shown.value) return;
+    receipt.current?.scrollIntoView();
+    receipt.current?.focus({ preventScroll: true });
+  }, [shown.value]);
+  const unpaid = order.status === 'PENDING_PAYMENT';
+  const actions = (
+    <div key="actions" class="print:hidden">
+      <OrderActions order={order} />
+    </div>
+  );
   return (
     <>
       <div class="mb-5 flex flex-wrap items-center justify-between gap-3">
@@ -86,6 +121,7 @@ function Shown({ order }: { order: Order }) {
         </span>
       </div>
       <div class="card grid gap-5 p-5">
+        {order.status === 'PAID' && <Paid order={order} open={() => (shown.value = true)} />}
         <div class="flex gap-4">
           <Picture goods={order.item.goods} alt={order.item.goods.imageAlt ?? ''} class="size-24 shrink-0 rounded-xl" />
           <div class="grid content-center gap-1">
@@ -97,24 +133,22 @@ function Shown({ order }: { order: Order }) {
           </div>
         </div>
         {order.status === 'PENDING_PAYMENT' && order.paymentDeadline && <Deadline until={order.paymentDeadline} />}
-        {order.status === 'PAID' && (
-          <p class="moment font-medium text-good">{t('order.thanks', { amount: money(order.total) })}</p>
-        )}
         {order.refundedQuantity > 0 && order.status !== 'REFUNDED' && (
           <p class="note">{t('order.refundedPart', { n: count(order.refundedQuantity), of: count(order.quantity), amount: money(order.refundedAmount) })}</p>
         )}
         <OrderReview order={order} />
-        <div class="print:hidden">
-          <OrderActions order={order} />
-        </div>
+        {unpaid && actions}
         <Shipping order={order} />
         <Facts order={order} />
-        <Receipt order={order} />
         {order.paidAt && (
-          <button class="btn justify-self-start print:hidden" onClick={() => print()}>
-            {t('receipt.print')}
-          </button>
+          <div ref={receipt} class={`scroll-mt-4 gap-5 ${order.status === 'PAID' && !shown.value ? 'hidden print:grid' : 'grid'}`} tabIndex={-1}>
+            <Receipt order={order} />
+            <button class="btn justify-self-start print:hidden" onClick={() => print()}>
+              {t('receipt.print')}
+            </button>
+          </div>
         )}
+        {!unpaid && actions}
       </div>
       <History order={order} />
     </>
@@ -129,7 +163,9 @@ function Deadline({ until }: { until: string }) {
   return (
     <p class="note flex flex-wrap items-center justify-between gap-2">
       <span>{t('order.left')}</span>
-      <Tiles until={at} rounding="down" />
+      <strong class="numeral text-2xl">
+        <Ticking until={at} rounding="down" />
+      </strong>
     </p>
   );
 }

@@ -6,6 +6,7 @@ import { connection } from '../api/client';
 import { digits, money, t, times, waitText } from '../i18n/text';
 import type { Item } from '@seckill/client/types';
 import { Picture } from '../ui/bits';
+import { Tick } from '../ui/icons';
 import { LAST_MS, useLeft } from '../ui/countdown';
 import type { Button } from './button';
 import type { Status } from './status';
@@ -129,7 +130,6 @@ export function Sheet({ status, button, waiting, act, onPointerEnter, startsAt, 
   const box = useRef<HTMLElement>(null);
   const waited = useRef(false);
   waited.current ||= now() < startsAt;
-  const said = status.quiet && waited.current ? { ...status, title: t('sale.open'), tone: 'good' as const, quiet: false } : status; // as before the opening
   useHeight(box);
   const active = isActive(button);
   const soon = button.kind === 'wait' && startsAt - now() <= LAST_MS; // where the button will be
@@ -138,10 +138,12 @@ export function Sheet({ status, button, waiting, act, onPointerEnter, startsAt, 
   const pay = button.kind === 'pay' && !label.failed;
   const offline = connection.value.state === 'retrying' && !navigator.onLine;
   const detail = offline ? t('sheet.offline') : status.detail;
+  const waitedFor = status.quiet && waited.current; // the sheet keeps its height at the opening
+  const said = waitedFor ? { ...status, title: t('sale.open'), tone: 'good' as const } : status;
   const text = labelOf({ ...label, button, early: now() < startsAt });
   return (
     <section ref={box} aria-label={t('sheet.label')} class="sheet" data-status={button.kind}>
-      <div class="flex items-center gap-3 [@media(height<30rem)]:hidden">
+      <div class="sheet-item items-center gap-3">
         <Picture goods={label.item.goods} class="size-[40px] shrink-0 rounded-lg" />
         <p class="line-clamp-1 min-w-0 grow font-medium">
           <bdi>{label.item.goods.name}</bdi>
@@ -149,7 +151,7 @@ export function Sheet({ status, button, waiting, act, onPointerEnter, startsAt, 
         </p>
         <strong class="numeral shrink-0">{money(times(label.item.price, label.quantity))}</strong>
       </div>
-      <div class={said.quiet ? 'sr-only' : 'flow-root min-h-14 max-lg:min-h-[68px]'}>
+      <div class={status.quiet && !waitedFor && !detail ? 'sr-only' : 'flow-root min-h-14 max-lg:min-h-[68px]'}>
         {status.until !== null && !pay && (
           <div class="float-right ml-3">
             <Timer until={status.until} strict={status.strict} />
@@ -159,10 +161,11 @@ export function Sheet({ status, button, waiting, act, onPointerEnter, startsAt, 
           <p
             key={said.title}
             dir="auto"
-            class={`moment text-lg leading-snug font-bold ${tones[said.tone]}`}
+            class={`moment leading-snug font-bold ${pay ? 'flex items-center gap-2 text-xl' : 'text-lg'} ${tones[said.tone]}`}
             data-button={shown || busy ? undefined : button.kind}
             role={status.tone === 'danger' ? 'alert' : undefined}
           >
+            {pay && <Tick size={24} />}
             <Title {...said} />
           </p>
           {detail && (

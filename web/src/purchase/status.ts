@@ -1,6 +1,6 @@
 /** The status of a buyer in a sale: one title, one line below it, one deadline. Every screen that shows the status uses it. */
 import { taskPositions } from '../api/stores';
-import { faultText, count, explain, moment, span, t, waitText } from '../i18n/text';
+import { faultText, count, explain, moment, span, t, timeOfDay, waitText } from '../i18n/text';
 import { LAST_MS } from '../ui/countdown';
 import { entryOf, offerOf, phaseAt, type Button, type Situation } from './button';
 import { shownFailure, type Failed } from './refusal';
@@ -127,7 +127,7 @@ export function statusOf(at: Situation, button: Button): Status {
     case 'pay': {
       const until = button.order.paymentDeadline ? Date.parse(button.order.paymentDeadline) : null;
       const tone = until !== null && until - at.now < WARN_MS ? 'warn' : 'good';
-      return { ...plain(t('done.title'), t('sheet.payLead'), until), strict: true, tone };
+      return { ...plain(t('done.title'), button.order.paymentDeadline && t('sheet.payLead', { time: timeOfDay(button.order.paymentDeadline) }), until), strict: true, tone };
     }
     case 'order':
       return button.order.status === 'PAID'

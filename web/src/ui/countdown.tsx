@@ -91,20 +91,3 @@ export function Opening({ startsAt, upcoming }: { startsAt: number; upcoming: bo
     </div>
   );
 }
-
-/** Large ticking digits. They are hidden from screen readers, which read the date beside them. */
-export function Tiles({ until, rounding = 'up' }: { until: number; rounding?: Rounding }) {
-  const { days, hours, minutes, seconds } = parts(useLeft(until), rounding);
-  const cells = [hours, minutes, seconds];
-  return (
-    <span class="inline-flex items-center gap-1 notranslate font-bold tabular-nums" aria-hidden="true">
-      {days > 0 && <span class="mr-1">{t('time.days', { n: days })}</span>}
-      {cells.map((n, i) => (
-        <>
-          {i > 0 && <span class="text-soft">:</span>}
-          <span class="min-w-9 rounded-lg bg-ink px-1.5 py-1 text-center text-page">{String(n).padStart(2, '0')}</span>
-        </>
-      ))}
-    </span>
-  );
-}

@@ -21,6 +21,16 @@ export function iconOf(name: string): keyof typeof paths {
   return name in paths ? (name as keyof typeof paths) : 'card';
 }
 
+/** A tick in a disc, which is drawn once. */
+export function Tick({ size }: { size: number }) {
+  return (
+    <svg width={size} height={size} viewBox="0 0 24 24" class="tick inline-block shrink-0 text-good" fill="none" aria-hidden="true">
+      <circle cx="12" cy="12" r="12" fill="currentColor" />
+      <path d="m6.5 12.5 4 4 7-8" pathLength={1} class="stroke-page" stroke-width="2.4" stroke-linecap="round" stroke-linejoin="round" />
+    </svg>
+  );
+}
+
 /** An icon, as large as the text beside it. */
 export function Icon({ name, size = 20 }: { name: keyof typeof paths; size?: number }) {
   return (
