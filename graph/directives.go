@@ -114,6 +114,8 @@ func itemAsked(fc *graphql.FieldContext) id.Item {
 		text = input.ItemID
 	case model.EnterQueueInput:
 		text = input.ItemID
+	case model.JoinWaitlistInput:
+		text = input.ItemID
 	}
 	itemID, err := id.ParseItem(text)
 	if err != nil {

@@ -22,6 +22,7 @@ func (r *mutationResolver) JoinWaitlist(ctx context.Context, input model.JoinWai
 	}
 	entry, err := r.Checkout.JoinWaitlist(ctx, checkout.IssueInput{
 		User: auth.PrincipalFrom(ctx).UserID, Item: item, From: auth.ClientAddr(ctx), Device: browserID(ctx),
+		Captcha: toAnswer(input.Captcha),
 	})
 	if err != nil {
 		return nil, err

@@ -608,6 +608,8 @@ enum CaptchaPurpose {
   REGISTER
   """` + "`" + `issueSeckillPath` + "`" + ` and ` + "`" + `enterQueue` + "`" + `."""
   SECKILL
+  """` + "`" + `joinWaitlist` + "`" + `."""
+  WAITLIST
 }
 
 """
@@ -660,7 +662,7 @@ input CreateCaptchaInput {
   Prefer a kind that the client answers without the user: a proof of work, unless the sale lists kinds of its own. Ignored beside ` + "`" + `kind` + "`" + `.
   """
   automatic: Boolean! = false
-  """The sale; required when the purpose is SECKILL."""
+  """The sale; required when the purpose is SECKILL or WAITLIST."""
   saleId: ID
   """Preferred kind. A sale may offer other kinds only; see ` + "`" + `CaptchaChallenge.kind` + "`" + `."""
   kind: CaptchaKind
@@ -689,7 +691,11 @@ input CaptchaAnswerInput {
 }
 
 extend type Mutation {
-  """Creates a captcha. It voids an earlier one of the caller for the same sale and purpose, and the path token that was issued for it."""
+  """
+  Creates a captcha. The first answer to it, also a wrong one, voids the caller's earlier captchas for the same sale and purpose; what the right one is
+  exchanged for replaces an unused path token. If the same server created an earlier one in the last five minutes, creating already voids both, a moment
+  later.
+  """
   createCaptcha(
     """Input of the mutation."""
     input: CreateCaptchaInput!
@@ -2428,7 +2434,7 @@ Access controls of a sale, which operators change while it runs. All servers fol
 type SaleSwitches {
   """Kinds of captcha that buyers get; empty = all kinds. Wishes for other kinds are ignored, also for PROOF_OF_WORK."""
   captchaKinds: [CaptchaKind!]!
-  """Whether ` + "`" + `issueSeckillPath` + "`" + ` needs an answered captcha."""
+  """Whether ` + "`" + `issueSeckillPath` + "`" + `, ` + "`" + `enterQueue` + "`" + ` and ` + "`" + `joinWaitlist` + "`" + ` need an answered captcha."""
   captchaRequired: Boolean!
   """Buyers admitted from the waiting room each second; 0 = no limit."""
   inflowPerSecond: Int!
@@ -3192,7 +3198,7 @@ Input of ` + "`" + `setSaleSwitches` + "`" + `. What is left out stays as it is.
 input SetSaleSwitchesInput {
   """Kinds of captcha that buyers get; empty = all kinds. Wishes for other kinds are ignored, also for PROOF_OF_WORK."""
   captchaKinds: [CaptchaKind!]
-  """Whether ` + "`" + `issueSeckillPath` + "`" + ` needs an answered captcha."""
+  """Whether ` + "`" + `issueSeckillPath` + "`" + `, ` + "`" + `enterQueue` + "`" + ` and ` + "`" + `joinWaitlist` + "`" + ` need an answered captcha."""
   captchaRequired: Boolean
   """Buyers to admit from the waiting room each second; 0 = no limit."""
   inflowPerSecond: Int @constraint(min: 0, max: 1000000)
@@ -5798,12 +5804,17 @@ type WaitlistEntry implements Node {
 Input of ` + "`" + `joinWaitlist` + "`" + `.
 """
 input JoinWaitlistInput {
+  """
+  Answer to a captcha for WAITLIST and this sale; not checked while the sale requires none (` + "`" + `SaleSwitches.captchaRequired` + "`" + `), and for a caller who is on
+  the waitlist already. Used up only by a new entry. Without it the call is refused with CAPTCHA_REQUIRED and a challenge to answer.
+  """
+  captcha: CaptchaAnswerInput
   """Sold-out item."""
   itemId: ID!
 }
 
 """
-Outcome of ` + "`" + `joinWaitlist` + "`" + `. Repeating the call returns the same entry.
+Outcome of ` + "`" + `joinWaitlist` + "`" + `. Repeating the call returns the same entry, without a captcha.
 """
 type JoinWaitlistPayload {
   """Errors that refused the call; empty on success."""
@@ -5831,7 +5842,7 @@ type LeaveWaitlistPayload {
 }
 
 extend type Mutation {
-  """Joins the waitlist of a sold-out item."""
+  """Joins the waitlist of a sold-out item, on the conditions of ` + "`" + `issueSeckillPath` + "`" + `."""
   joinWaitlist(
     """Input of the mutation."""
     input: JoinWaitlistInput!

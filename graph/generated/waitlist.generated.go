@@ -300,13 +300,20 @@ func (ec *executionContext) unmarshalInputJoinWaitlistInput(ctx context.Context,
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"itemId"}
+	fieldsInOrder := [...]string{"captcha", "itemId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
 			continue
 		}
 		switch k {
+		case "captcha":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("captcha"))
+			data, err := ec.unmarshalOCaptchaAnswerInput2ᚖseckillᚋgraphᚋmodelᚐCaptchaAnswerInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Captcha = data
 		case "itemId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("itemId"))
 			data, err := ec.unmarshalNID2string(ctx, v)

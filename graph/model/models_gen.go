@@ -333,7 +333,7 @@ type CorrectRecipientPayload struct {
 type CreateCaptchaInput struct {
 	// Prefer a kind that the client answers without the user: a proof of work, unless the sale lists kinds of its own. Ignored beside `kind`.
 	Automatic bool `json:"automatic"`
-	// The sale; required when the purpose is SECKILL.
+	// The sale; required when the purpose is SECKILL or WAITLIST.
 	SaleID *string `json:"saleId,omitempty"`
 	// Preferred kind. A sale may offer other kinds only; see `CaptchaChallenge.kind`.
 	Kind *captcha.Kind `json:"kind,omitempty"`
@@ -1196,11 +1196,14 @@ type ItemFigures struct {
 
 // Input of `joinWaitlist`.
 type JoinWaitlistInput struct {
+	// Answer to a captcha for WAITLIST and this sale; not checked while the sale requires none (`SaleSwitches.captchaRequired`), and for a caller who is on
+	// the waitlist already. Used up only by a new entry. Without it the call is refused with CAPTCHA_REQUIRED and a challenge to answer.
+	Captcha *CaptchaAnswerInput `json:"captcha,omitempty"`
 	// Sold-out item.
 	ItemID string `json:"itemId"`
 }
 
-// Outcome of `joinWaitlist`. Repeating the call returns the same entry.
+// Outcome of `joinWaitlist`. Repeating the call returns the same entry, without a captcha.
 type JoinWaitlistPayload struct {
 	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
@@ -2716,7 +2719,7 @@ type SaleStatsPoint struct {
 type SaleSwitches struct {
 	// Kinds of captcha that buyers get; empty = all kinds. Wishes for other kinds are ignored, also for PROOF_OF_WORK.
 	CaptchaKinds []captcha.Kind `json:"captchaKinds"`
-	// Whether `issueSeckillPath` needs an answered captcha.
+	// Whether `issueSeckillPath`, `enterQueue` and `joinWaitlist` need an answered captcha.
 	CaptchaRequired bool `json:"captchaRequired"`
 	// Buyers admitted from the waiting room each second; 0 = no limit.
 	InflowPerSecond int `json:"inflowPerSecond"`
@@ -2936,7 +2939,7 @@ type SetOrderMetadataPayload struct {
 type SetSaleSwitchesInput struct {
 	// Kinds of captcha that buyers get; empty = all kinds. Wishes for other kinds are ignored, also for PROOF_OF_WORK.
 	CaptchaKinds []captcha.Kind `json:"captchaKinds,omitempty"`
-	// Whether `issueSeckillPath` needs an answered captcha.
+	// Whether `issueSeckillPath`, `enterQueue` and `joinWaitlist` need an answered captcha.
 	CaptchaRequired *bool `json:"captchaRequired,omitempty"`
 	// Buyers to admit from the waiting room each second; 0 = no limit.
 	InflowPerSecond *int `json:"inflowPerSecond,omitempty"`

@@ -74,7 +74,7 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 		noticed.Texts()); err != nil {
 		return nil, err
 	}
-	waiting := newWaitlist(b, gates, orders)
+	waiting := newWaitlist(b, gates, orders, admission.captchas)
 	payments, err := newPayments(b, gates, messages, orders,
 		paymentSetup{keys: keys, listener: listener, security: accounts.security, receipts: receipts(b, mailing, noticed)})
 	if err != nil {

@@ -161,10 +161,10 @@ type waiting struct {
 	restockOutlooks *waitlist.RestockOutlooks
 }
 
-func newWaitlist(b base, g gates, o orders) waiting {
+func newWaitlist(b base, g gates, o orders, captchas *captcha.Service) waiting {
 	service := waitlist.New(waitlist.Config{
-		DB: b.svc.db, Gate: g.gate, Publish: o.status.WaitlistEntries, Notices: b.notices, Registerer: b.registry,
-		OfferFor: b.cfg.WaitlistOffer, Timeout: b.scaled(waitlist.DefaultTimeout), Clock: g.clock, Shared: g.clock,
+		DB: b.svc.db, Gate: g.gate, Captchas: captchas, Publish: o.status.WaitlistEntries, Notices: b.notices,
+		Registerer: b.registry, OfferFor: b.cfg.WaitlistOffer, Timeout: b.scaled(waitlist.DefaultTimeout), Clock: g.clock, Shared: g.clock,
 		Log: b.log,
 	})
 	return waiting{

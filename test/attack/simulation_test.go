@@ -299,7 +299,10 @@ func (m *market) answer(a *simulated) {
 
 // join takes a place in the waitlist. It reports whether trying again is of no use.
 func (m *market) join(a *simulated, from string) bool {
-	o, r := m.do(a, from, "joinWaitlist", "waitlistEntry { id }", map[string]any{"itemId": m.made.ItemID})
+	o, r := m.do(a, from, "createCaptcha", "challenge { id parameters }", map[string]any{"purpose": "WAITLIST", "saleId": m.made.SaleID, "kind": "PROOF_OF_WORK"})
+	if r.Code == "" {
+		o, r = m.do(a, from, "joinWaitlist", "waitlistEntry { id }", map[string]any{"itemId": m.made.ItemID, "captcha": solve(o.Challenge)})
+	}
 	if o.WaitlistEntry != nil {
 		m.mu.Lock()
 		m.waiting[o.WaitlistEntry.ID] = a

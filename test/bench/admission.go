@@ -177,7 +177,7 @@ func (w *suite) captchas(ctx context.Context) (lats []time.Duration, pictures in
 	}
 	requests := make([][]byte, len(w.soldOut.Users))
 	for i, u := range w.soldOut.Users {
-		requests[i] = httpRequest(w.shop.public, u.AccessToken, captchaBody(w.soldOut.SaleID, "TEXT"))
+		requests[i] = httpRequest(w.shop.public, u.AccessToken, captchaBody("SECKILL", w.soldOut.SaleID, "TEXT"))
 	}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -230,7 +230,7 @@ func (w *suite) paths(ctx context.Context) (float64, error) {
 	if err := w.onSale(ctx, offer); err != nil {
 		return 0, err
 	}
-	requests, err := w.solved(ctx, offer)
+	requests, err := w.solved(ctx, offer, "SECKILL", pathBody)
 	if err != nil {
 		return 0, err
 	}
@@ -245,9 +245,10 @@ func (w *suite) paths(ctx context.Context) (float64, error) {
 	return float64(res.good) / res.took.Seconds(), err
 }
 
-// solved creates and solves a proof of work for each buyer and prepares the request for a
-// path token.
-func (w *suite) solved(ctx context.Context, offer *seed.Result) ([][]byte, error) {
+// solved creates and solves a proof of work for each buyer and prepares the request that body
+// makes of the answer.
+func (w *suite) solved(ctx context.Context, offer *seed.Result, purpose string,
+	body func(itemID, challenge, solution string) string) ([][]byte, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", w.shop.public)
 	if err != nil {
 		return nil, err
@@ -256,7 +257,7 @@ func (w *suite) solved(ctx context.Context, offer *seed.Result) ([][]byte, error
 	c := client{conn: conn, buf: make([]byte, 32<<10)}
 	requests := make([][]byte, len(offer.Users))
 	for i, u := range offer.Users {
-		ok, answer, err := c.ask(httpRequest(w.shop.public, u.AccessToken, captchaBody(offer.SaleID, "PROOF_OF_WORK")),
+		ok, answer, err := c.ask(httpRequest(w.shop.public, u.AccessToken, captchaBody(purpose, offer.SaleID, "PROOF_OF_WORK")),
 			[]byte(`"cap_`))
 		if err != nil || !ok {
 			return nil, fmt.Errorf("%.300s: %w", answer, err)
@@ -265,7 +266,7 @@ func (w *suite) solved(ctx context.Context, offer *seed.Result) ([][]byte, error
 		if err != nil {
 			return nil, err
 		}
-		requests[i] = httpRequest(w.shop.public, u.AccessToken, pathBody(offer.ItemID, challenge, solution))
+		requests[i] = httpRequest(w.shop.public, u.AccessToken, body(offer.ItemID, challenge, solution))
 	}
 	return requests, nil
 }
@@ -275,9 +276,9 @@ func pathBody(itemID, challenge, solution string) string {
 		`"variables":{"i":{"itemId":%q,"captcha":{"challengeId":%q,"answer":%q}}}}`, itemID, challenge, solution)
 }
 
-func captchaBody(saleID, kind string) string {
+func captchaBody(purpose, saleID, kind string) string {
 	return fmt.Sprintf(`{"query":"mutation C($i:CreateCaptchaInput!){createCaptcha(input:$i){challenge{id kind image parameters} userErrors{code}}}",`+
-		`"variables":{"i":{"purpose":"SECKILL","saleId":%q,"kind":%q}}}`, saleID, kind)
+		`"variables":{"i":{"purpose":%q,"saleId":%q,"kind":%q}}}`, purpose, saleID, kind)
 }
 
 // solve reads an answer of createCaptcha and returns the solution of the proof of work.

@@ -55,17 +55,18 @@ func (w *suite) crowd(ctx context.Context, r *report) error {
 	}
 	add("opening push", pushed)
 	captchas := make([][]byte, n)
-	joins := make([][]byte, n)
 	for i, u := range offer.Users {
-		captchas[i] = httpRequest(w.shop.public, u.AccessToken, captchaBody(offer.SaleID, "PROOF_OF_WORK"))
-		joins[i] = httpRequest(w.shop.public, u.AccessToken, fmt.Sprintf(
-			`{"query":"mutation J($i:JoinWaitlistInput!){joinWaitlist(input:$i){waitlistEntry{id} userErrors{code}}}","variables":{"i":{"itemId":%q}}}`, offer.ItemID))
+		captchas[i] = httpRequest(w.shop.public, u.AccessToken, captchaBody("SECKILL", offer.SaleID, "PROOF_OF_WORK"))
 	}
 	lats, err := w.crowdRequests(ctx, captchas, `"cap_`)
 	if err != nil {
 		return fmt.Errorf("captchas: %w", err)
 	}
 	add("captcha", lats)
+	joins, err := w.solved(ctx, offer, "WAITLIST", joinBody)
+	if err != nil {
+		return fmt.Errorf("captchas of the waitlist: %w", err)
+	}
 	first := orderRequests(w.shop.public, offer.ItemID, offer.Users[:1])
 	if res, err := (load{addr: w.shop.public, count: 1, request: cycle(first), want: []byte(`"SUBMITTED"`)}).
 		run(ctx); err != nil || res.good != 1 {
@@ -76,6 +77,11 @@ func (w *suite) crowd(ctx context.Context, r *report) error {
 	}
 	add("join the waitlist", lats)
 	return nil
+}
+
+func joinBody(itemID, challenge, solution string) string {
+	return fmt.Sprintf(`{"query":"mutation J($i:JoinWaitlistInput!){joinWaitlist(input:$i){waitlistEntry{id} userErrors{code}}}",`+
+		`"variables":{"i":{"itemId":%q,"captcha":{"challengeId":%q,"answer":%q}}}}`, itemID, challenge, solution)
 }
 
 // crowdRequests sends all requests at once on the generator's connections: the latency of a

@@ -136,7 +136,7 @@ func (f *product) measureWay(ctx context.Context, w *suite, way way) error {
 		requests := make([][]byte, len(users))
 		for i, u := range users {
 			tokens[i] = u.AccessToken
-			requests[i] = httpRequest(f.shop.public, u.AccessToken, captchaBody(offer.SaleID, "PROOF_OF_WORK"))
+			requests[i] = httpRequest(f.shop.public, u.AccessToken, captchaBody("SECKILL", offer.SaleID, "PROOF_OF_WORK"))
 		}
 		answers, err := k.step(ctx, "createCaptcha", requests, `"createCaptcha"`)
 		if err != nil {

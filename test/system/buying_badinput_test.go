@@ -40,7 +40,8 @@ func (s *site) captcha(token, saleID string) (challenge, right string) {
 		}
 	}
 	out.into(s.t, &data)
-	if data.CreateCaptcha.why() == "SOLD_OUT" { // the next step says so, too
+	switch data.CreateCaptcha.why() {
+	case "SOLD_OUT", "SALE_PAUSED", "SALE_CLOSED": // the next step says so, too
 		return "cap_none", "0"
 	}
 	if data.CreateCaptcha.Challenge == nil {

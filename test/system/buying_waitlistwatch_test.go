@@ -36,30 +36,42 @@ const (
 	buttonFields = `phase viewer { action disabledReason waitlistEntry { ` + placeFields + ` item { id } } order { id } }`
 )
 
-// line joins or leaves the waitlist: field is joinWaitlist or leaveWaitlist.
-func (s *site) line(token, field, argument, value string) (*waitlistEntry, string) {
+// joinOrLeave calls joinWaitlist or leaveWaitlist, and once more with the answer to the captcha
+// of a refusal.
+func (s *site) joinOrLeave(token, field string, in map[string]any) (*waitlistEntry, string) {
 	s.t.Helper()
-	out := s.ask(token, `mutation($v: ID!) { outcome: `+field+`(input: {`+argument+`: $v}) { waitlistEntry { `+placeFields+` } userErrors { __typename code message path } } }`,
-		map[string]any{"v": value})
+	out := s.ask(token, `mutation($in: `+strings.ToUpper(field[:1])+field[1:]+`Input!) { outcome: `+field+`(input: $in) { waitlistEntry { `+placeFields+` }
+		userErrors { code ... on CaptchaError { challenge { id parameters } } } } }`, map[string]any{"in": in})
 	var data struct {
 		Outcome *struct {
 			WaitlistEntry *waitlistEntry
-			UserErrors
+			UserErrors    []struct {
+				Code      string
+				Challenge *struct{ ID, Parameters string }
+			}
 		}
 	}
 	out.into(s.t, &data)
 	if data.Outcome == nil {
 		s.t.Fatalf("%s: %s %+v", field, out.Data, out.Errors)
 	}
-	return data.Outcome.WaitlistEntry, data.Outcome.why()
+	if len(data.Outcome.UserErrors) == 0 {
+		return data.Outcome.WaitlistEntry, ""
+	}
+	refusal := data.Outcome.UserErrors[0]
+	if refusal.Code != "CAPTCHA_REQUIRED" || refusal.Challenge == nil || in["captcha"] != nil {
+		return data.Outcome.WaitlistEntry, refusal.Code
+	}
+	in["captcha"] = map[string]any{"challengeId": refusal.Challenge.ID, "answer": solve(s.t, refusal.Challenge.Parameters)}
+	return s.joinOrLeave(token, field, in)
 }
 
 func (s *site) join(token, itemID string) (*waitlistEntry, string) {
-	return s.line(token, "joinWaitlist", "itemId", itemID)
+	return s.joinOrLeave(token, "joinWaitlist", map[string]any{"itemId": itemID})
 }
 
 func (s *site) leave(token, place string) (*waitlistEntry, string) {
-	return s.line(token, "leaveWaitlist", "waitlistEntryId", place)
+	return s.joinOrLeave(token, "leaveWaitlist", map[string]any{"waitlistEntryId": place})
 }
 
 // joined joins the waitlist and fails the test on a refusal.

@@ -112,6 +112,13 @@ func TestSwitchesOfASaleWorkInEveryProcessWhileItRuns(t *testing.T) {
 	if whys[1] == "RATE_LIMITED" || whys[2] != "RATE_LIMITED" {
 		t.Errorf("three tries for a path: %q", whys)
 	}
+	whys = nil
+	for range 3 {
+		whys = append(whys, s.asked("joinWaitlist", user(4), made.ItemID, nil))
+	}
+	if whys[1] != "CONFLICT" || whys[2] != "RATE_LIMITED" {
+		t.Errorf("three tries for a place on the waitlist: %q", whys)
+	}
 	if n := s.hardest(user(9), made.SaleID); n != s.cfg.PowMax {
 		t.Errorf("before any switch the highest number is %d, want that of the settings", n)
 	}

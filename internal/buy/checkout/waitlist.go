@@ -12,8 +12,9 @@ import (
 	"seckill/internal/platform/id"
 )
 
-// JoinWaitlist adds a user to the waitlist of an item. Joining again returns the same
-// entry. For the refusals see waitlist.Service.Join.
+// JoinWaitlist adds a user to the waitlist of an item, on what IssuePath asks: a place may lead
+// to an order as a path token does. Joining again returns the same entry. For the refusals see
+// waitlist.Service.Join.
 func (c *Checkout) JoinWaitlist(ctx context.Context, in IssueInput) (*waitlist.Entry, error) {
 	item, parent, err := c.find(ctx, in.Item)
 	if err != nil {
@@ -34,7 +35,7 @@ func (c *Checkout) JoinWaitlist(ctx context.Context, in IssueInput) (*waitlist.E
 		return nil, err
 	}
 	entry, err := c.waitlist.Join(ctx, waitlist.JoinInput{Sale: parent.ID, Item: item.ID, User: in.User, Persons: persons,
-		Quantity: 1})
+		Quantity: 1, From: in.From, Captcha: in.Captcha, Waived: !parent.Switches.CaptchaRequired})
 	switch reason := fault.ReasonOf(err); {
 	case reason == fault.SaleClosed:
 		return nil, notOpen(sale.PhaseEnded, parent, now)

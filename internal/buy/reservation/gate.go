@@ -93,6 +93,10 @@ func source(name string) string {
 var GateLua = fmt.Sprintf("local FREE_EXPIRIES, FIRST_WAIT, LONGEST_WAIT, EXPIRIES_KEPT = %d, %d, %d, %d\n",
 	MaxExpired, ExpiredWait.Milliseconds(), LongestWait.Milliseconds(), expiriesKept.Milliseconds()) + source("prelude")
 
+// OtherPathLua defines the Lua function that finds the unused path token of another account of a
+// person. lua/other_path.lua documents it.
+var OtherPathLua = source("other_path")
+
 // The scripts of the gate. redis.Script is immutable.
 var (
 	reserveScript = redis.NewScript(GateLua + stream.AppendLua + ratelimit.WindowLua + source("append_orders") +
@@ -100,7 +104,7 @@ var (
 	releaseScript         = script("release")
 	reacquireScript       = script("reacquire")
 	redeemScript          = appending("redeem")
-	waitlistStatusScript  = script("waitlist_status")
+	waitlistStatusScript  = redis.NewScript(GateLua + OtherPathLua + source("waitlist_status"))
 	countFormerScript     = script("count_former")
 	restoreExpiriesScript = script("restore_expiries")
 	stateScript           = script("state")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"seckill/ent"
@@ -14,6 +15,7 @@ import (
 	"seckill/internal/buy/reservation"
 	"seckill/internal/identity/person"
 	"seckill/internal/platform/batch"
+	"seckill/internal/platform/captcha"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
@@ -30,27 +32,50 @@ type JoinInput struct {
 	Sale     id.Sale
 	Item     id.Item
 	User     id.User
-	Persons  person.Keys // by which the limits of the sale count the buyer
-	Quantity int         // 1 to the sale's purchase limit; the caller checks it
+	Persons  person.Keys    // by which the limits of the sale count the buyer
+	Quantity int            // 1 to the sale's purchase limit; the caller checks it
+	From     netip.Addr     // address of the request
+	Captcha  captcha.Answer // to a challenge of the waitlist of this sale; zero = none was sent
+	Waived   bool           // the sale requires no captcha now
+
+	claim captcha.Claim // of Captcha
+}
+
+func (in JoinInput) scope() captcha.Scope {
+	return captcha.Scope{Purpose: captcha.Waitlist, Sale: in.Sale, User: in.User, From: in.From}
 }
 
 // joined is the result of one JoinInput.
 type joined struct {
 	entry   *Entry
 	refusal error
+	verdict captcha.Verdict // on an answer that is not right; "" = it was not needed, or right
 }
 
-// Join adds a user to the waitlist of an item. Joining again returns the same entry.
-// Concurrent calls, as when an item has just sold out, share a batch. Refusals:
+// Join adds a user to the waitlist of an item. Joining again returns the same entry, without a
+// captcha. Concurrent calls, as when an item has just sold out, share a batch. Refusals:
 // reservation.AlreadyOrdered for a user with an order or an attempt,
 // reservation.LimitReached (without the limit: the sale knows it) for a user whose orders
 // use up the limit of the sale, fault.Throttled for a user with too many expired reservations,
-// SALE_PAUSED, SALE_CLOSED, ForSale while units are for sale, and reservation.NoneLeft if no unit
-// can be released any more.
+// SALE_PAUSED, SALE_CLOSED, ForSale while units are for sale, reservation.NoneLeft if no unit
+// can be released any more, and last captcha.Required or captcha.Invalid: an answer is used up
+// just before the entry is written.
 func (s *Service) Join(ctx context.Context, in JoinInput) (*Entry, error) {
+	if !in.Waived {
+		var err error
+		if in.Captcha, err = s.captchas.Exchange(ctx, in.scope(), in.Captcha); err != nil {
+			return nil, err
+		}
+		in.claim = s.captchas.Claim(in.scope(), in.Captcha)
+	}
 	j, err := s.joins.Do(ctx, in)
 	if errors.Is(err, batch.ErrFull) {
 		err = &fault.Error{Code: fault.Overloaded, Message: "too many join at once", RetryAfter: busyRetry, Err: err}
+	}
+	if err == nil && j.verdict != "" {
+		err = s.captchas.Refuse(ctx, captcha.WrongAnswer{
+			Scope: in.scope(), Answer: in.Captcha, Verdict: j.verdict, Kind: in.claim.Kind,
+		})
 	}
 	return j.entry, cmp.Or(err, j.refusal)
 }
@@ -116,6 +141,9 @@ func (s *Service) joinItem(ctx context.Context, item id.Item, inputs []JoinInput
 			ends[in.User] = joined{refusal: why}
 		}
 	}
+	if err := s.checkAnswers(ctx, without(inputs, ends), ends); err != nil {
+		return nil, err
+	}
 	return ends, s.enter(ctx, item, without(inputs, ends), ends)
 }
 
@@ -139,6 +167,29 @@ func refuse(in JoinInput, restock RestockOutlook, status reservation.GateStatus,
 		return ForSale{fault.Refused{Why: fault.Conflict, At: atItem}}
 	case restock.Gone():
 		return reservation.NoneLeft{Item: in.Item}
+	}
+	return nil
+}
+
+// checkAnswers refuses users whose answers do not count, and uses up those of the others.
+func (s *Service) checkAnswers(ctx context.Context, inputs []JoinInput, ends map[id.User]joined) error {
+	var tries []captcha.Try
+	for _, in := range inputs {
+		if !in.Waived {
+			tries = append(tries, captcha.Try{Scope: in.scope(), Claim: in.claim})
+		}
+	}
+	if len(tries) == 0 {
+		return nil
+	}
+	verdicts, err := s.captchas.CheckAll(ctx, tries)
+	if err != nil {
+		return err
+	}
+	for i, try := range tries {
+		if verdicts[i] != captcha.Right {
+			ends[try.Scope.User] = joined{verdict: verdicts[i]}
+		}
 	}
 	return nil
 }

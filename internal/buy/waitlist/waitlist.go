@@ -39,6 +39,7 @@ import (
 	"seckill/internal/identity/person"
 	"seckill/internal/outbox/notice"
 	"seckill/internal/platform/batch"
+	"seckill/internal/platform/captcha"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
@@ -128,10 +129,11 @@ type Publish func(ctx context.Context, entries []*Entry) error
 
 // Config holds the dependencies of a Service.
 type Config struct {
-	DB      *postgres.DB
-	Gate    *reservation.Gate
-	Publish Publish        // nil = not published
-	Notices *notice.Outbox // nil = buyers get no notices
+	DB       *postgres.DB
+	Gate     *reservation.Gate
+	Captchas *captcha.Service // nil = every join waives them
+	Publish  Publish          // nil = not published
+	Notices  *notice.Outbox   // nil = buyers get no notices
 	// Registerer registers the metrics; nil = metrics are not exported.
 	Registerer prometheus.Registerer
 	OfferFor   time.Duration // 0 = OfferFor
@@ -147,6 +149,7 @@ type Config struct {
 type Service struct {
 	db             *postgres.DB
 	gate           *reservation.Gate
+	captchas       *captcha.Service
 	publishEntries Publish
 	notices        *notice.Outbox
 	metrics        *metrics
@@ -168,7 +171,7 @@ type Service struct {
 // New returns a service.
 func New(cfg Config) *Service {
 	s := &Service{
-		db: cfg.DB, gate: cfg.Gate, publishEntries: cfg.Publish, notices: cfg.Notices, metrics: newMetrics(cfg.Registerer),
+		db: cfg.DB, gate: cfg.Gate, captchas: cfg.Captchas, publishEntries: cfg.Publish, notices: cfg.Notices, metrics: newMetrics(cfg.Registerer),
 		offerFor: cfg.OfferFor, clock: cfg.Clock, shared: cfg.Shared, log: cfg.Log, gates: gates{seen: map[id.Item]service{}},
 	}
 	if s.offerFor == 0 {

@@ -16,11 +16,11 @@ func (c *Client) Login(ctx context.Context, account, password string) (token str
 // Challenge is a proof of work.
 type Challenge struct{ ID, Parameters string }
 
-// Challenge asks for a proof of work for a sale.
-func (c *Client) Challenge(ctx context.Context, sale string) (Challenge, error) {
+// Challenge asks for a proof of work for a purpose in a sale: SECKILL or WAITLIST.
+func (c *Client) Challenge(ctx context.Context, purpose, sale string) (Challenge, error) {
 	var payload struct{ Challenge Challenge }
 	err := c.Mutate(ctx, &payload, "createCaptcha", "challenge { id parameters }",
-		Object{"purpose": "SECKILL", "saleId": sale, "kind": "PROOF_OF_WORK"})
+		Object{"purpose": purpose, "saleId": sale, "kind": "PROOF_OF_WORK"})
 	return payload.Challenge, err
 }
 

@@ -107,7 +107,7 @@ func (b *buyer) buy(ctx context.Context) {
 func (b *buyer) path(ctx context.Context) (string, error) {
 	var challenge apiclient.Challenge
 	err := b.retry(ctx, stageCaptcha, func(ctx context.Context) (err error) {
-		challenge, err = b.Challenge(ctx, b.crowd.sale)
+		challenge, err = b.Challenge(ctx, "SECKILL", b.crowd.sale)
 		return err
 	})
 	if err != nil {

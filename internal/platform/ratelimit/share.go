@@ -16,7 +16,7 @@ const (
 	shareWindow = 5 * time.Second
 	anyCalls    = 60
 	shareCalls  = 600
-	ownCalls    = 3 // a captcha, its answer, and a place of the waitlist
+	ownCalls    = 4 // a captcha and its answer, for a path token and for a place of the waitlist
 	// shareNetworks bounds the networks that a process keeps.
 	shareNetworks = 1 << 12
 )

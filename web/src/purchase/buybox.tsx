@@ -126,7 +126,7 @@ export function BuyBox({ sale: read, item, stock, quantity, signedIn, reload, ch
         item={item}
         quantity={offer ? 1 : quantity}
         failed={shownFailure(situation, button)?.step === 'broken'}
-        waiting={waitlist.busy.value}
+        waiting={waitlist.busy.value || waitlist.check !== null}
         startsAt={Date.parse(sale.startsAt)}
         act={act}
         onPointerEnter={() => void Check.preload()}
@@ -141,6 +141,16 @@ export function BuyBox({ sale: read, item, stock, quantity, signedIn, reload, ch
           failure={attempt.failure}
           onAnswer={(answer) => purchase.answer(answer)}
           close={() => purchase.dismiss()}
+        />
+      )}
+      {waitlist.check && (
+        <Check
+          purpose="WAITLIST"
+          saleId={sale.id}
+          challenge={waitlist.check.challenge}
+          failure={waitlist.check.failure}
+          onAnswer={(answer) => waitlist.answer(answer)}
+          close={() => waitlist.dismiss()}
         />
       )}
     </>

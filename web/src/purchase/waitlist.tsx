@@ -5,7 +5,8 @@ import { jitter } from '@seckill/client/backoff';
 import { toFault } from '@seckill/client/fault';
 import { request } from '../api/client';
 import { putWaitlistEntry } from '../api/stores';
-import type { Entry, Item, Sale } from '@seckill/client/types';
+import type { Answer } from '@seckill/client/purchase';
+import type { Challenge, Entry, Failure, Item, Sale } from '@seckill/client/types';
 import { JoinWaitlist, LeaveWaitlist } from '@seckill/client/documents/waitlist';
 import { faultText, explain, isolate, t } from '../i18n/text';
 import { entryOf } from './button';
@@ -14,12 +15,18 @@ import { notify } from '../ui/toast';
 /** How often to read the place again, in ms: the server pushes nothing when others leave. */
 const AHEAD_MS = 15_000;
 
-async function join(sale: Sale, item: Item): Promise<string | null> {
-  if ('Notification' in globalThis && Notification.permission === 'default') void Notification.requestPermission();
-  const { joinWaitlist } = await request(JoinWaitlist, { input: { itemId: item.id } });
+/** A captcha to answer before joining. */
+interface Check {
+  item: Item;
+  /** That of a refusal; null = a new one. */
+  challenge: Challenge | null;
+  failure: Failure | null;
+}
+
+async function join(sale: Sale, item: Item, { challengeId, answer }: Answer): Promise<Failure | null> {
+  const { joinWaitlist } = await request(JoinWaitlist, { input: { itemId: item.id, captcha: { challengeId, answer } } });
   if (joinWaitlist?.waitlistEntry) putWaitlistEntry(sale.id, joinWaitlist.waitlistEntry);
-  const failure = joinWaitlist?.userErrors[0];
-  return failure ? explain(failure) : null;
+  return joinWaitlist?.userErrors[0] ?? null;
 }
 
 async function leave(sale: Sale, entry: Entry): Promise<string | null> {
@@ -34,7 +41,14 @@ export interface Waitlist {
   /** Why joining or leaving failed, for the chosen item. */
   why: string | null;
   busy: Signal<boolean>;
+  /** The captcha of a join; null = none is under way. */
+  check: Check | null;
+  /** Begins to join: with a captcha. */
   join(item: Item): void;
+  /** Joins with its answer. */
+  answer(answer: Answer): void;
+  /** Closes the captcha. */
+  dismiss(): void;
   leave(): void;
   /** The entry of the chosen item, which waits or has an offer. */
   entry: Entry | null;
@@ -44,6 +58,7 @@ export interface Waitlist {
 export function useWaitlist(sale: Sale, item: Item, reload: () => void): Waitlist {
   const why = useSignal<{ text: string; about: string } | null>(null);
   const busy = useSignal(false);
+  const check = useSignal<Check | null>(null);
   const entry = entryOf(sale, item.id);
   const open = sale.viewer?.items.flatMap(({ waitlistEntry }) => waitlistEntry ?? []) ?? [];
   const offered = open.find(({ status }) => status === 'OFFERED')?.offerExpiresAt ?? null;
@@ -75,7 +90,23 @@ export function useWaitlist(sale: Sale, item: Item, reload: () => void): Waitlis
     why: why.value?.about === about ? why.value.text : null,
     busy,
     entry,
-    join: (item) => void run(() => join(sale, item)),
+    check: check.value,
+    join: (item) => {
+      if (busy.peek() || check.peek()) return;
+      if ('Notification' in globalThis && Notification.permission === 'default') void Notification.requestPermission();
+      check.value = { item, challenge: null, failure: null };
+    },
+    answer: (answer) => {
+      const asked = check.peek();
+      check.value = null;
+      if (asked) void run(async () => {
+        const failure = await join(sale, asked.item, answer);
+        if (failure?.__typename !== 'CaptchaError') return failure && explain(failure);
+        check.value = { ...asked, challenge: failure.challenge, failure };
+        return null;
+      });
+    },
+    dismiss: () => void (check.value = null),
     leave: () => void (entry && run(() => leave(sale, entry))),
   };
 }

@@ -15,19 +15,34 @@
 --
 -- Invariant: a missing gate is not created.
 --
--- Prepended: prelude.lua.
+-- Prepended: prelude.lua and other_path.lua.
 
 local item, reservations, sale_units = KEYS[1], KEYS[2], KEYS[3]
 local waiting, expiries, item_id = ARGV[1], ARGV[2], ARGV[3]
 
 local reply = { -1, 0 }
 local g = read_gate(item)
+local now = redis_time()
+
+-- path_of returns the letter of a person key with an unused path token of another account.
+local function path_of(user, persons)
+  local keys, paths = {}, {}
+  local counted = split_persons(persons)
+  for key in string.gmatch(counted, '[^,]+') do keys[#keys + 1] = key end
+  if #keys == 0 then return nil end
+  local values = redis.call('HMGET', expiries .. 'persons', unpack(keys))
+  for i, key in ipairs(keys) do paths[key] = values[i] end
+  return other_path(paths, user, counted, now)
+end
+
 for i = 4, #ARGV, 2 do
   local user, persons = ARGV[i], ARGV[i + 1]
   local room, by = -1, ''
   if g.limit then
     local shared, letter
     room, shared, letter = read_room(g, item_id, sale_units, user, persons)
+    local path = shared == 1 and path_of(user, persons)
+    if path then shared, letter = 0, path end
     if shared and shared < room then room, by = shared, letter end
   end
   local r = #reply
@@ -37,7 +52,6 @@ end
 if not g.loaded or g.state == 'loading' then
   return reply
 end
-local now = redis_time()
 if waiting == '1' then
   redis.call('HSET', item, 'line', now + 3000)
 elseif waiting == '0' then

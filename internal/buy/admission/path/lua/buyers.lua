@@ -1,6 +1,6 @@
 -- buyers: what issue.lua and enter.lua ask of a buyer of an item before they give anything, and
 -- what they and admit.lua note of person keys; prepended to them, behind
--- reservation/lua/prelude.lua, captcha/lua/answer.lua and unused.lua.
+-- reservation/lua/prelude.lua, reservation/lua/other_path.lua, captcha/lua/answer.lua and unused.lua.
 --
 -- open_item(key, records, expiries, now, ttl)  an item of a call: its gate (read_gate), refused
 --   and closed, and what ask and read_buyers add. The script adds id, reservations, permits,
@@ -96,16 +96,6 @@ local function read_buyers(it)
   end
 end
 
--- other_path returns the letter of a key whose unused token another account has.
-local function other_path(it, user, counted, now)
-  for key in string.gmatch(counted, '[^,]+') do
-    local other, permits = string.match(it.notes.paths[key] or '', '^([^|]+)|?(.*)$')
-    if other and other ~= user and (permits == '' or tonumber(redis.call('ZSCORE', permits, other) or '0') > now) then
-      return string.sub(key, 1, 1)
-    end
-  end
-end
-
 local function refuse_buyer(it, i, user, now, elsewhere)
   if it.closed then return it.refused end
   if it.held[i] then return 'holding', string.match(it.held[i], '^[^|]*') end
@@ -114,7 +104,7 @@ local function refuse_buyer(it, i, user, now, elsewhere)
   local room, shared, letter = room_of(it, it.id, it.units, user, counted, it.former[i])
   if room == 0 then return 'limit', string.format('%.0f', it.sale_limit) end
   if shared == 1 then
-    letter = elsewhere and elsewhere(it, user, counted) or other_path(it, user, counted, now)
+    letter = elsewhere and elsewhere(it, user, counted) or other_path(it.notes.paths, user, counted, now)
     shared = letter and 0
   end
   if shared == 0 then return 'person', letter end
