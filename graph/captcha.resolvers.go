@@ -32,8 +32,8 @@ func (r *mutationResolver) CreateCaptcha(ctx context.Context, input model.Create
 		}
 		in.Sale = saleID
 	}
-	if in.Purpose == captcha.Seckill && !in.Sale.IsZero() && !in.User.IsZero() {
-		if err := r.Checkout.RefuseCaptcha(ctx, in.Sale, in.User); err != nil {
+	if in.Purpose.OfSale() && !in.Sale.IsZero() && !in.User.IsZero() {
+		if err := r.Checkout.RefuseCaptcha(ctx, in.Purpose, in.Sale, in.User); err != nil {
 			return nil, err
 		}
 	}

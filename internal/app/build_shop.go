@@ -56,7 +56,8 @@ func newShop(b base, g gates, m messages, s stats, in shopParts) shop {
 		}),
 		checkout: checkout.New(checkout.Config{
 			Catalog: g.catalog, Stock: g.stock, Gate: g.gate, Orders: in.orders.store,
-			Paths: in.admission.paths, Queue: in.admission.queue, Waitlist: in.waiting.service, Tries: tries,
+			Paths: in.admission.paths, Queue: in.admission.queue, Waitlist: in.waiting.service,
+			Restock: in.waiting.restockOutlooks, Tries: tries,
 			Risk: in.admission.risk, Book: book,
 			Observer: observer{s.counts}, Users: in.directory, Persons: in.persons,
 		}),
@@ -164,8 +165,8 @@ type waiting struct {
 func newWaitlist(b base, g gates, o orders, captchas *captcha.Service) waiting {
 	service := waitlist.New(waitlist.Config{
 		DB: b.svc.db, Gate: g.gate, Captchas: captchas, Publish: o.status.WaitlistEntries, Notices: b.notices,
-		Registerer: b.registry, OfferFor: b.cfg.WaitlistOffer, Timeout: b.scaled(waitlist.DefaultTimeout), Clock: g.clock, Shared: g.clock,
-		Log: b.log,
+		Registerer: b.registry, OfferFor: b.cfg.WaitlistOffer, Timeout: b.scaled(waitlist.DefaultTimeout),
+		Clock: g.clock, Shared: g.clock, Log: b.log,
 	})
 	return waiting{
 		service: service,

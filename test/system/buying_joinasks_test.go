@@ -203,3 +203,60 @@ func TestAPlaceOnTheWaitlistNeedsTheCaptchaThatAPathNeeds(t *testing.T) {
 		return s.asked("joinWaitlist", other, full.ItemID, nil) == ""
 	}, "no captcha is required any more")
 }
+
+// A captcha whose answer would bring nothing is refused as the operation would be that it is for.
+func TestCreateCaptchaIsRefusedWhereItsAnswerBringsNothing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	sale := func() *seed.Result { t.Helper(); return s.seed(seed.Input{Users: 1, Stock: 5}) }
+	cancelled := sale()
+	if _, err := s.database().SQL.ExecContext(t.Context(), "UPDATE sales SET status = 'CANCELLED', was_public = true WHERE id = $1",
+		parsed[id.Sale](t, id.KindSale, cancelled.SaleID).UUID()); err != nil {
+		t.Fatal(err)
+	}
+	s.start("api", "worker", "scheduler")
+	admin := s.staff("ann@example.com", "ADMIN")
+	live, paused, ended := sale(), sale(), sale()
+	later := s.seed(seed.Input{Users: 1, Stock: 5, OpensIn: time.Hour})
+	unpaid, _ := s.soldOut(seed.Input{Users: 1})
+	gone, task := s.soldOut(seed.Input{Users: 1})
+	s.paid(gone.Users[0].AccessToken, task)
+	s.onSale(admin, "pauseSale", paused.SaleID, "a moment", "PAUSED")
+	s.onSale(admin, "endSale", ended.SaleID, "no more", "ENDED")
+	buyer := live.Users[0].AccessToken
+	for name, c := range map[string]struct {
+		made              *seed.Result
+		seckill, waitlist string
+	}{
+		"live":              {live, "", ""},
+		"not open yet":      {later, "", "SALE_NOT_STARTED"},
+		"paused":            {paused, "SALE_PAUSED", "SALE_PAUSED"},
+		"ended early":       {ended, "SALE_CLOSED", "SALE_CLOSED"},
+		"cancelled":         {cancelled, "SALE_CLOSED", "SALE_CLOSED"},
+		"sold out for now":  {unpaid, "SOLD_OUT", ""},
+		"sold out for good": {gone, "SOLD_OUT", "SOLD_OUT"},
+	} {
+		for _, way := range []struct{ field, purpose, want string }{{"issueSeckillPath", "SECKILL", c.seckill}, {"joinWaitlist", "WAITLIST", c.waitlist}} {
+			var got string
+			var given bool
+			testenv.Eventually(t, testenv.Wait, func() bool { // the catalogue and the view of gates may be a second old
+				var data struct {
+					CreateCaptcha struct {
+						Challenge *struct{ ID string }
+						UserErrors
+					}
+				}
+				s.ask(buyer, `mutation($in: CreateCaptchaInput!) { createCaptcha(input: $in) { challenge { id } userErrors { code } } }`,
+					map[string]any{"in": map[string]any{"purpose": way.purpose, "saleId": c.made.SaleID, "kind": "PROOF_OF_WORK"}}).into(t, &data)
+				got, given = data.CreateCaptcha.why(), data.CreateCaptcha.Challenge != nil
+				return got == way.want
+			}, name+": a captcha for "+way.purpose+" is answered \""+way.want+"\"")
+			if given != (way.want == "") {
+				t.Errorf("%s: a challenge for %s: %t", name, way.purpose, given)
+			}
+			if why := s.asked(way.field, buyer, c.made.ItemID, map[string]any{"challengeId": "none", "answer": "0"}); way.want != "" && why != way.want {
+				t.Errorf("%s: %s is refused with %q, its captcha with %q", name, way.field, why, way.want)
+			}
+		}
+	}
+}

@@ -36,6 +36,7 @@ type Checkout struct {
 	paths    *path.Service
 	queue    *queue.Service
 	waitlist *waitlist.Service
+	restock  *waitlist.RestockOutlooks
 	tries    *Tries
 	risk     *risk.Hook
 	sharing  *order.Sharing // of the orders that the risk service learns
@@ -54,6 +55,7 @@ type Config struct {
 	Paths    *path.Service
 	Queue    *queue.Service
 	Waitlist *waitlist.Service
+	Restock  *waitlist.RestockOutlooks
 	Tries    *Tries             // required; NoLimit() = none
 	Risk     *risk.Hook         // asked about buyers before admission; nil = none
 	Book     *recipient.Book    // for sales whose orders have an address
@@ -74,7 +76,7 @@ type Observer interface {
 func New(cfg Config) *Checkout {
 	return &Checkout{
 		catalog: cfg.Catalog, stock: cfg.Stock, gate: cfg.Gate, orders: cfg.Orders, paths: cfg.Paths,
-		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, risk: cfg.Risk,
+		queue: cfg.Queue, waitlist: cfg.Waitlist, restock: cfg.Restock, tries: cfg.Tries, risk: cfg.Risk,
 		sharing: order.NewSharing(cfg.Orders), book: cfg.Book,
 		users: cfg.Users, persons: cfg.Persons, observer: cfg.Observer,
 	}

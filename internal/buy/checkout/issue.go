@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 
 	"seckill/internal/buy/admission/path"
 	"seckill/internal/buy/admission/queue"
@@ -18,10 +19,10 @@ import (
 	"seckill/internal/platform/ratelimit"
 )
 
-// IssueInput is a request for a path token or a place in the waiting room.
+// IssueInput is a request for a path token, a place in the waiting room or one on the waitlist.
 type IssueInput struct {
 	User    id.User
-	Session id.Session // its sign-out removes the waiting-room ticket
+	Session id.Session // its sign-out removes the waiting-room ticket; not of the waitlist
 	Item    id.Item
 	From    netip.Addr // address of the request
 	Device  string     // id of the browser, "" = unknown
@@ -85,9 +86,10 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 	return Issued{Path: issued}, named(parent, item.ID, err)
 }
 
-// RefuseCaptcha returns the refusal of a captcha for a sale whose answer would bring nothing:
-// this process knows that every item is sold out or over for a user without a reservation.
-func (c *Checkout) RefuseCaptcha(ctx context.Context, saleID id.Sale, user id.User) error {
+// RefuseCaptcha returns the refusal of a captcha for a sale whose answer would bring nothing to a
+// user without a reservation: the sale is paused or over, every item is sold out, for the waitlist
+// for good, or the waitlist is not open yet. It is from memory, at most a second old.
+func (c *Checkout) RefuseCaptcha(ctx context.Context, purpose captcha.Purpose, saleID id.Sale, user id.User) error {
 	catalog, err := c.catalog.Snapshot(ctx)
 	if err != nil {
 		return fault.Wrap(fault.Unavailable, "The sales cannot be read now. Please try again shortly.", err)
@@ -95,6 +97,26 @@ func (c *Checkout) RefuseCaptcha(ctx context.Context, saleID id.Sale, user id.Us
 	parent := catalog.Sale(saleID)
 	if parent == nil {
 		return nil // the catalogue may be one second old
+	}
+	now := reservation.Outcome{At: c.stock.ServerTime()}
+	switch phase := parent.Phase(now.At, false); phase {
+	case sale.PhaseLive, sale.PhaseSoldOut:
+	case sale.PhaseUpcoming:
+		if purpose == captcha.Waitlist {
+			return notOpen(phase, parent, now)
+		}
+	case sale.PhasePaused, sale.PhaseEnded, sale.PhaseCancelled:
+		if !slices.ContainsFunc(parent.Items, func(i *sale.Item) bool { return c.mayHold(i.ID, user) }) {
+			return notOpen(phase, parent, now)
+		}
+	}
+	if purpose == captcha.Waitlist {
+		for _, item := range parent.Items {
+			if restock, known := c.restock.Of(item.ID); !known || !restock.Gone() {
+				return nil
+			}
+		}
+		return reservation.NoneLeft{Item: parent.Items[0].ID}
 	}
 	var refusal error
 	for _, item := range parent.Items {
@@ -107,6 +129,12 @@ func (c *Checkout) RefuseCaptcha(ctx context.Context, saleID id.Sale, user id.Us
 		}
 	}
 	return refusal
+}
+
+// mayHold reports whether a user may have a reservation in a loaded gate.
+func (c *Checkout) mayHold(item id.Item, user id.User) bool {
+	_, loaded := c.stock.View(item)
+	return loaded && c.stock.MayHaveReservation(item, user)
 }
 
 // EnterQueue returns a ticket of the waiting room, also before the opening.
