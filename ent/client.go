@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log"
 
+	"seckill/ent/accessmember"
 	"seckill/ent/accountlink"
 	"seckill/ent/address"
 	"seckill/ent/deadletter"
@@ -63,6 +64,8 @@ import (
 // Client is the client that holds all ent builders.
 type Client struct {
 	config
+	// AccessMember is the client for interacting with the AccessMember builders.
+	AccessMember *AccessMemberClient
 	// AccountLink is the client for interacting with the AccountLink builders.
 	AccountLink *AccountLinkClient
 	// Address is the client for interacting with the Address builders.
@@ -157,6 +160,7 @@ func NewClient(opts ...Option) *Client {
 }
 
 func (c *Client) init() {
+	c.AccessMember = NewAccessMemberClient(c.config)
 	c.AccountLink = NewAccountLinkClient(c.config)
 	c.Address = NewAddressClient(c.config)
 	c.DeadLetter = NewDeadLetterClient(c.config)
@@ -261,6 +265,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 	return &Tx{
 		ctx:              ctx,
 		config:           cfg,
+		AccessMember:     NewAccessMemberClient(cfg),
 		AccountLink:      NewAccountLinkClient(cfg),
 		Address:          NewAddressClient(cfg),
 		DeadLetter:       NewDeadLetterClient(cfg),
@@ -322,6 +327,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 	return &Tx{
 		ctx:              ctx,
 		config:           cfg,
+		AccessMember:     NewAccessMemberClient(cfg),
 		AccountLink:      NewAccountLinkClient(cfg),
 		Address:          NewAddressClient(cfg),
 		DeadLetter:       NewDeadLetterClient(cfg),
@@ -376,8 +382,8 @@ func (c *Client) Close() error {
 // In order to add interceptors to a specific client, call: `client.Node.Intercept(...)`.
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
-		c.AccountLink, c.Address, c.DeadLetter, c.Fulfilment, c.Goods, c.GoodsLog,
-		c.Intervention, c.LetterAct, c.LogPosition, c.Mail, c.NoticeChoice,
+		c.AccessMember, c.AccountLink, c.Address, c.DeadLetter, c.Fulfilment, c.Goods,
+		c.GoodsLog, c.Intervention, c.LetterAct, c.LogPosition, c.Mail, c.NoticeChoice,
 		c.NoticeDelivery, c.NoticeFact, c.Order, c.OrderEvent, c.OrderFailure,
 		c.OrderMetadata, c.OrderRecipient, c.Payment, c.PaymentEvent,
 		c.PushSubscription, c.RecordMark, c.Refund, c.RefusedAttempt, c.Sale,
@@ -393,6 +399,8 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 // Mutate implements the ent.Mutator interface.
 func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 	switch m := m.(type) {
+	case *AccessMemberMutation:
+		return c.AccessMember.mutate(ctx, m)
 	case *AccountLinkMutation:
 		return c.AccountLink.mutate(ctx, m)
 	case *AddressMutation:
@@ -479,6 +487,118 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.WebhookEvent.mutate(ctx, m)
 	default:
 		return nil, fmt.Errorf("ent: unknown mutation type %T", m)
+	}
+}
+
+// AccessMemberClient is a client for the AccessMember schema.
+type AccessMemberClient struct {
+	config
+}
+
+// NewAccessMemberClient returns a client for the AccessMember from the given config.
+func NewAccessMemberClient(c config) *AccessMemberClient {
+	return &AccessMemberClient{config: c}
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `accessmember.Intercept(f(g(h())))`.
+func (c *AccessMemberClient) Intercept(interceptors ...Interceptor) {
+	c.inters.AccessMember = append(c.inters.AccessMember, interceptors...)
+}
+
+// Create returns a builder for creating a AccessMember entity.
+func (c *AccessMemberClient) Create() *AccessMemberCreate {
+	mutation := newAccessMemberMutation(c.config, OpCreate)
+	return &AccessMemberCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of AccessMember entities.
+func (c *AccessMemberClient) CreateBulk(builders ...*AccessMemberCreate) *AccessMemberCreateBulk {
+	return &AccessMemberCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for AccessMember.
+func (c *AccessMemberClient) Update() *AccessMemberUpdate {
+	mutation := newAccessMemberMutation(c.config, OpUpdate)
+	return &AccessMemberUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AccessMemberClient) UpdateOne(_m *AccessMember) *AccessMemberUpdateOne {
+	mutation := newAccessMemberMutation(c.config, OpUpdateOne, withAccessMember(_m))
+	return &AccessMemberUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AccessMemberClient) UpdateOneID(id uuid.UUID) *AccessMemberUpdateOne {
+	mutation := newAccessMemberMutation(c.config, OpUpdateOne, withAccessMemberID(id))
+	return &AccessMemberUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for AccessMember.
+func (c *AccessMemberClient) Delete() *AccessMemberDelete {
+	mutation := newAccessMemberMutation(c.config, OpDelete)
+	return &AccessMemberDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AccessMemberClient) DeleteOne(_m *AccessMember) *AccessMemberDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AccessMemberClient) DeleteOneID(id uuid.UUID) *AccessMemberDeleteOne {
+	builder := c.Delete().Where(accessmember.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AccessMemberDeleteOne{builder}
+}
+
+// Query returns a query builder for AccessMember.
+func (c *AccessMemberClient) Query() *AccessMemberQuery {
+	return &AccessMemberQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAccessMember},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a AccessMember entity by its id.
+func (c *AccessMemberClient) Get(ctx context.Context, id uuid.UUID) (*AccessMember, error) {
+	return c.Query().Where(accessmember.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AccessMemberClient) GetX(ctx context.Context, id uuid.UUID) *AccessMember {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AccessMemberClient) Hooks() []Hook {
+	return c.hooks.AccessMember
+}
+
+// Interceptors returns the client interceptors.
+func (c *AccessMemberClient) Interceptors() []Interceptor {
+	return c.inters.AccessMember
+}
+
+func (c *AccessMemberClient) mutate(ctx context.Context, m *AccessMemberMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AccessMemberCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AccessMemberUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AccessMemberUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AccessMemberDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown AccessMember mutation op: %q", m.Op())
 	}
 }
 
@@ -5189,22 +5309,24 @@ func (c *WebhookEventClient) mutate(ctx context.Context, m *WebhookEventMutation
 // hooks and interceptors per client, for fast access.
 type (
 	hooks struct {
-		AccountLink, Address, DeadLetter, Fulfilment, Goods, GoodsLog, Intervention,
-		LetterAct, LogPosition, Mail, NoticeChoice, NoticeDelivery, NoticeFact, Order,
-		OrderEvent, OrderFailure, OrderMetadata, OrderRecipient, Payment, PaymentEvent,
-		PushSubscription, RecordMark, Refund, RefusedAttempt, Sale, SaleApproval,
-		SaleFigures, SaleItem, SaleLog, SaleReminder, SaleTemplate, SandboxCharge,
-		SecurityEvent, ServiceToken, Session, StockMovement, User, UserIdentity,
-		WaitlistEntry, WebhookDelivery, WebhookEndpoint, WebhookEvent []ent.Hook
+		AccessMember, AccountLink, Address, DeadLetter, Fulfilment, Goods, GoodsLog,
+		Intervention, LetterAct, LogPosition, Mail, NoticeChoice, NoticeDelivery,
+		NoticeFact, Order, OrderEvent, OrderFailure, OrderMetadata, OrderRecipient,
+		Payment, PaymentEvent, PushSubscription, RecordMark, Refund, RefusedAttempt,
+		Sale, SaleApproval, SaleFigures, SaleItem, SaleLog, SaleReminder, SaleTemplate,
+		SandboxCharge, SecurityEvent, ServiceToken, Session, StockMovement, User,
+		UserIdentity, WaitlistEntry, WebhookDelivery, WebhookEndpoint,
+		WebhookEvent []ent.Hook
 	}
 	inters struct {
-		AccountLink, Address, DeadLetter, Fulfilment, Goods, GoodsLog, Intervention,
-		LetterAct, LogPosition, Mail, NoticeChoice, NoticeDelivery, NoticeFact, Order,
-		OrderEvent, OrderFailure, OrderMetadata, OrderRecipient, Payment, PaymentEvent,
-		PushSubscription, RecordMark, Refund, RefusedAttempt, Sale, SaleApproval,
-		SaleFigures, SaleItem, SaleLog, SaleReminder, SaleTemplate, SandboxCharge,
-		SecurityEvent, ServiceToken, Session, StockMovement, User, UserIdentity,
-		WaitlistEntry, WebhookDelivery, WebhookEndpoint, WebhookEvent []ent.Interceptor
+		AccessMember, AccountLink, Address, DeadLetter, Fulfilment, Goods, GoodsLog,
+		Intervention, LetterAct, LogPosition, Mail, NoticeChoice, NoticeDelivery,
+		NoticeFact, Order, OrderEvent, OrderFailure, OrderMetadata, OrderRecipient,
+		Payment, PaymentEvent, PushSubscription, RecordMark, Refund, RefusedAttempt,
+		Sale, SaleApproval, SaleFigures, SaleItem, SaleLog, SaleReminder, SaleTemplate,
+		SandboxCharge, SecurityEvent, ServiceToken, Session, StockMovement, User,
+		UserIdentity, WaitlistEntry, WebhookDelivery, WebhookEndpoint,
+		WebhookEvent []ent.Interceptor
 	}
 )
 

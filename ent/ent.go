@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"seckill/ent/accessmember"
 	"seckill/ent/accountlink"
 	"seckill/ent/address"
 	"seckill/ent/deadletter"
@@ -84,6 +85,7 @@ var (
 func checkColumn(t, c string) error {
 	initCheck.Do(func() {
 		columnCheck = sql.NewColumnCheck(map[string]func(string) bool{
+			accessmember.Table:     accessmember.ValidColumn,
 			accountlink.Table:      accountlink.ValidColumn,
 			address.Table:          address.ValidColumn,
 			deadletter.Table:       deadletter.ValidColumn,

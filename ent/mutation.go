@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"seckill/ent/accessmember"
 	"seckill/ent/accountlink"
 	"seckill/ent/address"
 	"seckill/ent/deadletter"
@@ -66,6 +67,7 @@ const (
 	OpUpdateOne = ent.OpUpdateOne
 
 	// Node types.
+	TypeAccessMember     = "AccessMember"
 	TypeAccountLink      = "AccountLink"
 	TypeAddress          = "Address"
 	TypeDeadLetter       = "DeadLetter"
@@ -109,6 +111,417 @@ const (
 	TypeWebhookEndpoint  = "WebhookEndpoint"
 	TypeWebhookEvent     = "WebhookEvent"
 )
+
+// AccessMemberMutation represents an operation that mutates the AccessMember nodes in the graph.
+type AccessMemberMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *uuid.UUID
+	list          *string
+	member        *string
+	created_at    *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*AccessMember, error)
+	predicates    []predicate.AccessMember
+}
+
+var _ ent.Mutation = (*AccessMemberMutation)(nil)
+
+// accessmemberOption allows management of the mutation configuration using functional options.
+type accessmemberOption func(*AccessMemberMutation)
+
+// newAccessMemberMutation creates new mutation for the AccessMember entity.
+func newAccessMemberMutation(c config, op Op, opts ...accessmemberOption) *AccessMemberMutation {
+	m := &AccessMemberMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeAccessMember,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withAccessMemberID sets the ID field of the mutation.
+func withAccessMemberID(id uuid.UUID) accessmemberOption {
+	return func(m *AccessMemberMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *AccessMember
+		)
+		m.oldValue = func(ctx context.Context) (*AccessMember, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().AccessMember.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withAccessMember sets the old AccessMember of the mutation.
+func withAccessMember(node *AccessMember) accessmemberOption {
+	return func(m *AccessMemberMutation) {
+		m.oldValue = func(context.Context) (*AccessMember, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m AccessMemberMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m AccessMemberMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of AccessMember entities.
+func (m *AccessMemberMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *AccessMemberMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// SetList sets the "list" field.
+func (m *AccessMemberMutation) SetList(s string) {
+	m.list = &s
+}
+
+// List returns the value of the "list" field in the mutation.
+func (m *AccessMemberMutation) List() (r string, exists bool) {
+	v := m.list
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldList returns the old "list" field's value of the AccessMember entity.
+// If the AccessMember object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AccessMemberMutation) OldList(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldList is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldList requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldList: %w", err)
+	}
+	return oldValue.List, nil
+}
+
+// ResetList resets all changes to the "list" field.
+func (m *AccessMemberMutation) ResetList() {
+	m.list = nil
+}
+
+// SetMember sets the "member" field.
+func (m *AccessMemberMutation) SetMember(s string) {
+	m.member = &s
+}
+
+// Member returns the value of the "member" field in the mutation.
+func (m *AccessMemberMutation) Member() (r string, exists bool) {
+	v := m.member
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMember returns the old "member" field's value of the AccessMember entity.
+// If the AccessMember object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AccessMemberMutation) OldMember(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMember is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMember requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMember: %w", err)
+	}
+	return oldValue.Member, nil
+}
+
+// ResetMember resets all changes to the "member" field.
+func (m *AccessMemberMutation) ResetMember() {
+	m.member = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *AccessMemberMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *AccessMemberMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the AccessMember entity.
+// If the AccessMember object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AccessMemberMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *AccessMemberMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// Where appends a list predicates to the AccessMemberMutation builder.
+func (m *AccessMemberMutation) Where(ps ...predicate.AccessMember) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// Op returns the operation name.
+func (m *AccessMemberMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *AccessMemberMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (AccessMember).
+func (m *AccessMemberMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *AccessMemberMutation) Fields() []string {
+	fields := make([]string, 0, 3)
+	if m.list != nil {
+		fields = append(fields, accessmember.FieldList)
+	}
+	if m.member != nil {
+		fields = append(fields, accessmember.FieldMember)
+	}
+	if m.created_at != nil {
+		fields = append(fields, accessmember.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *AccessMemberMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case accessmember.FieldList:
+		return m.List()
+	case accessmember.FieldMember:
+		return m.Member()
+	case accessmember.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *AccessMemberMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case accessmember.FieldList:
+		return m.OldList(ctx)
+	case accessmember.FieldMember:
+		return m.OldMember(ctx)
+	case accessmember.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown AccessMember field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AccessMemberMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case accessmember.FieldList:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetList(v)
+		return nil
+	case accessmember.FieldMember:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMember(v)
+		return nil
+	case accessmember.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AccessMember field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *AccessMemberMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *AccessMemberMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AccessMemberMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown AccessMember numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *AccessMemberMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *AccessMemberMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *AccessMemberMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown AccessMember nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *AccessMemberMutation) ResetField(name string) error {
+	switch name {
+	case accessmember.FieldList:
+		m.ResetList()
+		return nil
+	case accessmember.FieldMember:
+		m.ResetMember()
+		return nil
+	case accessmember.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown AccessMember field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *AccessMemberMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *AccessMemberMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *AccessMemberMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *AccessMemberMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *AccessMemberMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *AccessMemberMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *AccessMemberMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown AccessMember unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *AccessMemberMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown AccessMember edge %s", name)
+}
 
 // AccountLinkMutation represents an operation that mutates the AccountLink nodes in the graph.
 type AccountLinkMutation struct {
@@ -22656,6 +23069,7 @@ type SaleMutation struct {
 	minimum_account_age_hours    *int
 	addminimum_account_age_hours *int
 	limit_by                     *string
+	access                       *string
 	accent                       *string
 	epoch                        *int64
 	addepoch                     *int64
@@ -23454,6 +23868,42 @@ func (m *SaleMutation) ResetLimitBy() {
 	m.limit_by = nil
 }
 
+// SetAccess sets the "access" field.
+func (m *SaleMutation) SetAccess(s string) {
+	m.access = &s
+}
+
+// Access returns the value of the "access" field in the mutation.
+func (m *SaleMutation) Access() (r string, exists bool) {
+	v := m.access
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAccess returns the old "access" field's value of the Sale entity.
+// If the Sale object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleMutation) OldAccess(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAccess is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAccess requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAccess: %w", err)
+	}
+	return oldValue.Access, nil
+}
+
+// ResetAccess resets all changes to the "access" field.
+func (m *SaleMutation) ResetAccess() {
+	m.access = nil
+}
+
 // SetAccent sets the "accent" field.
 func (m *SaleMutation) SetAccent(s string) {
 	m.accent = &s
@@ -24240,7 +24690,7 @@ func (m *SaleMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SaleMutation) Fields() []string {
-	fields := make([]string, 0, 32)
+	fields := make([]string, 0, 33)
 	if m.slug != nil {
 		fields = append(fields, sale.FieldSlug)
 	}
@@ -24288,6 +24738,9 @@ func (m *SaleMutation) Fields() []string {
 	}
 	if m.limit_by != nil {
 		fields = append(fields, sale.FieldLimitBy)
+	}
+	if m.access != nil {
+		fields = append(fields, sale.FieldAccess)
 	}
 	if m.accent != nil {
 		fields = append(fields, sale.FieldAccent)
@@ -24377,6 +24830,8 @@ func (m *SaleMutation) Field(name string) (ent.Value, bool) {
 		return m.MinimumAccountAgeHours()
 	case sale.FieldLimitBy:
 		return m.LimitBy()
+	case sale.FieldAccess:
+		return m.Access()
 	case sale.FieldAccent:
 		return m.Accent()
 	case sale.FieldEpoch:
@@ -24450,6 +24905,8 @@ func (m *SaleMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldMinimumAccountAgeHours(ctx)
 	case sale.FieldLimitBy:
 		return m.OldLimitBy(ctx)
+	case sale.FieldAccess:
+		return m.OldAccess(ctx)
 	case sale.FieldAccent:
 		return m.OldAccent(ctx)
 	case sale.FieldEpoch:
@@ -24602,6 +25059,13 @@ func (m *SaleMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetLimitBy(v)
+		return nil
+	case sale.FieldAccess:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAccess(v)
 		return nil
 	case sale.FieldAccent:
 		v, ok := value.(string)
@@ -24985,6 +25449,9 @@ func (m *SaleMutation) ResetField(name string) error {
 		return nil
 	case sale.FieldLimitBy:
 		m.ResetLimitBy()
+		return nil
+	case sale.FieldAccess:
+		m.ResetAccess()
 		return nil
 	case sale.FieldAccent:
 		m.ResetAccent()
@@ -33356,6 +33823,7 @@ type UserMutation struct {
 	verified_at     *time.Time
 	language        *string
 	external_id     *string
+	claims          *string
 	recovery_codes  *string
 	clearedFields   map[string]struct{}
 	done            bool
@@ -34057,6 +34525,42 @@ func (m *UserMutation) ResetExternalID() {
 	delete(m.clearedFields, user.FieldExternalID)
 }
 
+// SetClaims sets the "claims" field.
+func (m *UserMutation) SetClaims(s string) {
+	m.claims = &s
+}
+
+// Claims returns the value of the "claims" field in the mutation.
+func (m *UserMutation) Claims() (r string, exists bool) {
+	v := m.claims
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldClaims returns the old "claims" field's value of the User entity.
+// If the User object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *UserMutation) OldClaims(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldClaims is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldClaims requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldClaims: %w", err)
+	}
+	return oldValue.Claims, nil
+}
+
+// ResetClaims resets all changes to the "claims" field.
+func (m *UserMutation) ResetClaims() {
+	m.claims = nil
+}
+
 // SetRecoveryCodes sets the "recovery_codes" field.
 func (m *UserMutation) SetRecoveryCodes(s string) {
 	m.recovery_codes = &s
@@ -34117,7 +34621,7 @@ func (m *UserMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *UserMutation) Fields() []string {
-	fields := make([]string, 0, 15)
+	fields := make([]string, 0, 16)
 	if m.account != nil {
 		fields = append(fields, user.FieldAccount)
 	}
@@ -34160,6 +34664,9 @@ func (m *UserMutation) Fields() []string {
 	if m.external_id != nil {
 		fields = append(fields, user.FieldExternalID)
 	}
+	if m.claims != nil {
+		fields = append(fields, user.FieldClaims)
+	}
 	if m.recovery_codes != nil {
 		fields = append(fields, user.FieldRecoveryCodes)
 	}
@@ -34199,6 +34706,8 @@ func (m *UserMutation) Field(name string) (ent.Value, bool) {
 		return m.Language()
 	case user.FieldExternalID:
 		return m.ExternalID()
+	case user.FieldClaims:
+		return m.Claims()
 	case user.FieldRecoveryCodes:
 		return m.RecoveryCodes()
 	}
@@ -34238,6 +34747,8 @@ func (m *UserMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldLanguage(ctx)
 	case user.FieldExternalID:
 		return m.OldExternalID(ctx)
+	case user.FieldClaims:
+		return m.OldClaims(ctx)
 	case user.FieldRecoveryCodes:
 		return m.OldRecoveryCodes(ctx)
 	}
@@ -34346,6 +34857,13 @@ func (m *UserMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetExternalID(v)
+		return nil
+	case user.FieldClaims:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetClaims(v)
 		return nil
 	case user.FieldRecoveryCodes:
 		v, ok := value.(string)
@@ -34504,6 +35022,9 @@ func (m *UserMutation) ResetField(name string) error {
 		return nil
 	case user.FieldExternalID:
 		m.ResetExternalID()
+		return nil
+	case user.FieldClaims:
+		m.ResetClaims()
 		return nil
 	case user.FieldRecoveryCodes:
 		m.ResetRecoveryCodes()

@@ -3,6 +3,7 @@
 package ent
 
 import (
+	"seckill/ent/accessmember"
 	"seckill/ent/accountlink"
 	"seckill/ent/address"
 	"seckill/ent/deadletter"
@@ -47,6 +48,16 @@ import (
 // (default values, validators, hooks and policies) and stitches it
 // to their package variables.
 func init() {
+	accessmemberFields := schema.AccessMember{}.Fields()
+	_ = accessmemberFields
+	// accessmemberDescList is the schema descriptor for list field.
+	accessmemberDescList := accessmemberFields[1].Descriptor()
+	// accessmember.ListValidator is a validator for the "list" field. It is called by the builders before save.
+	accessmember.ListValidator = accessmemberDescList.Validators[0].(func(string) error)
+	// accessmemberDescMember is the schema descriptor for member field.
+	accessmemberDescMember := accessmemberFields[2].Descriptor()
+	// accessmember.MemberValidator is a validator for the "member" field. It is called by the builders before save.
+	accessmember.MemberValidator = accessmemberDescMember.Validators[0].(func(string) error)
 	accountlinkFields := schema.AccountLink{}.Fields()
 	_ = accountlinkFields
 	// accountlinkDescAddress is the schema descriptor for address field.
@@ -823,70 +834,74 @@ func init() {
 	saleDescLimitBy := saleFields[16].Descriptor()
 	// sale.DefaultLimitBy holds the default value on creation for the limit_by field.
 	sale.DefaultLimitBy = saleDescLimitBy.Default.(string)
+	// saleDescAccess is the schema descriptor for access field.
+	saleDescAccess := saleFields[17].Descriptor()
+	// sale.DefaultAccess holds the default value on creation for the access field.
+	sale.DefaultAccess = saleDescAccess.Default.(string)
 	// saleDescAccent is the schema descriptor for accent field.
-	saleDescAccent := saleFields[17].Descriptor()
+	saleDescAccent := saleFields[18].Descriptor()
 	// sale.DefaultAccent holds the default value on creation for the accent field.
 	sale.DefaultAccent = saleDescAccent.Default.(string)
 	// sale.AccentValidator is a validator for the "accent" field. It is called by the builders before save.
 	sale.AccentValidator = saleDescAccent.Validators[0].(func(string) error)
 	// saleDescEpoch is the schema descriptor for epoch field.
-	saleDescEpoch := saleFields[18].Descriptor()
+	saleDescEpoch := saleFields[19].Descriptor()
 	// sale.DefaultEpoch holds the default value on creation for the epoch field.
 	sale.DefaultEpoch = saleDescEpoch.Default.(int64)
 	// saleDescRevision is the schema descriptor for revision field.
-	saleDescRevision := saleFields[19].Descriptor()
+	saleDescRevision := saleFields[20].Descriptor()
 	// sale.DefaultRevision holds the default value on creation for the revision field.
 	sale.DefaultRevision = saleDescRevision.Default.(int64)
 	// saleDescNotice is the schema descriptor for notice field.
-	saleDescNotice := saleFields[22].Descriptor()
+	saleDescNotice := saleFields[23].Descriptor()
 	// sale.DefaultNotice holds the default value on creation for the notice field.
 	sale.DefaultNotice = saleDescNotice.Default.(string)
 	// sale.NoticeValidator is a validator for the "notice" field. It is called by the builders before save.
 	sale.NoticeValidator = saleDescNotice.Validators[0].(func(string) error)
 	// saleDescWasPublic is the schema descriptor for was_public field.
-	saleDescWasPublic := saleFields[23].Descriptor()
+	saleDescWasPublic := saleFields[24].Descriptor()
 	// sale.DefaultWasPublic holds the default value on creation for the was_public field.
 	sale.DefaultWasPublic = saleDescWasPublic.Default.(bool)
 	// saleDescCaptchaRequired is the schema descriptor for captcha_required field.
-	saleDescCaptchaRequired := saleFields[25].Descriptor()
+	saleDescCaptchaRequired := saleFields[26].Descriptor()
 	// sale.DefaultCaptchaRequired holds the default value on creation for the captcha_required field.
 	sale.DefaultCaptchaRequired = saleDescCaptchaRequired.Default.(bool)
 	// saleDescCaptchaKinds is the schema descriptor for captcha_kinds field.
-	saleDescCaptchaKinds := saleFields[26].Descriptor()
+	saleDescCaptchaKinds := saleFields[27].Descriptor()
 	// sale.DefaultCaptchaKinds holds the default value on creation for the captcha_kinds field.
 	sale.DefaultCaptchaKinds = saleDescCaptchaKinds.Default.(string)
 	// saleDescPowMax is the schema descriptor for pow_max field.
-	saleDescPowMax := saleFields[27].Descriptor()
+	saleDescPowMax := saleFields[28].Descriptor()
 	// sale.DefaultPowMax holds the default value on creation for the pow_max field.
 	sale.DefaultPowMax = saleDescPowMax.Default.(int)
 	// sale.PowMaxValidator is a validator for the "pow_max" field. It is called by the builders before save.
 	sale.PowMaxValidator = saleDescPowMax.Validators[0].(func(int) error)
 	// saleDescPermitPerMille is the schema descriptor for permit_per_mille field.
-	saleDescPermitPerMille := saleFields[28].Descriptor()
+	saleDescPermitPerMille := saleFields[29].Descriptor()
 	// sale.DefaultPermitPerMille holds the default value on creation for the permit_per_mille field.
 	sale.DefaultPermitPerMille = saleDescPermitPerMille.Default.(int)
 	// sale.PermitPerMilleValidator is a validator for the "permit_per_mille" field. It is called by the builders before save.
 	sale.PermitPerMilleValidator = saleDescPermitPerMille.Validators[0].(func(int) error)
 	// saleDescInflowPerSecond is the schema descriptor for inflow_per_second field.
-	saleDescInflowPerSecond := saleFields[29].Descriptor()
+	saleDescInflowPerSecond := saleFields[30].Descriptor()
 	// sale.DefaultInflowPerSecond holds the default value on creation for the inflow_per_second field.
 	sale.DefaultInflowPerSecond = saleDescInflowPerSecond.Default.(int)
 	// sale.InflowPerSecondValidator is a validator for the "inflow_per_second" field. It is called by the builders before save.
 	sale.InflowPerSecondValidator = saleDescInflowPerSecond.Validators[0].(func(int) error)
 	// saleDescReviewAccounts is the schema descriptor for review_accounts field.
-	saleDescReviewAccounts := saleFields[30].Descriptor()
+	saleDescReviewAccounts := saleFields[31].Descriptor()
 	// sale.DefaultReviewAccounts holds the default value on creation for the review_accounts field.
 	sale.DefaultReviewAccounts = saleDescReviewAccounts.Default.(int)
 	// sale.ReviewAccountsValidator is a validator for the "review_accounts" field. It is called by the builders before save.
 	sale.ReviewAccountsValidator = saleDescReviewAccounts.Validators[0].(func(int) error)
 	// saleDescLimitBurst is the schema descriptor for limit_burst field.
-	saleDescLimitBurst := saleFields[31].Descriptor()
+	saleDescLimitBurst := saleFields[32].Descriptor()
 	// sale.DefaultLimitBurst holds the default value on creation for the limit_burst field.
 	sale.DefaultLimitBurst = saleDescLimitBurst.Default.(int)
 	// sale.LimitBurstValidator is a validator for the "limit_burst" field. It is called by the builders before save.
 	sale.LimitBurstValidator = saleDescLimitBurst.Validators[0].(func(int) error)
 	// saleDescLimitPerSecond is the schema descriptor for limit_per_second field.
-	saleDescLimitPerSecond := saleFields[32].Descriptor()
+	saleDescLimitPerSecond := saleFields[33].Descriptor()
 	// sale.DefaultLimitPerSecond holds the default value on creation for the limit_per_second field.
 	sale.DefaultLimitPerSecond = saleDescLimitPerSecond.Default.(float64)
 	// sale.LimitPerSecondValidator is a validator for the "limit_per_second" field. It is called by the builders before save.
@@ -1117,8 +1132,12 @@ func init() {
 	userDescExternalID := userFields[14].Descriptor()
 	// user.ExternalIDValidator is a validator for the "external_id" field. It is called by the builders before save.
 	user.ExternalIDValidator = userDescExternalID.Validators[0].(func(string) error)
+	// userDescClaims is the schema descriptor for claims field.
+	userDescClaims := userFields[15].Descriptor()
+	// user.DefaultClaims holds the default value on creation for the claims field.
+	user.DefaultClaims = userDescClaims.Default.(string)
 	// userDescRecoveryCodes is the schema descriptor for recovery_codes field.
-	userDescRecoveryCodes := userFields[15].Descriptor()
+	userDescRecoveryCodes := userFields[16].Descriptor()
 	// user.DefaultRecoveryCodes holds the default value on creation for the recovery_codes field.
 	user.DefaultRecoveryCodes = userDescRecoveryCodes.Default.(string)
 	useridentityFields := schema.UserIdentity{}.Fields()

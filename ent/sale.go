@@ -50,6 +50,8 @@ type Sale struct {
 	MinimumAccountAgeHours int `json:"minimum_account_age_hours,omitempty"`
 	// what purchase limits count beside the account: CONTACT, ADDRESS, PAYMENT; comma separated
 	LimitBy string `json:"limit_by,omitempty"`
+	// JSON of access.Rules; empty = everyone from the opening on
+	Access string `json:"access,omitempty"`
 	// accent colour of its page, #rrggbb; empty = that of the installation
 	Accent string `json:"accent,omitempty"`
 	// grows each time the gate in Redis is rebuilt; 0 = never loaded
@@ -98,7 +100,7 @@ func (*Sale) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullFloat64)
 		case sale.FieldPaymentWindowSeconds, sale.FieldPurchaseLimit, sale.FieldTotalLimit, sale.FieldMinimumAccountAgeHours, sale.FieldEpoch, sale.FieldRevision, sale.FieldPowMax, sale.FieldPermitPerMille, sale.FieldInflowPerSecond, sale.FieldReviewAccounts, sale.FieldLimitBurst:
 			values[i] = new(sql.NullInt64)
-		case sale.FieldSlug, sale.FieldExternalReference, sale.FieldTitle, sale.FieldRules, sale.FieldStatus, sale.FieldLimitBy, sale.FieldAccent, sale.FieldNotice, sale.FieldCaptchaKinds:
+		case sale.FieldSlug, sale.FieldExternalReference, sale.FieldTitle, sale.FieldRules, sale.FieldStatus, sale.FieldLimitBy, sale.FieldAccess, sale.FieldAccent, sale.FieldNotice, sale.FieldCaptchaKinds:
 			values[i] = new(sql.NullString)
 		case sale.FieldStartsAt, sale.FieldEndsAt, sale.FieldPreheatAt, sale.FieldCreatedAt, sale.FieldSettledAt:
 			values[i] = new(sql.NullTime)
@@ -222,6 +224,12 @@ func (_m *Sale) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field limit_by", values[i])
 			} else if value.Valid {
 				_m.LimitBy = value.String
+			}
+		case sale.FieldAccess:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field access", values[i])
+			} else if value.Valid {
+				_m.Access = value.String
 			}
 		case sale.FieldAccent:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -408,6 +416,9 @@ func (_m *Sale) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("limit_by=")
 	builder.WriteString(_m.LimitBy)
+	builder.WriteString(", ")
+	builder.WriteString("access=")
+	builder.WriteString(_m.Access)
 	builder.WriteString(", ")
 	builder.WriteString("accent=")
 	builder.WriteString(_m.Accent)

@@ -133,6 +133,12 @@ func (_c *SaleCreate) SetLimitBy(v string) *SaleCreate {
 	return _c
 }
 
+// SetAccess sets the "access" field.
+func (_c *SaleCreate) SetAccess(v string) *SaleCreate {
+	_c.mutation.SetAccess(v)
+	return _c
+}
+
 // SetAccent sets the "accent" field.
 func (_c *SaleCreate) SetAccent(v string) *SaleCreate {
 	_c.mutation.SetAccent(v)
@@ -221,6 +227,10 @@ func (_c *SaleCreate) defaults() {
 	if _, ok := _c.mutation.LimitBy(); !ok {
 		v := sale.DefaultLimitBy
 		_c.mutation.SetLimitBy(v)
+	}
+	if _, ok := _c.mutation.Access(); !ok {
+		v := sale.DefaultAccess
+		_c.mutation.SetAccess(v)
 	}
 	if _, ok := _c.mutation.Accent(); !ok {
 		v := sale.DefaultAccent
@@ -359,6 +369,9 @@ func (_c *SaleCreate) check() error {
 	}
 	if _, ok := _c.mutation.LimitBy(); !ok {
 		return &ValidationError{Name: "limit_by", err: errors.New(`ent: missing required field "Sale.limit_by"`)}
+	}
+	if _, ok := _c.mutation.Access(); !ok {
+		return &ValidationError{Name: "access", err: errors.New(`ent: missing required field "Sale.access"`)}
 	}
 	if _, ok := _c.mutation.Accent(); !ok {
 		return &ValidationError{Name: "accent", err: errors.New(`ent: missing required field "Sale.accent"`)}
@@ -540,6 +553,10 @@ func (_c *SaleCreate) createSpec() (*Sale, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.LimitBy(); ok {
 		_spec.SetField(sale.FieldLimitBy, field.TypeString, value)
 		_node.LimitBy = value
+	}
+	if value, ok := _c.mutation.Access(); ok {
+		_spec.SetField(sale.FieldAccess, field.TypeString, value)
+		_node.Access = value
 	}
 	if value, ok := _c.mutation.Accent(); ok {
 		_spec.SetField(sale.FieldAccent, field.TypeString, value)

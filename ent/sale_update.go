@@ -129,6 +129,12 @@ func (_u *SaleUpdate) SetLimitBy(v string) *SaleUpdate {
 	return _u
 }
 
+// SetAccess sets the "access" field.
+func (_u *SaleUpdate) SetAccess(v string) *SaleUpdate {
+	_u.mutation.SetAccess(v)
+	return _u
+}
+
 // SetAccent sets the "accent" field.
 func (_u *SaleUpdate) SetAccent(v string) *SaleUpdate {
 	_u.mutation.SetAccent(v)
@@ -351,6 +357,9 @@ func (_u *SaleUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.LimitBy(); ok {
 		_spec.SetField(sale.FieldLimitBy, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Access(); ok {
+		_spec.SetField(sale.FieldAccess, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.Accent(); ok {
 		_spec.SetField(sale.FieldAccent, field.TypeString, value)
@@ -794,6 +803,9 @@ func (_u *SaleUpdateOne) sqlSave(ctx context.Context) (_node *Sale, err error) {
 	}
 	if value, ok := _u.mutation.LimitBy(); ok {
 		_spec.SetField(sale.FieldLimitBy, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Access(); ok {
+		_spec.SetField(sale.FieldAccess, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.Accent(); ok {
 		_spec.SetField(sale.FieldAccent, field.TypeString, value)

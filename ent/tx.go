@@ -14,6 +14,8 @@ import (
 // Tx is a transactional client that is created by calling Client.Tx().
 type Tx struct {
 	config
+	// AccessMember is the client for interacting with the AccessMember builders.
+	AccessMember *AccessMemberClient
 	// AccountLink is the client for interacting with the AccountLink builders.
 	AccountLink *AccountLinkClient
 	// Address is the client for interacting with the Address builders.
@@ -213,6 +215,7 @@ func (tx *Tx) Client() *Client {
 }
 
 func (tx *Tx) init() {
+	tx.AccessMember = NewAccessMemberClient(tx.config)
 	tx.AccountLink = NewAccountLinkClient(tx.config)
 	tx.Address = NewAddressClient(tx.config)
 	tx.DeadLetter = NewDeadLetterClient(tx.config)
@@ -264,7 +267,7 @@ func (tx *Tx) init() {
 // of them in order to commit or rollback the transaction.
 //
 // If a closed transaction is embedded in one of the generated entities, and the entity
-// applies a query, for example: AccountLink.QueryXXX(), the query will be executed
+// applies a query, for example: AccessMember.QueryXXX(), the query will be executed
 // through the driver which created this transaction.
 //
 // Note that txDriver is not goroutine safe.

@@ -46,6 +46,8 @@ type User struct {
 	Language string `json:"language,omitempty"`
 	// its id in another system; null = none
 	ExternalID *string `json:"external_id,omitempty"`
+	// JSON: what its sign-in provider states, of the claims that its settings name
+	Claims string `json:"claims,omitempty"`
 	// SHA-256 of the unused recovery codes, separated by spaces
 	RecoveryCodes string `json:"-"`
 	selectValues  sql.SelectValues
@@ -60,7 +62,7 @@ func (*User) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case user.FieldVersion, user.FieldTotpStep:
 			values[i] = new(sql.NullInt64)
-		case user.FieldAccount, user.FieldDisplayName, user.FieldPasswordHash, user.FieldRole, user.FieldDisabledReason, user.FieldLanguage, user.FieldExternalID, user.FieldRecoveryCodes:
+		case user.FieldAccount, user.FieldDisplayName, user.FieldPasswordHash, user.FieldRole, user.FieldDisabledReason, user.FieldLanguage, user.FieldExternalID, user.FieldClaims, user.FieldRecoveryCodes:
 			values[i] = new(sql.NullString)
 		case user.FieldCreatedAt, user.FieldDisabledAt, user.FieldTotpSince, user.FieldVerifiedAt:
 			values[i] = new(sql.NullTime)
@@ -175,6 +177,12 @@ func (_m *User) assignValues(columns []string, values []any) error {
 				_m.ExternalID = new(string)
 				*_m.ExternalID = value.String
 			}
+		case user.FieldClaims:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field claims", values[i])
+			} else if value.Valid {
+				_m.Claims = value.String
+			}
 		case user.FieldRecoveryCodes:
 			if value, ok := values[i].(*sql.NullString); !ok {
 				return fmt.Errorf("unexpected type %T for field recovery_codes", values[i])
@@ -264,6 +272,9 @@ func (_m *User) String() string {
 		builder.WriteString("external_id=")
 		builder.WriteString(*v)
 	}
+	builder.WriteString(", ")
+	builder.WriteString("claims=")
+	builder.WriteString(_m.Claims)
 	builder.WriteString(", ")
 	builder.WriteString("recovery_codes=<sensitive>")
 	builder.WriteByte(')')

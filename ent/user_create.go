@@ -134,6 +134,10 @@ func (_c *UserCreate) defaults() {
 		v := user.DefaultLanguage
 		_c.mutation.SetLanguage(v)
 	}
+	if _, ok := _c.mutation.Claims(); !ok {
+		v := user.DefaultClaims
+		_c.mutation.SetClaims(v)
+	}
 	if _, ok := _c.mutation.RecoveryCodes(); !ok {
 		v := user.DefaultRecoveryCodes
 		_c.mutation.SetRecoveryCodes(v)
@@ -198,6 +202,9 @@ func (_c *UserCreate) check() error {
 		if err := user.ExternalIDValidator(v); err != nil {
 			return &ValidationError{Name: "external_id", err: fmt.Errorf(`ent: validator failed for field "User.external_id": %w`, err)}
 		}
+	}
+	if _, ok := _c.mutation.Claims(); !ok {
+		return &ValidationError{Name: "claims", err: errors.New(`ent: missing required field "User.claims"`)}
 	}
 	if _, ok := _c.mutation.RecoveryCodes(); !ok {
 		return &ValidationError{Name: "recovery_codes", err: errors.New(`ent: missing required field "User.recovery_codes"`)}
@@ -292,6 +299,10 @@ func (_c *UserCreate) createSpec() (*User, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.ExternalID(); ok {
 		_spec.SetField(user.FieldExternalID, field.TypeString, value)
 		_node.ExternalID = &value
+	}
+	if value, ok := _c.mutation.Claims(); ok {
+		_spec.SetField(user.FieldClaims, field.TypeString, value)
+		_node.Claims = value
 	}
 	if value, ok := _c.mutation.RecoveryCodes(); ok {
 		_spec.SetField(user.FieldRecoveryCodes, field.TypeString, value)

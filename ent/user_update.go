@@ -228,6 +228,9 @@ func (_u *UserUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if _u.mutation.ExternalIDCleared() {
 		_spec.ClearField(user.FieldExternalID, field.TypeString)
 	}
+	if value, ok := _u.mutation.Claims(); ok {
+		_spec.SetField(user.FieldClaims, field.TypeString, value)
+	}
 	if value, ok := _u.mutation.RecoveryCodes(); ok {
 		_spec.SetField(user.FieldRecoveryCodes, field.TypeString, value)
 	}
@@ -353,6 +356,12 @@ func (_u *UserUpdateOne) SetExternalID(v string) *UserUpdateOne {
 // ClearExternalID clears the value of the "external_id" field.
 func (_u *UserUpdateOne) ClearExternalID() *UserUpdateOne {
 	_u.mutation.ClearExternalID()
+	return _u
+}
+
+// SetClaims sets the "claims" field.
+func (_u *UserUpdateOne) SetClaims(v string) *UserUpdateOne {
+	_u.mutation.SetClaims(v)
 	return _u
 }
 
@@ -517,6 +526,9 @@ func (_u *UserUpdateOne) sqlSave(ctx context.Context) (_node *User, err error) {
 	}
 	if _u.mutation.ExternalIDCleared() {
 		_spec.ClearField(user.FieldExternalID, field.TypeString)
+	}
+	if value, ok := _u.mutation.Claims(); ok {
+		_spec.SetField(user.FieldClaims, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.RecoveryCodes(); ok {
 		_spec.SetField(user.FieldRecoveryCodes, field.TypeString, value)

@@ -52,6 +52,8 @@ func (r *Resolver) userError(ctx context.Context, refusal fault.Refusal) model.U
 			Code: code, Message: msg, Path: path,
 			Phase: v.Phase, StartsAt: v.StartsAt, ServerTime: v.ServerTime,
 		}
+	case sale.NoAccess:
+		return noAccess(ctx, v, path)
 	case operator.SelfApproval, payment.OwnOrder:
 		return model.BasicError{Code: code, Message: needsAnother.in(ctx), Path: path}
 	case operator.SamePerson:

@@ -83,6 +83,7 @@ func saleDraft(in model.CreateSaleInput) operator.SaleDraft {
 			AccountAge: time.Duration(in.MinimumAccountAge) * time.Hour},
 		LimitBy: limitByOf(in.LimitBy),
 		Accent:  deref(in.Accent),
+		Access:  accessOf(in.Access),
 	}
 }
 
@@ -100,7 +101,7 @@ func salePatch(in model.UpdateSaleInput) operator.SalePatch {
 	p := operator.SalePatch{
 		Title: in.Title, Slug: in.Slug, Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
 		HideExactStock: in.HideExactStock, RequiresAddress: in.RequiresAddress, VerifiedContact: in.RequireVerifiedContact,
-		LimitBy: limitByOf(in.LimitBy), Note: deref(in.Note),
+		LimitBy: limitByOf(in.LimitBy), Access: accessOf(in.Access), Note: deref(in.Note),
 	}
 	if in.MinimumAccountAge != nil {
 		age := time.Duration(*in.MinimumAccountAge) * time.Hour

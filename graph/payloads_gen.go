@@ -10,6 +10,7 @@ var payloads = map[string]setUserErrors{
 	"answerReview":           userErrorsOf(func(p *model.AnswerReviewPayload) *[]model.UserError { return &p.UserErrors }),
 	"approveSale":            userErrorsOf(func(p *model.ApproveSalePayload) *[]model.UserError { return &p.UserErrors }),
 	"cancelOrder":            userErrorsOf(func(p *model.CancelOrderPayload) *[]model.UserError { return &p.UserErrors }),
+	"changeAccessMembers":    userErrorsOf(func(p *model.ChangeAccessMembersPayload) *[]model.UserError { return &p.UserErrors }),
 	"changePassword":         userErrorsOf(func(p *model.ChangePasswordPayload) *[]model.UserError { return &p.UserErrors }),
 	"confirmEmail":           userErrorsOf(func(p *model.ConfirmEmailPayload) *[]model.UserError { return &p.UserErrors }),
 	"confirmTotp":            userErrorsOf(func(p *model.ConfirmTotpPayload) *[]model.UserError { return &p.UserErrors }),

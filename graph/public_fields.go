@@ -15,10 +15,11 @@ func PublicFields() map[string][]string {
 		"SaleEvent":    {"kind", "sale", "serverTime"},
 		"StockEvent":   {"items", "kind", "serverTime"},
 		"Sale": {
-			"accent", "drawOpensAt", "endsAt", "id", "items", "limitBy", "nextTransitionAt", "notice", "paymentWindowSeconds",
+			"accent", "access", "drawOpensAt", "endsAt", "id", "items", "limitBy", "nextTransitionAt", "notice", "paymentWindowSeconds",
 			"phase",
 			"purchaseLimit", "requiresAddress", "revision", "rules", "serverTime", "slug", "startsAt", "title",
 		},
+		"AccessRule":   {"afterSeconds", "from", "kind", "name"},
 		"Accent":       {"color", "dark", "light"},
 		"AccentShades": {"fill", "press", "text"},
 		"SaleItem":     {"goods", "id", "price", "purchaseLimit", "stock"},

@@ -12,6 +12,7 @@ import (
 	"seckill/internal/buy/acceptance"
 	"seckill/internal/buy/admission/queue"
 	"seckill/internal/buy/checkout"
+	"seckill/internal/buy/member"
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/orderintake"
 	"seckill/internal/buy/refusal"
@@ -41,6 +42,7 @@ type Resolver struct {
 	Captchas    *captcha.Service
 	Shop        *storefront.Storefront
 	Checkout    *checkout.Checkout
+	Members     *member.Service
 	Queue       *queue.Service
 	Waitlist    *waitlist.Service
 	Orders      *order.Store

@@ -35,6 +35,7 @@ func (r *Resolver) toSale(v *sale.Sale) *model.Sale {
 		Revision: int(v.Revision), Notice: unlessZero(v.Notice), PreheatAt: &v.PreheatAt, HideExactStock: &v.HideExactStock,
 		Switches: toSwitches(v.Switches), Source: v,
 		ExternalReference: unlessZero(v.ExternalReference), RequiresAddress: v.RequiresAddress, LimitBy: v.LimitBy.Kinds(),
+		Access:                 toAccessRules(v),
 		RequireVerifiedContact: v.Requires.VerifiedContact, MinimumAccountAge: int(v.Requires.AccountAge / time.Hour),
 		Accent: toAccent(v.Accent), DrawOpensAt: drawOpensAt(v, now),
 	}
@@ -114,7 +115,7 @@ func (r *Resolver) toViewer(ctx context.Context, of *sale.Sale, v storefront.Vie
 	out := &model.SaleViewer{
 		Source: of, Action: v.Action, RemainingLimit: v.RemainingLimit,
 		Order: r.toOrder(v.Order), OrderTask: toTask(ctx, v.Task), WaitlistEntry: toWaitlistEntry(v.Entry),
-		QueueTicket: toTicket(v.Ticket),
+		QueueTicket: toTicket(v.Ticket), Access: r.toAccess(of, v),
 	}
 	for _, item := range v.Items {
 		out.Items = append(out.Items, &model.SaleItemViewer{Item: toItem(item.Item), RemainingLimit: item.RemainingLimit,
@@ -124,6 +125,10 @@ func (r *Resolver) toViewer(ctx context.Context, of *sale.Sale, v storefront.Vie
 		reason := disabledReasons[v.Phase].in(ctx)
 		if v.Phase == sale.PhaseSoldOut && v.Gone {
 			reason = goneForGood.in(ctx)
+		}
+		if v.Restricted && v.Access.Rule == nil && (v.Phase == sale.PhaseUpcoming || v.Phase == sale.PhaseLive ||
+			v.Phase == sale.PhaseSoldOut) {
+			reason = message(ctx, fault.NoAccess)
 		}
 		if v.Prepared {
 			reason = message(ctx, fault.OwnSale)

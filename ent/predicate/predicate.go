@@ -6,6 +6,9 @@ import (
 	"entgo.io/ent/dialect/sql"
 )
 
+// AccessMember is the predicate function for accessmember builders.
+type AccessMember func(*sql.Selector)
+
 // AccountLink is the predicate function for accountlink builders.
 type AccountLink func(*sql.Selector)
 

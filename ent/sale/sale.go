@@ -45,6 +45,8 @@ const (
 	FieldMinimumAccountAgeHours = "minimum_account_age_hours"
 	// FieldLimitBy holds the string denoting the limit_by field in the database.
 	FieldLimitBy = "limit_by"
+	// FieldAccess holds the string denoting the access field in the database.
+	FieldAccess = "access"
 	// FieldAccent holds the string denoting the accent field in the database.
 	FieldAccent = "accent"
 	// FieldEpoch holds the string denoting the epoch field in the database.
@@ -100,6 +102,7 @@ var Columns = []string{
 	FieldRequiresVerifiedContact,
 	FieldMinimumAccountAgeHours,
 	FieldLimitBy,
+	FieldAccess,
 	FieldAccent,
 	FieldEpoch,
 	FieldRevision,
@@ -155,6 +158,8 @@ var (
 	MinimumAccountAgeHoursValidator func(int) error
 	// DefaultLimitBy holds the default value on creation for the "limit_by" field.
 	DefaultLimitBy string
+	// DefaultAccess holds the default value on creation for the "access" field.
+	DefaultAccess string
 	// DefaultAccent holds the default value on creation for the "accent" field.
 	DefaultAccent string
 	// AccentValidator is a validator for the "accent" field. It is called by the builders before save.

@@ -37,6 +37,7 @@ func (Sale) Fields() []ent.Field {
 			Comment("least age of a buyer's account at the opening; 0 = any"),
 		field.String("limit_by").Default("").Comment(
 			"what purchase limits count beside the account: CONTACT, ADDRESS, PAYMENT; comma separated"),
+		field.Text("access").Default("").Comment("JSON of access.Rules; empty = everyone from the opening on"),
 		field.String("accent").MaxLen(7).Default("").
 			Comment("accent colour of its page, #rrggbb; empty = that of the installation"),
 		field.Int64("epoch").Default(0).Comment("grows each time the gate in Redis is rebuilt; 0 = never loaded"),

@@ -32,6 +32,7 @@ func (User) Fields() []ent.Field {
 			Comment("since when it is known that the user reads the account's address"),
 		field.String("language").MaxLen(8).Default("").Comment("of e-mails: en or zh; empty = not known"),
 		field.String("external_id").MaxLen(255).Optional().Nillable().Comment("its id in another system; null = none"),
+		field.Text("claims").Default("").Comment("JSON: what its sign-in provider states, of the claims that its settings name"),
 		field.String("recovery_codes").Default("").Sensitive().
 			Comment("SHA-256 of the unused recovery codes, separated by spaces"),
 	}

@@ -41,6 +41,8 @@ const (
 	FieldLanguage = "language"
 	// FieldExternalID holds the string denoting the external_id field in the database.
 	FieldExternalID = "external_id"
+	// FieldClaims holds the string denoting the claims field in the database.
+	FieldClaims = "claims"
 	// FieldRecoveryCodes holds the string denoting the recovery_codes field in the database.
 	FieldRecoveryCodes = "recovery_codes"
 	// Table holds the table name of the user in the database.
@@ -64,6 +66,7 @@ var Columns = []string{
 	FieldVerifiedAt,
 	FieldLanguage,
 	FieldExternalID,
+	FieldClaims,
 	FieldRecoveryCodes,
 }
 
@@ -96,6 +99,8 @@ var (
 	LanguageValidator func(string) error
 	// ExternalIDValidator is a validator for the "external_id" field. It is called by the builders before save.
 	ExternalIDValidator func(string) error
+	// DefaultClaims holds the default value on creation for the "claims" field.
+	DefaultClaims string
 	// DefaultRecoveryCodes holds the default value on creation for the "recovery_codes" field.
 	DefaultRecoveryCodes string
 )

@@ -119,3 +119,8 @@ func And(predicates ...predicate.User) predicate.User {
 func Or(predicates ...predicate.User) predicate.User {
 	return predicate.User(sql.OrPredicates(predicates...))
 }
+
+// Not applies the not operator on the given predicate.
+func Not(p predicate.User) predicate.User {
+	return predicate.User(sql.NotPredicates(p))
+}

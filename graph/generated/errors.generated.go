@@ -1111,6 +1111,13 @@ func (ec *executionContext) _UserError(ctx context.Context, sel ast.SelectionSet
 			return graphql.Null
 		}
 		return ec._PurchaseLimitError(ctx, sel, obj)
+	case model.NoAccessError:
+		return ec._NoAccessError(ctx, sel, &obj)
+	case *model.NoAccessError:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._NoAccessError(ctx, sel, obj)
 	case model.InputError:
 		return ec._InputError(ctx, sel, &obj)
 	case *model.InputError:

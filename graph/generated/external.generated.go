@@ -661,7 +661,7 @@ func (ec *executionContext) unmarshalInputUpsertSaleInput(ctx context.Context, o
 		asMap["rules"] = ""
 	}
 
-	fieldsInOrder := [...]string{"accent", "endsAt", "externalReference", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "items", "limitBy", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
+	fieldsInOrder := [...]string{"accent", "endsAt", "externalReference", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "access", "items", "limitBy", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -717,6 +717,13 @@ func (ec *executionContext) unmarshalInputUpsertSaleInput(ctx context.Context, o
 				return it, err
 			}
 			it.MinimumAccountAge = data
+		case "access":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("access"))
+			data, err := ec.unmarshalOAccessRuleInput2ᚕᚖseckillᚋgraphᚋmodelᚐAccessRuleInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Access = data
 		case "items":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("items"))
 			data, err := ec.unmarshalNSaleItemInput2ᚕᚖseckillᚋgraphᚋmodelᚐSaleItemInputᚄ(ctx, v)

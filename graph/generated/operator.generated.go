@@ -3401,7 +3401,7 @@ func (ec *executionContext) unmarshalInputCreateSaleInput(ctx context.Context, o
 		asMap["rules"] = ""
 	}
 
-	fieldsInOrder := [...]string{"accent", "endsAt", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "items", "limitBy", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
+	fieldsInOrder := [...]string{"accent", "endsAt", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "access", "items", "limitBy", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -3450,6 +3450,13 @@ func (ec *executionContext) unmarshalInputCreateSaleInput(ctx context.Context, o
 				return it, err
 			}
 			it.MinimumAccountAge = data
+		case "access":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("access"))
+			data, err := ec.unmarshalOAccessRuleInput2ᚕᚖseckillᚋgraphᚋmodelᚐAccessRuleInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Access = data
 		case "items":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("items"))
 			data, err := ec.unmarshalNSaleItemInput2ᚕᚖseckillᚋgraphᚋmodelᚐSaleItemInputᚄ(ctx, v)
@@ -4312,7 +4319,7 @@ func (ec *executionContext) unmarshalInputUpdateSaleInput(ctx context.Context, o
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"accent", "endsAt", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "items", "limitBy", "note", "paymentWindowSeconds", "purchaseLimit", "rules", "saleId", "slug", "startsAt", "title"}
+	fieldsInOrder := [...]string{"accent", "endsAt", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "access", "items", "limitBy", "note", "paymentWindowSeconds", "purchaseLimit", "rules", "saleId", "slug", "startsAt", "title"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -4361,6 +4368,13 @@ func (ec *executionContext) unmarshalInputUpdateSaleInput(ctx context.Context, o
 				return it, err
 			}
 			it.MinimumAccountAge = data
+		case "access":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("access"))
+			data, err := ec.unmarshalOAccessRuleInput2ᚕᚖseckillᚋgraphᚋmodelᚐAccessRuleInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Access = data
 		case "items":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("items"))
 			data, err := ec.unmarshalOSaleItemInput2ᚕᚖseckillᚋgraphᚋmodelᚐSaleItemInputᚄ(ctx, v)

@@ -166,6 +166,195 @@ func newExecutionContext(
 }
 
 var sources = []*ast.Source{
+	{Name: "../schema/access.graphqls", Input: `"""
+Whom an access rule fits.
+"""
+enum AccessKind {
+  """Every buyer."""
+  ALL
+  """Buyers of whom their sign-in provider states a claim."""
+  CLAIM
+  """Members of a list, see ` + "`" + `changeAccessMembers` + "`" + `."""
+  LIST
+  """Buyers with a verified contact."""
+  VERIFIED_CONTACT
+}
+
+"""
+A rule of who may buy in a sale, and from when. The first rule that fits a buyer counts.
+"""
+type AccessRule {
+  """Seconds after the opening from which the rule lets in."""
+  afterSeconds: Int!
+  """The same as a time."""
+  from: DateTime!
+  """Whom it fits."""
+  kind: AccessKind!
+  """Name of the group, such as ` + "`" + `Members` + "`" + `; null for ALL and VERIFIED_CONTACT."""
+  name: String
+  """Of LIST the name of the list, of CLAIM the claim in the form ` + "`" + `tier=gold` + "`" + `; null otherwise."""
+  source: String @auth(role: OPERATOR, scope: SALES_READ)
+}
+
+"""
+A rule of who may buy, from when. Rules are fixed by the approval of the sale.
+"""
+input AccessRuleInput {
+  """Seconds after ` + "`" + `startsAt` + "`" + ` from which the rule lets in. One rule of a sale has 0: the sale opens with its earliest rule."""
+  afterSeconds: Int! = 0 @constraint(min: 0, max: 31536000)
+  """Whom it fits. ALL is the last rule where it is used; without it, other buyers have no access."""
+  kind: AccessKind!
+  """Name of the group for buyers, such as ` + "`" + `Members` + "`" + `; for CLAIM and LIST only."""
+  name: String @constraint(minLength: 1, maxLength: 40)
+  """
+  Of LIST the name of the list, words of a-z and 0-9 with - between them; of CLAIM the claim in the form ` + "`" + `tier=gold` + "`" + `, which the settings of the provider name
+  in ` + "`" + `claims` + "`" + `.
+  """
+  source: String @constraint(minLength: 1, maxLength: 165)
+}
+
+"""
+The access of the caller to a sale with rules.
+"""
+type SaleAccess {
+  """From when the caller may buy; null when no rule fits."""
+  from: DateTime
+  """Whether the caller may buy now, as far as access is concerned."""
+  open: Boolean!
+  """The rule that counts for the caller; null when none fits."""
+  rule: AccessRule
+}
+
+extend type Sale {
+  """Rules of who may buy from when, in their order; empty = everyone from the opening on. At most 10."""
+  access: [AccessRule!]! @listSize(assumedSize: 10)
+}
+
+extend type SaleViewer {
+  """The caller's access; null in a sale without rules."""
+  access: SaleAccess
+}
+
+"""
+The caller has no access to the sale, or not yet. Access rules decide before a path token, a place in the waiting room or on the waitlist is given.
+"""
+type NoAccessError implements UserError {
+  """The rules of the sale: what gives access, and from when."""
+  access: [AccessRule!]!
+  """Machine-readable reason."""
+  code: ErrorCode!
+  """From when the caller may buy; null when no rule fits."""
+  from: DateTime
+  """Text for the user, in the language of ` + "`" + `Accept-Language` + "`" + `."""
+  message: String!
+  """Path of the invalid input field, from ` + "`" + `input` + "`" + ` down; null when no field is at fault."""
+  path: [String!]
+  """Server time of the answer."""
+  serverTime: DateTime!
+}
+
+"""
+What rows name a member by.
+"""
+enum AccessMemberKey {
+  """Id of an account."""
+  ACCOUNT
+  """E-mail address or phone number. It counts for the account that has verified it; only its keyed hash is stored."""
+  CONTACT
+  """Id of the user in another system: ` + "`" + `User.externalId` + "`" + `."""
+  EXTERNAL_ID
+}
+
+"""
+What a change of a list does with its rows.
+"""
+enum AccessMemberMode {
+  """Adds members."""
+  ADD
+  """Removes members."""
+  REMOVE
+  """Makes the rows the only members."""
+  REPLACE
+}
+
+"""
+Why a row was reported.
+"""
+enum AccessRowReason {
+  """It cannot be read, and was not applied."""
+  MALFORMED
+  """No account has the contact or the id yet. It was applied, and counts once one has."""
+  NO_ACCOUNT_YET
+  """There is no account with the id; it was not applied."""
+  UNKNOWN_ACCOUNT
+}
+
+"""
+A row that names no account.
+"""
+type AccessRowProblem {
+  """Line in the file."""
+  line: Int!
+  """What is wrong."""
+  reason: AccessRowReason!
+}
+
+"""
+A list of members.
+"""
+type AccessList {
+  """Number of its members."""
+  members: Int!
+  """Its name."""
+  name: String!
+}
+
+"""
+Input of ` + "`" + `changeAccessMembers` + "`" + `.
+"""
+input ChangeAccessMembersInput {
+  """What the rows name members by."""
+  by: AccessMemberKey!
+  """Line of the first row in its file."""
+  firstLine: Int! = 1 @constraint(min: 1, max: 10000000)
+  """Name of the list: words of a-z and 0-9 with - between them. A new one is created; at most 100 exist, each with at most 1,000,000 members."""
+  list: String! @constraint(minLength: 1, maxLength: 40)
+  """What to do with the rows."""
+  mode: AccessMemberMode!
+  """Lines of a CSV file, of which the first cell counts; at most 1000. Empty ones are skipped."""
+  rows: [String!]!
+}
+
+"""
+Outcome of ` + "`" + `changeAccessMembers` + "`" + `.
+"""
+type ChangeAccessMembersPayload {
+  """The list; null when it is refused."""
+  list: AccessList
+  """Rows without an account, by line."""
+  problems: [AccessRowProblem!]! @listSize(assumedSize: 100)
+  """Number of rows that were applied."""
+  rows: Int!
+  """Errors that refused the call; empty on success."""
+  userErrors: [UserError!]!
+}
+
+extend type Query {
+  """Lists of members that access rules may name, by name."""
+  accessLists: [AccessList!] @auth(role: OPERATOR, scope: USERS_READ) @listSize(assumedSize: 100)
+}
+
+extend type Mutation {
+  """
+  Adds members to a list, removes or replaces them. Repeated calls are safe. A longer file is sent in several calls: the first replaces, the others add. A change
+  counts within a minute for later attempts; path tokens and places that a former member has stay.
+  """
+  changeAccessMembers(
+    """The list and the rows."""
+    input: ChangeAccessMembersInput!
+  ): ChangeAccessMembersPayload @auth(role: OPERATOR, scope: USERS_WRITE)
+}
+`, BuiltIn: false},
 	{Name: "../schema/account.graphqls", Input: `"""
 Rights of a user. Each role includes those before it: CUSTOMER, OPERATOR, ADMIN.
 """
@@ -917,6 +1106,8 @@ enum ErrorCode {
   MAIL_UNAVAILABLE
   """There is no object with this id that the caller may see."""
   NOT_FOUND
+  """The caller has no access to the sale, or not yet; see ` + "`" + `from` + "`" + ` and ` + "`" + `access` + "`" + `."""
+  NO_ACCESS
   """The one-time code or recovery code is wrong, or was used before."""
   ONE_TIME_CODE_INVALID
   """Account and password are right; the account also needs a one-time code."""
@@ -1248,6 +1439,8 @@ input UpsertSaleInput {
   requireVerifiedContact: Boolean! = false
   """Least age of a buyer's account at the opening, in hours; 0 = any. At most 10 years."""
   minimumAccountAge: Int! = 0 @constraint(min: 0, max: 87600)
+  """Who may buy from when, at most 10 rules. When left out: everyone for a new sale, unchanged otherwise."""
+  access: [AccessRuleInput!]
   """Items of the sale, 1 to 20."""
   items: [SaleItemInput!]!
   """
@@ -2727,6 +2920,8 @@ input CreateSaleInput {
   requireVerifiedContact: Boolean! = false
   """Least age of a buyer's account at the opening, in hours; 0 = any. At most 10 years."""
   minimumAccountAge: Int! = 0 @constraint(min: 0, max: 87600)
+  """Who may buy from when, at most 10 rules, of which the first that fits counts; everyone from the opening on when left out or empty."""
+  access: [AccessRuleInput!]
   """Items of the sale, 1 to 20."""
   items: [SaleItemInput!]!
   """
@@ -3041,6 +3236,8 @@ input UpdateSaleInput {
   requireVerifiedContact: Boolean
   """Least age of a buyer's account at the opening, in hours; 0 = any. At most 10 years."""
   minimumAccountAge: Int @constraint(min: 0, max: 87600)
+  """Who may buy from when, which replaces the present rules; an empty list = everyone from the opening on."""
+  access: [AccessRuleInput!]
   """Items of the sale, which replace the present ones; 1 to 20."""
   items: [SaleItemInput!]
   """What the purchase limits count beside the account. ADDRESS needs ` + "`" + `requiresAddress` + "`" + `."""
@@ -5002,7 +5199,7 @@ enum PurchaseAction {
   SIGN_IN
   """Show the order in ` + "`" + `order` + "`" + `."""
   VIEW_ORDER
-  """Show the countdown to ` + "`" + `nextTransitionAt` + "`" + `."""
+  """Show the countdown to ` + "`" + `nextTransitionAt` + "`" + `, or to ` + "`" + `access.from` + "`" + ` where the caller's time comes after the opening."""
   WAIT
   """Show the progress of ` + "`" + `orderTask` + "`" + `."""
   WATCH_QUEUE
@@ -5315,7 +5512,7 @@ enum ServiceScope {
   EVENTS_READ
   """Read users, and their ids in the other system."""
   USERS_READ
-  """Write the ids that users have in the other system."""
+  """Write the ids that users have in the other system, and the lists of members."""
   USERS_WRITE
 }
 
@@ -6221,6 +6418,42 @@ func (ec *executionContext) childFields_AccentShades(ctx context.Context, field 
 	return nil, fmt.Errorf("no field named %q was found under type AccentShades", field.Name)
 }
 
+func (ec *executionContext) childFields_AccessList(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "members":
+		return ec.fieldContext_AccessList_members(ctx, field)
+	case "name":
+		return ec.fieldContext_AccessList_name(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AccessList", field.Name)
+}
+
+func (ec *executionContext) childFields_AccessRowProblem(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "line":
+		return ec.fieldContext_AccessRowProblem_line(ctx, field)
+	case "reason":
+		return ec.fieldContext_AccessRowProblem_reason(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AccessRowProblem", field.Name)
+}
+
+func (ec *executionContext) childFields_AccessRule(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "afterSeconds":
+		return ec.fieldContext_AccessRule_afterSeconds(ctx, field)
+	case "from":
+		return ec.fieldContext_AccessRule_from(ctx, field)
+	case "kind":
+		return ec.fieldContext_AccessRule_kind(ctx, field)
+	case "name":
+		return ec.fieldContext_AccessRule_name(ctx, field)
+	case "source":
+		return ec.fieldContext_AccessRule_source(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AccessRule", field.Name)
+}
+
 func (ec *executionContext) childFields_Address(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "default":
@@ -6327,6 +6560,20 @@ func (ec *executionContext) childFields_CaptchaChallenge(ctx context.Context, fi
 		return ec.fieldContext_CaptchaChallenge_prompt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type CaptchaChallenge", field.Name)
+}
+
+func (ec *executionContext) childFields_ChangeAccessMembersPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "list":
+		return ec.fieldContext_ChangeAccessMembersPayload_list(ctx, field)
+	case "problems":
+		return ec.fieldContext_ChangeAccessMembersPayload_problems(ctx, field)
+	case "rows":
+		return ec.fieldContext_ChangeAccessMembersPayload_rows(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ChangeAccessMembersPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ChangeAccessMembersPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_ChangePasswordPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -8007,6 +8254,8 @@ func (ec *executionContext) childFields_Sale(ctx context.Context, field graphql.
 		return ec.fieldContext_Sale_title(ctx, field)
 	case "viewer":
 		return ec.fieldContext_Sale_viewer(ctx, field)
+	case "access":
+		return ec.fieldContext_Sale_access(ctx, field)
 	case "requireVerifiedContact":
 		return ec.fieldContext_Sale_requireVerifiedContact(ctx, field)
 	case "minimumAccountAge":
@@ -8039,6 +8288,18 @@ func (ec *executionContext) childFields_Sale(ctx context.Context, field graphql.
 		return ec.fieldContext_Sale_clusters(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Sale", field.Name)
+}
+
+func (ec *executionContext) childFields_SaleAccess(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "from":
+		return ec.fieldContext_SaleAccess_from(ctx, field)
+	case "open":
+		return ec.fieldContext_SaleAccess_open(ctx, field)
+	case "rule":
+		return ec.fieldContext_SaleAccess_rule(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SaleAccess", field.Name)
 }
 
 func (ec *executionContext) childFields_SaleApproval(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -8355,6 +8616,8 @@ func (ec *executionContext) childFields_SaleViewer(ctx context.Context, field gr
 		return ec.fieldContext_SaleViewer_remainingLimit(ctx, field)
 	case "waitlistEntry":
 		return ec.fieldContext_SaleViewer_waitlistEntry(ctx, field)
+	case "access":
+		return ec.fieldContext_SaleViewer_access(ctx, field)
 	case "needsVerifiedContact":
 		return ec.fieldContext_SaleViewer_needsVerifiedContact(ctx, field)
 	case "accountTooNew":

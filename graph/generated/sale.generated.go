@@ -844,6 +844,38 @@ func (ec *executionContext) fieldContext_Sale_viewer(_ context.Context, field gr
 	return fc, nil
 }
 
+func (ec *executionContext) _Sale_access(ctx context.Context, field graphql.CollectedField, obj *model.Sale) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Sale_access(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Access, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.AccessRule) graphql.Marshaler {
+			return ec.marshalNAccessRule2ᚕᚖseckillᚋgraphᚋmodelᚐAccessRuleᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Sale_access(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Sale",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_AccessRule(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Sale_requireVerifiedContact(ctx context.Context, field graphql.CollectedField, obj *model.Sale) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2285,6 +2317,38 @@ func (ec *executionContext) fieldContext_SaleViewer_waitlistEntry(_ context.Cont
 	return fc, nil
 }
 
+func (ec *executionContext) _SaleViewer_access(ctx context.Context, field graphql.CollectedField, obj *model.SaleViewer) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SaleViewer_access(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Access, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.SaleAccess) graphql.Marshaler {
+			return ec.marshalOSaleAccess2ᚖseckillᚋgraphᚋmodelᚐSaleAccess(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SaleViewer_access(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SaleViewer",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SaleAccess(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _SaleViewer_needsVerifiedContact(ctx context.Context, field graphql.CollectedField, obj *model.SaleViewer) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3538,6 +3602,11 @@ func (ec *executionContext) _Sale(ctx context.Context, sel ast.SelectionSet, obj
 			}
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "access":
+			out.Values[i] = ec._Sale_access(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "requireVerifiedContact":
 			out.Values[i] = ec._Sale_requireVerifiedContact(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -4306,6 +4375,11 @@ func (ec *executionContext) _SaleViewer(ctx context.Context, sel ast.SelectionSe
 			}
 		case "waitlistEntry":
 			out.Values[i] = ec._SaleViewer_waitlistEntry(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "access":
+			out.Values[i] = ec._SaleViewer_access(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}

@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"seckill/internal/buy/access"
 	"seckill/internal/buy/admission/queue"
+	"seckill/internal/buy/member"
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/orderintake"
 	"seckill/internal/buy/sale"
@@ -65,6 +67,49 @@ type AccentShades struct {
 	Press string `json:"press"`
 	// Text and outlines on the page.
 	Text string `json:"text"`
+}
+
+// A list of members.
+type AccessList struct {
+	// Number of its members.
+	Members int `json:"members"`
+	// Its name.
+	Name string `json:"name"`
+}
+
+// A row that names no account.
+type AccessRowProblem struct {
+	// Line in the file.
+	Line int `json:"line"`
+	// What is wrong.
+	Reason member.Reason `json:"reason"`
+}
+
+// A rule of who may buy in a sale, and from when. The first rule that fits a buyer counts.
+type AccessRule struct {
+	// Seconds after the opening from which the rule lets in.
+	AfterSeconds int `json:"afterSeconds"`
+	// The same as a time.
+	From time.Time `json:"from"`
+	// Whom it fits.
+	Kind access.Kind `json:"kind"`
+	// Name of the group, such as `Members`; null for ALL and VERIFIED_CONTACT.
+	Name *string `json:"name,omitempty"`
+	// Of LIST the name of the list, of CLAIM the claim in the form `tier=gold`; null otherwise.
+	Source *string `json:"source,omitempty"`
+}
+
+// A rule of who may buy, from when. Rules are fixed by the approval of the sale.
+type AccessRuleInput struct {
+	// Seconds after `startsAt` from which the rule lets in. One rule of a sale has 0: the sale opens with its earliest rule.
+	AfterSeconds int `json:"afterSeconds"`
+	// Whom it fits. ALL is the last rule where it is used; without it, other buyers have no access.
+	Kind access.Kind `json:"kind"`
+	// Name of the group for buyers, such as `Members`; for CLAIM and LIST only.
+	Name *string `json:"name,omitempty"`
+	// Of LIST the name of the list, words of a-z and 0-9 with - between them; of CLAIM the claim in the form `tier=gold`, which the settings of the provider name
+	// in `claims`.
+	Source *string `json:"source,omitempty"`
 }
 
 // An entry of the caller's address book.
@@ -251,6 +296,32 @@ type CaptchaError struct {
 
 func (CaptchaError) IsUserError() {}
 
+// Input of `changeAccessMembers`.
+type ChangeAccessMembersInput struct {
+	// What the rows name members by.
+	By member.By `json:"by"`
+	// Line of the first row in its file.
+	FirstLine int `json:"firstLine"`
+	// Name of the list: words of a-z and 0-9 with - between them. A new one is created; at most 100 exist, each with at most 1,000,000 members.
+	List string `json:"list"`
+	// What to do with the rows.
+	Mode member.Mode `json:"mode"`
+	// Lines of a CSV file, of which the first cell counts; at most 1000. Empty ones are skipped.
+	Rows []string `json:"rows"`
+}
+
+// Outcome of `changeAccessMembers`.
+type ChangeAccessMembersPayload struct {
+	// The list; null when it is refused.
+	List *AccessList `json:"list,omitempty"`
+	// Rows without an account, by line.
+	Problems []*AccessRowProblem `json:"problems"`
+	// Number of rows that were applied.
+	Rows int `json:"rows"`
+	// Errors that refused the call; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Input of `changePassword`.
 type ChangePasswordInput struct {
 	// Current password of the account.
@@ -406,6 +477,8 @@ type CreateSaleInput struct {
 	RequireVerifiedContact bool `json:"requireVerifiedContact"`
 	// Least age of a buyer's account at the opening, in hours; 0 = any. At most 10 years.
 	MinimumAccountAge int `json:"minimumAccountAge"`
+	// Who may buy from when, at most 10 rules, of which the first that fits counts; everyone from the opening on when left out or empty.
+	Access []*AccessRuleInput `json:"access,omitempty"`
 	// Items of the sale, 1 to 20.
 	Items []*SaleItemInput `json:"items"`
 	// What the purchase limits count beside the account; `[CONTACT]` for a new sale when left out. ACCOUNT always counts and may be left out. ADDRESS needs
@@ -1342,6 +1415,24 @@ type MoneyTotals struct {
 // Writes. Each has one argument `input` and returns a payload with `userErrors`.
 type Mutation struct {
 }
+
+// The caller has no access to the sale, or not yet. Access rules decide before a path token, a place in the waiting room or on the waitlist is given.
+type NoAccessError struct {
+	// The rules of the sale: what gives access, and from when.
+	Access []*AccessRule `json:"access"`
+	// Machine-readable reason.
+	Code fault.Reason `json:"code"`
+	// From when the caller may buy; null when no rule fits.
+	From *time.Time `json:"from,omitempty"`
+	// Text for the user, in the language of `Accept-Language`.
+	Message string `json:"message"`
+	// Path of the invalid input field, from `input` down; null when no field is at fault.
+	Path []string `json:"path,omitempty"`
+	// Server time of the answer.
+	ServerTime time.Time `json:"serverTime"`
+}
+
+func (NoAccessError) IsUserError() {}
 
 // By which channels a user wants one kind of notice.
 type NoticeChoice struct {
@@ -2377,6 +2468,8 @@ type Sale struct {
 	Title string `json:"title"`
 	// What the caller can do here; null without a signed-in user.
 	Viewer *SaleViewer `json:"viewer,omitempty"`
+	// Rules of who may buy from when, in their order; empty = everyone from the opening on. At most 10.
+	Access []*AccessRule `json:"access"`
 	// Whether buyers need a verified contact. Others are refused with `CONTACT_UNVERIFIED` before they get a path.
 	RequireVerifiedContact bool `json:"requireVerifiedContact"`
 	// Least age of a buyer's account at the opening, in hours; 0 = any. Younger ones are refused with `ACCOUNT_TOO_NEW` before they get a path.
@@ -2413,6 +2506,16 @@ type Sale struct {
 }
 
 func (Sale) IsNode() {}
+
+// The access of the caller to a sale with rules.
+type SaleAccess struct {
+	// From when the caller may buy; null when no rule fits.
+	From *time.Time `json:"from,omitempty"`
+	// Whether the caller may buy now, as far as access is concerned.
+	Open bool `json:"open"`
+	// The rule that counts for the caller; null when none fits.
+	Rule *AccessRule `json:"rule,omitempty"`
+}
 
 // What buyers would see of a sale when it was approved, beside what they see now.
 type SaleApproval struct {
@@ -2771,6 +2874,8 @@ type SaleViewer struct {
 	RemainingLimit int `json:"remainingLimit"`
 	// Waitlist entry of the caller in this sale: one with an offer, else one that waits, else the newest. `items` has that of each item.
 	WaitlistEntry *WaitlistEntry `json:"waitlistEntry,omitempty"`
+	// The caller's access; null in a sale without rules.
+	Access *SaleAccess `json:"access,omitempty"`
 	// Whether the caller has to verify the contact before buying here; false where the sale does not require it.
 	NeedsVerifiedContact bool `json:"needsVerifiedContact"`
 	// Whether the caller's account is younger than the sale requires.
@@ -3234,6 +3339,8 @@ type UpdateSaleInput struct {
 	RequireVerifiedContact *bool `json:"requireVerifiedContact,omitempty"`
 	// Least age of a buyer's account at the opening, in hours; 0 = any. At most 10 years.
 	MinimumAccountAge *int `json:"minimumAccountAge,omitempty"`
+	// Who may buy from when, which replaces the present rules; an empty list = everyone from the opening on.
+	Access []*AccessRuleInput `json:"access,omitempty"`
 	// Items of the sale, which replace the present ones; 1 to 20.
 	Items []*SaleItemInput `json:"items,omitempty"`
 	// What the purchase limits count beside the account. ADDRESS needs `requiresAddress`.
@@ -3337,6 +3444,8 @@ type UpsertSaleInput struct {
 	RequireVerifiedContact bool `json:"requireVerifiedContact"`
 	// Least age of a buyer's account at the opening, in hours; 0 = any. At most 10 years.
 	MinimumAccountAge int `json:"minimumAccountAge"`
+	// Who may buy from when, at most 10 rules. When left out: everyone for a new sale, unchanged otherwise.
+	Access []*AccessRuleInput `json:"access,omitempty"`
 	// Items of the sale, 1 to 20.
 	Items []*SaleItemInput `json:"items"`
 	// What the purchase limits count beside the account; when left out: `[CONTACT]` for a new sale, unchanged otherwise. ACCOUNT always counts and may be left out. ADDRESS needs

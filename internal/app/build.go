@@ -12,6 +12,7 @@ import (
 
 	"seckill/internal/app/server"
 	"seckill/internal/buy/acceptance"
+	"seckill/internal/buy/member"
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/orderfacts"
 	"seckill/internal/buy/refusal"
@@ -86,8 +87,12 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	if err != nil {
 		return nil, err
 	}
+	members := member.New(member.Config{
+		DB: svc.db, Users: accounts.directory, Names: names(cfg), Clock: b.clock,
+		Secrets: keys.Derive("members"), Security: accounts.security,
+	})
 	shop := newShop(b, gates, messages, stats, shopParts{orders: orders, admission: admission, waiting: waiting,
-		directory: accounts.directory, persons: b.persons})
+		directory: accounts.directory, persons: b.persons, members: members})
 	hooks := newWebhooks(b, gates.clock, messages, keys, accounts.security)
 	admin, err := newAdmin(b, gates, stats, adminParts{waiting: waiting, messages: messages, orders: orders,
 		payments: payments, scheduler: scheduler, accounts: accounts})

@@ -11,6 +11,7 @@ import (
 	"seckill/internal/buy/admission/queue"
 	"seckill/internal/buy/admission/risk"
 	"seckill/internal/buy/checkout"
+	"seckill/internal/buy/member"
 	"seckill/internal/buy/salestats"
 	"seckill/internal/buy/storefront"
 	"seckill/internal/buy/waitlist"
@@ -31,6 +32,7 @@ type shop struct {
 	store    *storefront.Storefront
 	checkout *checkout.Checkout
 	book     *recipient.Book
+	members  *member.Service
 }
 
 // shopParts are the stages that only the shop needs.
@@ -40,6 +42,7 @@ type shopParts struct {
 	waiting   waiting
 	directory *account.Directory
 	persons   person.Hasher
+	members   *member.Service
 }
 
 func newShop(b base, g gates, m messages, s stats, in shopParts) shop {
@@ -49,17 +52,18 @@ func newShop(b base, g gates, m messages, s stats, in shopParts) shop {
 	}
 	book := recipient.NewBook(b.svc.db, b.clock, b.scaled(recipient.CheckTimeout))
 	return shop{
-		book: book,
+		book: book, members: in.members,
 		store: storefront.New(storefront.Config{
 			Catalog: g.catalog, Stock: g.stock, Gate: g.gate, Orders: in.orders.store,
-			Waitlist: in.waiting.service, Queue: in.admission.queue, RestockOutlooks: in.waiting.restockOutlooks, Hub: m.hub,
+			Waitlist: in.waiting.service, Queue: in.admission.queue, Members: in.members,
+			RestockOutlooks: in.waiting.restockOutlooks, Hub: m.hub,
 		}),
 		checkout: checkout.New(checkout.Config{
 			Catalog: g.catalog, Stock: g.stock, Gate: g.gate, Orders: in.orders.store,
 			Paths: in.admission.paths, Queue: in.admission.queue, Waitlist: in.waiting.service,
 			Restock: in.waiting.restockOutlooks, Tries: tries,
 			Risk: in.admission.risk, Book: book,
-			Observer: observer{s.counts}, Users: in.directory, Persons: in.persons,
+			Observer: observer{s.counts}, Users: in.directory, Persons: in.persons, Members: in.members,
 		}),
 	}
 }

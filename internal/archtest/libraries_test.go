@@ -32,7 +32,7 @@ var owners = []owner{
 	{
 		"ent",
 		[]string{
-			"ent", "internal/platform/postgres", "internal/buy/sale", "internal/buy/order", "internal/buy/orderfacts", "internal/pay/payment", "internal/buy/waitlist", "internal/identity/account", "internal/outbox/queue", "internal/outbox/webhook", "internal/identity/servicetoken", "internal/identity/recipient", "internal/outbox/mail", "internal/outbox/notice", "internal/pay/receipt", "internal/buy/refusal", "internal/platform/deadletter",
+			"ent", "internal/platform/postgres", "internal/buy/sale", "internal/buy/order", "internal/buy/orderfacts", "internal/pay/payment", "internal/buy/waitlist", "internal/buy/member", "internal/identity/account", "internal/outbox/queue", "internal/outbox/webhook", "internal/identity/servicetoken", "internal/identity/recipient", "internal/outbox/mail", "internal/outbox/notice", "internal/pay/receipt", "internal/buy/refusal", "internal/platform/deadletter",
 			"internal/gate/preload", "internal/gate/audit", "internal/gate/recordloss", "internal/ops/seed", "internal/app",
 			"internal/staff/operator", "internal/buy/orderintake", "internal/buy/salestats", "internal/staff/report",
 		},

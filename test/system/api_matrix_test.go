@@ -17,6 +17,7 @@ import (
 
 	"seckill/graph/generated"
 	"seckill/internal/app"
+	"seckill/internal/buy/access"
 	"seckill/internal/ops/seed"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/clock"
@@ -127,6 +128,7 @@ func (m *matrix) keep(ticket string) {
 func newMatrix(s *site) *matrix {
 	s.t.Helper()
 	made := s.seed(seed.Input{Users: 2, Stock: 5, PathTTL: time.Hour})
+	s.rule(made, access.Rules{{Kind: access.All}})
 	owner, other := made.Users[0], made.Users[1]
 	m := &matrix{site: s, owner: owner, schema: generated.NewExecutableSchema(generated.Config{}).Schema()}
 	m.tokens = map[string]string{"anonymous": "", "owner": owner.AccessToken, "other": other.AccessToken}

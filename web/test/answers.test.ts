@@ -168,7 +168,7 @@ class Shop {
     this.paid ??= this.written + this.pay;
   }
   viewer(): Viewer {
-    const base: Viewer = { action: 'BUY', disabledReason: null, items: [{ item: { id: 'itm_1' }, remainingLimit: 1, order: null, waitlistEntry: null }], order: null, orderTask: null, queueTicket: null, waitlistEntry: null };
+    const base: Viewer = { action: 'BUY', disabledReason: null, access: null, items: [{ item: { id: 'itm_1' }, remainingLimit: 1, order: null, waitlistEntry: null }], order: null, orderTask: null, queueTicket: null, waitlistEntry: null };
     if (this.taken === null) return base;
     if (Date.now() < this.written!) return { ...base, action: 'WATCH_QUEUE', orderTask: taskAt(0) as never };
     const paid = Date.now() >= this.paid!;
@@ -270,7 +270,7 @@ test('a place on the waitlist never goes back, whenever the readings of the sale
   const entry = (status: Entry['status']): Entry => ({ id: 'wle_1', status, ahead: 0, offerExpiresAt: null, item: { id: 'itm_1' } });
   const reading = (ms: number, place: Entry | null): Sale => {
     const open = place && ['WAITING', 'OFFERED'].includes(place.status) ? place : null;
-    const viewer: Viewer = { action: 'BUY', disabledReason: null, items: [{ item: { id: 'itm_1' }, remainingLimit: 1, order: null, waitlistEntry: open }], order: null, orderTask: null, queueTicket: null, waitlistEntry: place };
+    const viewer: Viewer = { action: 'BUY', disabledReason: null, access: null, items: [{ item: { id: 'itm_1' }, remainingLimit: 1, order: null, waitlistEntry: open }], order: null, orderTask: null, queueTicket: null, waitlistEntry: place };
     return { ...sale(), serverTime: at(ms), viewer };
   };
   const history = [null, entry('WAITING'), entry('OFFERED'), entry('EXPIRED')];

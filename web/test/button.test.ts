@@ -6,7 +6,7 @@ import { sale, T0 } from './shop';
 const minute = 60_000;
 
 function viewer(action: Action, fields: Partial<Viewer> = {}): Viewer {
-  return { action, disabledReason: null, items: [], order: null, orderTask: null, queueTicket: null, waitlistEntry: null, ...fields };
+  return { action, disabledReason: null, access: null, items: [], order: null, orderTask: null, queueTicket: null, waitlistEntry: null, ...fields };
 }
 
 /** The fields of a viewer with a waitlist entry. */
@@ -38,6 +38,12 @@ describe('the action', () => {
     for (const said of ['BUY', 'WAIT'] as const) expect(actionOf(situation({ sale: sale({ phase, viewer: viewer(said) }) }))).toBe('NONE');
   });
 
+  test('waits for the own time in a sale that is open to others first', () => {
+    const from = new Date(T0 + minute).toISOString();
+    const it = sale({ phase: 'LIVE', startsAt: new Date(T0).toISOString(), drawOpensAt: new Date(T0 - minute).toISOString(), viewer: viewer('WAIT', { access: { from, rule: { kind: 'ALL', name: null } } }) });
+    expect(buttonOf(situation({ sale: it, now: T0 }))).toEqual({ kind: 'wait' });
+    expect(buttonOf(situation({ sale: it, now: T0 + minute }))).toEqual({ kind: 'buy' });
+  });
   test('is to buy once the clock has passed the opening, whatever was said before', () => {
     const it = sale({ phase: 'UPCOMING', startsAt: new Date(T0).toISOString(), viewer: viewer('WAIT') });
     expect(actionOf(situation({ sale: it, now: T0 - 1 }))).toBe('WAIT');

@@ -32,6 +32,7 @@ function reviewed(fields: object = {}): AdminSale & Previewed {
   const listPrice = { amount: '399.00', currencyCode: 'CNY' };
   return {
     ...of, status: 'PENDING_APPROVAL', preheatAt: null, requireVerifiedContact: true, minimumAccountAge: 48, requiresAddress: true, hideExactStock: false, switches,
+    access: [{ kind: 'LIST', name: 'Members', source: 'vip', from: of.startsAt }],
     items: [{ ...item!, goods: { ...item!.goods, listPrice, description: 'A fine thing.' } }], ...fields,
   } as AdminSale & Previewed;
 }
@@ -47,6 +48,7 @@ test('a review shows all that is approved', () => {
   expect(facts()).toMatchObject({
     'Limit, all items': 'No limit',
     'Time to pay': '15 minutes',
+    'Who may buy': expect.stringContaining('List Members vip'),
     'Verified contact': 'Required',
     'Minimum account age': '2 days',
     'Delivery address': 'Required',

@@ -25,6 +25,7 @@ export function sale(fields: Partial<Sale> = {}): Sale {
     paymentWindowSeconds: 900,
     requiresAddress: false,
     limitBy: ['ACCOUNT'],
+    access: [],
     rules: '',
     notice: null,
     accent: null,

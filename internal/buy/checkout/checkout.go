@@ -15,6 +15,7 @@ import (
 	"seckill/internal/buy/admission/path"
 	"seckill/internal/buy/admission/queue"
 	"seckill/internal/buy/admission/risk"
+	"seckill/internal/buy/member"
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
@@ -43,6 +44,7 @@ type Checkout struct {
 	book     *recipient.Book
 	users    *account.Directory
 	persons  person.Hasher
+	members  *member.Service
 	observer Observer
 }
 
@@ -61,6 +63,7 @@ type Config struct {
 	Book     *recipient.Book    // for sales whose orders have an address
 	Users    *account.Directory // for sales that require something of an account
 	Persons  person.Hasher      // for sales whose limits count more than the account
+	Members  *member.Service    // for sales with access rules
 	Observer Observer
 }
 
@@ -78,7 +81,7 @@ func New(cfg Config) *Checkout {
 		catalog: cfg.Catalog, stock: cfg.Stock, gate: cfg.Gate, orders: cfg.Orders, paths: cfg.Paths,
 		queue: cfg.Queue, waitlist: cfg.Waitlist, restock: cfg.Restock, tries: cfg.Tries, risk: cfg.Risk,
 		sharing: order.NewSharing(cfg.Orders), book: cfg.Book,
-		users: cfg.Users, persons: cfg.Persons, observer: cfg.Observer,
+		users: cfg.Users, persons: cfg.Persons, members: cfg.Members, observer: cfg.Observer,
 	}
 }
 

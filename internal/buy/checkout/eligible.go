@@ -2,7 +2,9 @@ package checkout
 
 import (
 	"context"
+	"time"
 
+	"seckill/internal/buy/access"
 	"seckill/internal/buy/sale"
 	"seckill/internal/identity/account"
 	"seckill/internal/identity/person"
@@ -11,11 +13,15 @@ import (
 	"seckill/internal/platform/id"
 )
 
-// eligible refuses a buyer who lacks what the sale requires: an address, a verified
+// eligible refuses a buyer who lacks what the sale requires: access now, an address, a verified
 // contact, an older account. Place does not ask again: it needs a path token or an offer,
 // which only admitted buyers have. The writer of orders refuses a buyer who removed the
 // address since.
-func (c *Checkout) eligible(ctx context.Context, parent *sale.Sale, user id.User) error {
+func (c *Checkout) eligible(ctx context.Context, parent *sale.Sale, user id.User,
+	may func(access.Access, time.Time) bool) error {
+	if err := c.admits(ctx, parent, user, may); err != nil {
+		return err
+	}
 	if parent.Requires != (sale.Requirements{}) {
 		buyer, err := c.buyer(ctx, user)
 		switch {
@@ -32,6 +38,21 @@ func (c *Checkout) eligible(ctx context.Context, parent *sale.Sale, user id.User
 		err = recipient.Required()
 	}
 	return err
+}
+
+// admits refuses a buyer whose access to a sale with rules does not allow something now. Rules are
+// fixed when a sale is approved, and an account only gains access with time: a path token was issued
+// under the rules of its sale, and Place asks again for offers alone, which may be days old.
+func (c *Checkout) admits(ctx context.Context, parent *sale.Sale, user id.User,
+	may func(access.Access, time.Time) bool) error {
+	a, restricted, err := c.members.Access(ctx, parent, user)
+	if err != nil || !restricted {
+		return err
+	}
+	if now := c.stock.ServerTime(); !may(a, now) {
+		return sale.NoAccess{Sale: parent, Access: a, ServerTime: now}
+	}
+	return nil
 }
 
 // NeedsAddress reports whether a buyer has to add an address before buying in a sale.

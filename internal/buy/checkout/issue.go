@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"seckill/internal/buy/access"
 	"seckill/internal/buy/admission/path"
 	"seckill/internal/buy/admission/queue"
 	"seckill/internal/buy/admission/risk"
@@ -63,7 +64,7 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 	if recent != nil && !full && !c.stock.MayHaveReservation(item.ID, in.User) {
 		return Issued{}, closedAs(parent, recent)
 	}
-	if err := c.eligible(ctx, parent, in.User); err != nil {
+	if err := c.eligible(ctx, parent, in.User, access.Access.Open); err != nil {
 		return Issued{}, err
 	}
 	if request.Persons, err = c.admit(ctx, risk.IssuePath, parent, in); err != nil {
@@ -88,7 +89,8 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 
 // RefuseCaptcha returns the refusal of a captcha for a sale whose answer would bring nothing to a
 // user without a reservation: the sale is paused or over, every item is sold out, for the waitlist
-// for good, or the waitlist is not open yet. It is from memory, at most a second old.
+// for good, the waitlist is not open yet, or the user has no access, or not yet. What others do is from
+// memory, at most a second old.
 func (c *Checkout) RefuseCaptcha(ctx context.Context, purpose captcha.Purpose, saleID id.Sale, user id.User) error {
 	catalog, err := c.catalog.Snapshot(ctx)
 	if err != nil {
@@ -109,6 +111,9 @@ func (c *Checkout) RefuseCaptcha(ctx context.Context, purpose captcha.Purpose, s
 		if !slices.ContainsFunc(parent.Items, func(i *sale.Item) bool { return c.mayHold(i.ID, user) }) {
 			return notOpen(phase, parent, now)
 		}
+	}
+	if err := c.admits(ctx, parent, user, access.Access.Waits); err != nil {
+		return err
 	}
 	if purpose == captcha.Waitlist {
 		for _, item := range parent.Items {
@@ -146,7 +151,7 @@ func (c *Checkout) EnterQueue(ctx context.Context, in IssueInput) (*queue.Ticket
 	if parent.PreparedBy(in.User) {
 		return nil, sale.OwnSale()
 	}
-	if err := c.eligible(ctx, parent, in.User); err != nil {
+	if err := c.eligible(ctx, parent, in.User, access.Access.Waits); err != nil {
 		return nil, err
 	}
 	persons, err := c.admit(ctx, risk.EnterQueue, parent, in)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"seckill/internal/buy/access"
 	"seckill/internal/buy/admission/risk"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
@@ -27,7 +28,7 @@ func (c *Checkout) JoinWaitlist(ctx context.Context, in IssueInput) (*waitlist.E
 	if phase := parent.Phase(now.At, false); phase == sale.PhaseUpcoming {
 		return nil, notOpen(phase, parent, now)
 	}
-	if err := c.eligible(ctx, parent, in.User); err != nil {
+	if err := c.eligible(ctx, parent, in.User, access.Access.Open); err != nil {
 		return nil, err
 	}
 	persons, err := c.admit(ctx, risk.JoinWaitlist, parent, in)
@@ -59,6 +60,9 @@ func offerOf(token string) (id.Waitlist, bool) {
 // unit is already reserved.
 func (c *Checkout) redeem(ctx context.Context, parent *sale.Sale, item *sale.Item, in Attempt) (Result, error) {
 	place, _ := offerOf(in.PathToken)
+	if err := c.admits(ctx, parent, in.User, access.Access.Open); err != nil {
+		return Result{}, err
+	}
 	attempt, err := c.newAttempt(in, parent, item)
 	if err != nil {
 		return Result{}, err

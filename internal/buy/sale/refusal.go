@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"seckill/internal/buy/access"
 	"seckill/internal/platform/fault"
 )
 
@@ -42,3 +43,24 @@ func (NotOpen) Path() []string { return nil }
 
 // Error returns the phase.
 func (n NotOpen) Error() string { return fault.Text(n, "phase "+strings.ToLower(string(n.Phase))) }
+
+// NoAccess refuses a buyer whom no access rule fits, or whose time has not come.
+type NoAccess struct {
+	Sale       *Sale
+	Access     access.Access // of the buyer
+	ServerTime time.Time     // time of the decision
+}
+
+// Reason returns NoAccess.
+func (NoAccess) Reason() fault.Reason { return fault.NoAccess }
+
+// Path returns nil: no input is refused.
+func (NoAccess) Path() []string { return nil }
+
+// Error returns from when the buyer has access.
+func (n NoAccess) Error() string {
+	if n.Access.Rule == nil {
+		return fault.Text(n, "no rule fits")
+	}
+	return fault.Text(n, "from "+n.Access.From.Format(time.RFC3339))
+}

@@ -32,6 +32,7 @@ package sale
 import (
 	"time"
 
+	"seckill/internal/buy/access"
 	"seckill/internal/platform/accent"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/money"
@@ -150,6 +151,7 @@ type Sale struct {
 	RequiresAddress   bool // orders have the address of their buyer
 	Requires          Requirements
 	LimitBy           LimitBy
+	Access            access.Rules  // who may buy from when after the opening; none = everyone
 	Accent            accent.Accent // zero = that of the installation
 	Epoch             int64         // of the gate in Redis; 0 = never loaded
 	Revision          int64

@@ -10,6 +10,7 @@ import (
 	"seckill/ent/predicate"
 	entsale "seckill/ent/sale"
 	"seckill/ent/saleitem"
+	"seckill/internal/buy/access"
 	"seckill/internal/platform/accent"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
@@ -116,8 +117,8 @@ func saleFromRow(r *ent.Sale) *Sale {
 		PurchaseLimit: LimitOf(r), HideExactStock: r.HideExactStock, RequiresAddress: r.RequiresAddress,
 		Requires: Requirements{VerifiedContact: r.RequiresVerifiedContact,
 			AccountAge: time.Duration(r.MinimumAccountAgeHours) * time.Hour},
-		LimitBy: ParseLimitBy(r.LimitBy),
-		Epoch:   r.Epoch, Revision: r.Revision, CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt.UTC(),
+		LimitBy: ParseLimitBy(r.LimitBy), Access: access.Parse(r.Access),
+		Epoch: r.Epoch, Revision: r.Revision, CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt.UTC(),
 		Accent: accentOf(r.Accent), WasPublic: r.WasPublic, Notice: r.Notice, SettledAt: clock.UTC(r.SettledAt),
 		ExternalReference: postgres.Value(r.ExternalReference),
 		Switches: Switches{

@@ -28,6 +28,7 @@ type Terms struct {
 	PaymentWindow   int           `json:"paymentWindowSeconds"`
 	PurchaseLimit   int           `json:"purchaseLimit"` // over all items; 0 = no limit
 	LimitBy         []person.Kind `json:"limitBy"`
+	Access          []string      `json:"access,omitempty"` // in the form of access.Rule.String
 	HideExactStock  bool          `json:"hideExactStock"`
 	RequiresAddress bool          `json:"requiresAddress"`
 	VerifiedContact bool          `json:"requireVerifiedContact"`
@@ -58,6 +59,7 @@ func TermsOf(v *Sale) Terms {
 	t := Terms{
 		Version: termsVersion, Title: v.Title, Rules: v.Rules, StartsAt: v.StartsAt.UTC(), EndsAt: v.EndsAt.UTC(),
 		PaymentWindow: int(v.PaymentWindow / time.Second), PurchaseLimit: v.PurchaseLimit, LimitBy: v.LimitBy.Kinds(),
+		Access:         v.Access.Texts(),
 		HideExactStock: v.HideExactStock, RequiresAddress: v.RequiresAddress,
 		VerifiedContact: v.Requires.VerifiedContact, AccountAge: int(v.Requires.AccountAge / time.Hour),
 		CaptchaRequired: v.Switches.CaptchaRequired, CaptchaKinds: append([]string{}, v.Switches.CaptchaKinds...),
@@ -209,8 +211,8 @@ func (d *document) read(text string) error {
 
 // termOrder are the names of Terms and ItemTerms in the order of a page.
 var termOrder = []string{
-	"title", "rules", "startsAt", "endsAt", "paymentWindowSeconds", "purchaseLimit", "limitBy", "hideExactStock",
-	"requiresAddress",
+	"title", "rules", "startsAt", "endsAt", "paymentWindowSeconds", "purchaseLimit", "limitBy", "access",
+	"hideExactStock", "requiresAddress",
 	"requireVerifiedContact", "minimumAccountAge", "captchaRequired", "captchaKinds", "accent",
 	"name", "description", "imageUrl", "imageAlt", "price", "listPrice", "currency", "stock",
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"seckill/internal/buy/admission/queue"
+	"seckill/internal/buy/member"
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
@@ -26,6 +27,7 @@ type Storefront struct {
 	orders          *order.Store
 	waitlist        *waitlist.Service
 	queue           *queue.Service
+	members         *member.Service
 	restockOutlooks *waitlist.RestockOutlooks
 	hub             *notifier.Hub
 	seen            *sightings
@@ -39,6 +41,7 @@ type Config struct {
 	Orders          *order.Store
 	Waitlist        *waitlist.Service
 	Queue           *queue.Service
+	Members         *member.Service
 	RestockOutlooks *waitlist.RestockOutlooks
 	Hub             *notifier.Hub
 }
@@ -47,7 +50,7 @@ type Config struct {
 func New(cfg Config) *Storefront {
 	return &Storefront{
 		catalog: cfg.Catalog, stock: cfg.Stock, gate: cfg.Gate, orders: cfg.Orders,
-		waitlist: cfg.Waitlist, queue: cfg.Queue, restockOutlooks: cfg.RestockOutlooks, hub: cfg.Hub, seen: &sightings{},
+		waitlist: cfg.Waitlist, queue: cfg.Queue, members: cfg.Members, restockOutlooks: cfg.RestockOutlooks, hub: cfg.Hub, seen: &sightings{},
 	}
 }
 

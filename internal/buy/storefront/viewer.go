@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"seckill/internal/buy/access"
 	"seckill/internal/buy/admission/queue"
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/reservation"
@@ -44,6 +45,8 @@ type Viewer struct {
 	Ticket         *queue.Ticket   // the position in a waiting room, while it waits
 	Gone           bool            // sold out, and no unit can return
 	Prepared       bool            // see sale.PreparedBy: the user cannot buy in it
+	Restricted     bool            // the sale has access rules
+	Access         access.Access   // under them
 	RemainingLimit int             // most units that the limits allow the next order, of whichever item
 	Items          []ItemViewer    // by position
 }
@@ -61,6 +64,10 @@ type ItemViewer struct {
 func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user id.User) (Viewer, error) {
 	phase := s.Phase(v, s.Now())
 	out := Viewer{Phase: phase, Gone: s.gone(v), Prepared: v.PreparedBy(user)}
+	var err error
+	if out.Access, out.Restricted, err = s.members.Access(ctx, v, user); err != nil {
+		return out, err
+	}
 	all, hasEntries, err := s.holding(ctx, v, user)
 	if err != nil {
 		return out, err
@@ -242,6 +249,16 @@ func action(phase sale.Phase, v Viewer, now time.Time) Action {
 	offered := v.Entry != nil && v.Entry.Status == waitlist.Offered
 	if v.Ticket != nil && phase != sale.PhasePaused && !offered {
 		return ActionInWaitingRoom
+	}
+	if v.Restricted && !offered && !v.Access.Waits(now) {
+		switch phase {
+		case sale.PhaseUpcoming, sale.PhaseLive, sale.PhaseSoldOut:
+			if v.Access.Rule != nil {
+				return ActionWait
+			}
+			return ActionNone
+		case sale.PhasePaused, sale.PhaseEnded, sale.PhaseCancelled:
+		}
 	}
 	switch phase {
 	case sale.PhaseLive:

@@ -208,7 +208,8 @@ func (s *Storefront) forget(ctx context.Context) {
 
 func (s *Storefront) phaseMark(v *sale.Sale) string {
 	phase := s.Phase(v, s.Now())
-	mark := fmt.Sprintf("%s/%d/%t", phase, v.Revision, phase == sale.PhaseSoldOut && s.gone(v))
+	mark := fmt.Sprintf("%s/%d/%t/%d", phase, v.Revision, phase == sale.PhaseSoldOut && s.gone(v),
+		v.Access.Begun(v.StartsAt, s.Now())) // at the time of each rule its buyers may buy
 	for _, item := range v.Items {
 		if item.Goods != nil {
 			mark += fmt.Sprintf("/%d", item.Goods.Revision) // name and picture

@@ -67,6 +67,7 @@ type User struct {
 	TOTP        bool   // sign-in needs a one-time code
 	Verified    bool   // the user has shown that they read the account's address
 	ExternalID  string // in another system; "" = none
+	Claims      Claims // of the last sign-in with another provider
 	CreatedAt   time.Time
 }
 

@@ -34,6 +34,7 @@ type External struct {
 	// ExternalID is the id of the customer in the shop's own systems; "" = unknown. It is
 	// stored with a customer without one, unless it is another user's.
 	ExternalID string
+	Claims     Claims     // of those that access rules may name
 	Role       *auth.Role // nil = the provider does not decide about roles
 	Addr       netip.Addr // of the client
 }
@@ -86,6 +87,9 @@ func (s *Service) SignInExternal(ctx context.Context, in External) (*SignedIn, e
 		}
 	}
 	s.adoptExternalID(ctx, in, signed.User)
+	if err := s.keepClaims(ctx, in, signed.User); err != nil {
+		return nil, err
+	}
 	s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventSignIn, Actor: signed.User.ID, Subject: signed.User.ID,
 		Addr: in.Addr, Detail: "with " + in.Issuer})
 	return signed, nil
@@ -101,6 +105,19 @@ func (s *Service) adoptExternalID(ctx context.Context, in External, u *User) {
 		s.cfg.Log.WarnContext(ctx, "external id of a user not stored", slog.String("issuer", in.Issuer),
 			slog.Any("error", err))
 	}
+}
+
+// keepClaims stores what a provider states of a user, in place of what it stated before.
+func (s *Service) keepClaims(ctx context.Context, in External, u *User) error {
+	text := in.Claims.json()
+	if text == u.Claims.json() {
+		return nil
+	}
+	changed, err := s.cfg.Admin.change(ctx, u.ID, func(up *ent.UserUpdateOne) { up.SetClaims(text) })
+	if err != nil || changed == nil {
+		return fmt.Errorf("claims of a user of %s: %w", in.Issuer, err)
+	}
+	return nil
 }
 
 // registerExternal creates the account of a user of another provider. It has no password.

@@ -18,6 +18,9 @@ import (
 // spaces, so that no two look alike. The length is that of a subject in OpenID Connect.
 var externalIDFormat = regexp.MustCompile(`^[!-~]{1,255}$`)
 
+// ValidExternalID reports whether a text may be the id of a user in another system.
+func ValidExternalID(text string) bool { return externalIDFormat.MatchString(text) }
+
 // SetExternalID gives a user the id that the person has in another system; "" removes it.
 // Setting what is set already changes nothing. Another id has to be removed first, so that
 // a system does not take a user from another one by accident. Staff get none: a system
@@ -27,7 +30,7 @@ var externalIDFormat = regexp.MustCompile(`^[!-~]{1,255}$`)
 // has another id.
 func (a *Admin) SetExternalID(ctx context.Context, by, userID id.User, externalID string) (*User, error) {
 	externalID = typed.Identifier(externalID)
-	if externalID != "" && !externalIDFormat.MatchString(externalID) {
+	if externalID != "" && !ValidExternalID(externalID) {
 		return nil, badField("externalId", fault.Rule{Code: "1 to 255 printable ASCII characters"})
 	}
 	known, err := a.cfg.Store.User(ctx, userID)

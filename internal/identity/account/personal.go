@@ -67,6 +67,7 @@ type personalData struct {
 	ID         string                `json:"id"`
 	Account    string                `json:"account"`
 	ExternalID string                `json:"externalId,omitempty"`
+	Claims     Claims                `json:"claims,omitempty"`
 	Name       string                `json:"displayName"`
 	CreatedAt  time.Time             `json:"createdAt"`
 	VerifiedAt *time.Time            `json:"verifiedAt"`
@@ -376,7 +377,7 @@ func (s *Service) erase(ctx context.Context, tx *ent.Tx, u *User, language local
 			return nil, err
 		}
 	}
-	update := tx.User.UpdateOneID(u.ID).AddVersion(1).SetAccount(DeletedPrefix + u.ID.String()).SetDisplayName("–").
+	update := tx.User.UpdateOneID(u.ID).AddVersion(1).SetAccount(DeletedPrefix + u.ID.String()).SetDisplayName("–").SetClaims("").
 		SetPasswordHash("").
 		SetLanguage("").ClearVerifiedAt().ClearExternalID().SetDisabledAt(s.cfg.Clock.Now()).
 		SetDisabledReason("deleted by the user")

@@ -50,6 +50,7 @@ const (
 	EventBuyerSearch     EventKind = "BUYERS_SEARCHED"
 	EventListRead        EventKind = "PERSONAL_DATA_READ"
 	EventHeldSettled     EventKind = "HELD_PAYMENT_SETTLED"
+	EventMembers         EventKind = "MEMBERS_CHANGED"
 )
 
 const (

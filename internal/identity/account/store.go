@@ -130,6 +130,7 @@ func toUser(row *ent.User) *User {
 		ID: row.ID, Account: row.Account, DisplayName: row.DisplayName,
 		Role: auth.Role(row.Role), Version: row.Version, CreatedAt: row.CreatedAt.UTC(), Disabled: row.DisabledAt != nil,
 		TOTP: row.TotpSince != nil, Verified: row.VerifiedAt != nil, ExternalID: externalOf(row.ExternalID),
+		Claims: parseClaims(row.Claims),
 	}
 }
 

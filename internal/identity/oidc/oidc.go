@@ -163,7 +163,8 @@ func (s *Service) identity(ctx context.Context, p *provider, st state, code, nam
 			return account.External{}, refusedBy(p, err)
 		}
 	}
-	in := account.External{Issuer: verified.Issuer, Subject: verified.Subject, Role: p.role(claims)}
+	in := account.External{Issuer: verified.Issuer, Subject: verified.Subject, Role: p.role(claims),
+		Claims: p.kept(claims)}
 	in.Name, _ = claims[p.NameClaim].(string)
 	in.Name = cmp.Or(in.Name, name)
 	in.ExternalID, _ = claims[p.ExternalIDClaim].(string)

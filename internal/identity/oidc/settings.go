@@ -14,6 +14,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"seckill/internal/identity/account"
 	"seckill/internal/platform/auth"
 )
 
@@ -23,6 +24,8 @@ const (
 	// maxFile bounds the file of settings, in bytes.
 	maxFile = 64 << 10
 )
+
+var claimName = regexp.MustCompile(`^[!-<>-~]{1,64}$`)
 
 var nameFormat = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
 
@@ -47,6 +50,8 @@ type Provider struct {
 	TokenAuth string `json:"tokenAuth" toml:"token_auth"`
 	// with the id of the customer in the shop's own systems; "" = none
 	ExternalIDClaim string `json:"externalIdClaim" toml:"external_id_claim"`
+	// texts or lists of texts that access rules of sales may name, as tier; kept with the account
+	Claims []string `json:"claims" toml:"claims"`
 	// claim with a text or a list of texts; "" = everyone is a customer
 	RoleClaim string               `json:"roleClaim" toml:"role_claim"`
 	Roles     map[string]auth.Role `json:"roles" toml:"roles"` // value of RoleClaim → role; the highest one counts
@@ -194,6 +199,8 @@ func (p *Provider) complete(folder string, insecure bool) error {
 		return errors.New("name: needs 1 to 32 characters of a-z, 0-9 and -")
 	case p.ClientID == "":
 		return errors.New("clientId: is missing")
+	case len(p.Claims) > account.MaxClaims || slices.ContainsFunc(p.Claims, func(c string) bool { return !claimName.MatchString(c) }):
+		return fmt.Errorf("claims: needs at most %d names of 1 to 64 printable ASCII characters without =", account.MaxClaims)
 	}
 	if err := errors.Join(CheckAddress("issuer", p.Issuer, insecure), CheckRoles(p.Roles)); err != nil {
 		return err
@@ -254,6 +261,15 @@ func (p *Provider) role(claims map[string]any) *auth.Role {
 	}
 	role := HighestRole(claims[p.RoleClaim], p.Roles)
 	return &role
+}
+
+// kept returns the claims that access rules may name.
+func (p *Provider) kept(claims map[string]any) account.Claims {
+	stated := make(map[string][]string, len(p.Claims))
+	for _, name := range p.Claims {
+		stated[name] = texts(claims[name])
+	}
+	return account.KeptClaims(stated)
 }
 
 // HighestRole returns the highest role that a claim's values are mapped to.

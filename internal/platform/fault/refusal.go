@@ -27,6 +27,7 @@ const (
 	LinkInvalid           Reason = "LINK_INVALID"
 	MailUnavailable       Reason = "MAIL_UNAVAILABLE"
 	Unknown               Reason = "NOT_FOUND"
+	NoAccess              Reason = "NO_ACCESS"
 	OneTimeCodeInvalid    Reason = "ONE_TIME_CODE_INVALID"
 	OneTimeCodeRequired   Reason = "ONE_TIME_CODE_REQUIRED"
 	OrderExpired          Reason = "ORDER_EXPIRED"

@@ -53,6 +53,9 @@ func (d SaleDraft) changes(before SaleDraft) changes {
 	if before.limitBy() != d.limitBy() {
 		c.set("limitBy", before.limitBy().Kinds(), d.limitBy().Kinds())
 	}
+	if !slices.Equal(before.rules(), d.rules()) {
+		c.set("access", before.rules().Texts(), d.rules().Texts())
+	}
 	put(c, "accent", before.Accent, d.Accent)
 	if !slices.Equal(before.Items, d.Items) {
 		c.set("items", loggedItems(before.Items), loggedItems(d.Items))

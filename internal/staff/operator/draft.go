@@ -11,6 +11,7 @@ import (
 	"seckill/ent"
 	entgoods "seckill/ent/goods"
 	"seckill/ent/saleitem"
+	"seckill/internal/buy/access"
 	"seckill/internal/buy/sale"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
@@ -45,6 +46,7 @@ type SaleDraft struct {
 	RequiresAddress bool
 	Requires        sale.Requirements
 	LimitBy         *sale.LimitBy // nil = sale.DefaultLimitBy
+	Access          *access.Rules // nil = everyone from the opening on
 	Accent          string        // #rrggbb; "" = that of the installation
 	Items           []ItemDraft
 	Switches        *sale.Switches // which only a new sale takes; nil = the defaults
@@ -65,6 +67,14 @@ func (d *SaleDraft) setDefaults(window time.Duration) {
 
 // limitBy returns what the limits of the sale count.
 func (d *SaleDraft) limitBy() sale.LimitBy { return *cmp.Or(d.LimitBy, &sale.DefaultLimitBy) }
+
+// rules returns the access rules of the sale.
+func (d *SaleDraft) rules() access.Rules {
+	if d.Access == nil {
+		return nil
+	}
+	return *d.Access
+}
 
 // largestLimit returns the largest purchase limit of the items, which release 0.1 reads.
 func (d *SaleDraft) largestLimit() int {
@@ -97,6 +107,7 @@ func (d *SaleDraft) clean() error {
 		optional(&d.Rules, maxText, "rules"),
 		checkSlug(&d.Slug),
 		checkAccent(&d.Accent),
+		cleanAccess(d.rules()),
 		checkExternal(&d.Reference, "externalReference"),
 	)
 }
@@ -128,6 +139,7 @@ func (d *SaleDraft) check(usual terms) error {
 	if d.limitBy().Address && !d.RequiresAddress {
 		faults = append(faults, invalid(fault.NeedsAddress, "limitBy"))
 	}
+	faults = append(faults, checkAccess(d.rules(), d.EndsAt.Sub(d.StartsAt)))
 	return fault.All(append(faults, inRange(d.PurchaseLimit, 0, most, "purchaseLimit"))...)
 }
 
@@ -204,7 +216,7 @@ func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*
 			SetNillableTotalLimit(unlessZero(d.PurchaseLimit)).
 			SetHideExactStock(d.HideExactStock).SetRequiresAddress(d.RequiresAddress).
 			SetRequiresVerifiedContact(d.Requires.VerifiedContact).SetMinimumAccountAgeHours(d.accountAge()).
-			SetLimitBy(d.limitBy().String()).SetAccent(d.Accent).SetCreatedBy(by.ID).SetCreatedAt(c.At)
+			SetLimitBy(d.limitBy().String()).SetAccess(d.rules().JSON()).SetAccent(d.Accent).SetCreatedBy(by.ID).SetCreatedAt(c.At)
 		if d.Switches != nil {
 			setSwitches(create.Mutation(), *d.Switches)
 		}
@@ -273,6 +285,7 @@ type SalePatch struct {
 	VerifiedContact *bool
 	AccountAge      *time.Duration
 	LimitBy         *sale.LimitBy
+	Access          *access.Rules
 	Accent          *string     // "" = that of the installation
 	Items           []ItemDraft // nil = unchanged
 	Note            string      // the reason
@@ -283,6 +296,7 @@ func (p SalePatch) of(v *sale.Sale) SaleDraft {
 		Title: v.Title, Slug: v.Slug, Rules: v.Rules, StartsAt: v.StartsAt, EndsAt: v.EndsAt,
 		PaymentWindow: v.PaymentWindow, PurchaseLimit: v.PurchaseLimit, HideExactStock: v.HideExactStock,
 		RequiresAddress: v.RequiresAddress, Requires: v.Requires, LimitBy: cmp.Or(p.LimitBy, &v.LimitBy),
+		Access: cmp.Or(p.Access, &v.Access),
 		Accent: v.Accent.Color, Items: p.Items,
 	}
 	set(&d.Title, p.Title)
@@ -364,7 +378,7 @@ func (s *Service) updateDraft(ctx context.Context, by sale.Actor, saleID id.Sale
 				SetPreheatAt(d.StartsAt.Add(-preheatBefore)).SetPaymentWindowSeconds(int(d.PaymentWindow / time.Second)).
 				SetPurchaseLimit(d.largestLimit()).SetHideExactStock(d.HideExactStock).SetRequiresAddress(d.RequiresAddress).
 				SetRequiresVerifiedContact(d.Requires.VerifiedContact).SetMinimumAccountAgeHours(d.accountAge()).
-				SetLimitBy(d.limitBy().String()).SetAccent(d.Accent)
+				SetLimitBy(d.limitBy().String()).SetAccess(d.rules().JSON()).SetAccent(d.Accent)
 			if d.PurchaseLimit > 0 {
 				u.SetTotalLimit(d.PurchaseLimit)
 			} else {

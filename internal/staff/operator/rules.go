@@ -4,9 +4,12 @@ import (
 	"errors"
 	"net/url"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"seckill/internal/buy/access"
 	"seckill/internal/platform/accent"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/money"
@@ -157,6 +160,58 @@ func checkAccent(color *string) error {
 	}
 	*color = read.Color
 	return nil
+}
+
+// cleanAccess puts the texts of access rules into the form in which they are stored, and checks
+// them.
+func cleanAccess(rules access.Rules) error {
+	faults := []error{inRange(len(rules), 0, access.MaxRules, "access")}
+	for i := range rules[:min(len(rules), access.MaxRules)] {
+		r, at := &rules[i], []string{"access", strconv.Itoa(i)}
+		r.Name, r.Source = typed.Line(r.Name), typed.Line(r.Source)
+		least := 0
+		if r.Kind.Named() {
+			least = 1
+		}
+		name := fault.Line(r.Name, least, access.MaxName)
+		if least == 0 && r.Name != "" {
+			name = fault.Max(0)
+		}
+		faults = append(faults, checked(name, append(at, "name")...))
+		if !r.Kind.ValidSource(r.Source) {
+			faults = append(faults, invalid(sourceFormat, append(at, "source")...))
+		}
+	}
+	return fault.All(faults...)
+}
+
+// sourceFormat is the rule of what an access rule asks.
+var sourceFormat = fault.Rule{Code: "LIST: a name of a-z, 0-9 and -; CLAIM: name=value; others: none"}
+
+// checkAccess checks the order and the times of access rules, of a sale that lasts some time. The
+// earliest rule lets in at the opening, because the gate opens then; a rule for everyone is the
+// last, and a rule that a former one has made useless is a mistake.
+func checkAccess(rules access.Rules, lasts time.Duration) error {
+	var faults []error
+	earliest := len(rules) == 0
+	for i, r := range rules[:min(len(rules), access.MaxRules)] {
+		at := []string{"access", strconv.Itoa(i)}
+		earliest = earliest || r.After == 0
+		switch {
+		case r.After < 0:
+			faults = append(faults, invalid(fault.Min(0), append(at, "afterSeconds")...))
+		case lasts > 0 && time.Duration(r.After)*time.Second >= lasts:
+			faults = append(faults, invalid(fault.Rule{Code: "before endsAt"}, append(at, "afterSeconds")...))
+		}
+		same := func(o access.Rule) bool { return o.Kind == access.All || o.Kind == r.Kind && o.Source == r.Source }
+		if slices.ContainsFunc(rules[:i], same) {
+			faults = append(faults, invalid(fault.Rule{Code: "no rule before it that fits the same buyers"}, append(at, "kind")...))
+		}
+	}
+	if !earliest {
+		faults = append(faults, invalid(fault.Rule{Code: "a rule with afterSeconds: 0"}, "access"))
+	}
+	return fault.All(faults...)
 }
 
 // slugOf converts a title into a part of a URL, with space for a tag after it; "" if no

@@ -108,6 +108,7 @@ func (d *SaleDraft) patch() SalePatch {
 		Title: &d.Title, Rules: &d.Rules, StartsAt: &d.StartsAt, EndsAt: &d.EndsAt, PaymentWindow: &d.PaymentWindow,
 		PurchaseLimit: &d.PurchaseLimit, HideExactStock: &d.HideExactStock, RequiresAddress: &d.RequiresAddress,
 		VerifiedContact: &d.Requires.VerifiedContact, AccountAge: &d.Requires.AccountAge, LimitBy: d.LimitBy,
+		Access: d.Access,
 		Accent: &d.Accent, Items: d.Items,
 	}
 	if d.Slug != "" {

@@ -16,6 +16,12 @@ export const AdminSaleParts = graphql(
     paymentWindowSeconds
     requiresAddress
     limitBy
+    access {
+      kind
+      name
+      source
+      from
+    }
     hideExactStock
     requireVerifiedContact
     minimumAccountAge

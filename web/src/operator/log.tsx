@@ -38,6 +38,7 @@ const labels: Record<string, OpKey> = {
   requireVerifiedContact: 'op.contact',
   minimumAccountAge: 'op.accountAge',
   limitBy: 'op.limitBy',
+  access: 'op.access',
   accent: 'op.accentFact',
   items: 'op.items',
   captchaRequired: 'op.captchaRequired',

@@ -50,6 +50,19 @@ function Row({ item }: { item: Item }) {
 /** A name and a value. */
 type Fact = [string, preact.ComponentChildren];
 
+/** Who may buy from when, by the first rule that fits. */
+function AccessRules({ rules }: { rules: AdminSale['access'] }) {
+  return (
+    <>
+      {rules.map(({ kind, name, source, from }) => (
+        <span key={`${kind} ${source}`} class="block">
+          {ot(`op.access.${kind}`)} {name && <bdi>{name}</bdi>} {source && <bdi class="text-soft">{source}</bdi>} <DateTime at={from} zone />
+        </span>
+      ))}
+    </>
+  );
+}
+
 function factsOf(sale: AdminSale): Fact[] {
   const value = sale.items.some(({ stock }) => stock.total === null) ? null : total(sale.items.map(({ price, stock }) => times(price, stock.total!)));
   const needed = (is: boolean): string => ot(is ? 'op.required' : 'op.notRequired');
@@ -58,6 +71,7 @@ function factsOf(sale: AdminSale): Fact[] {
     [ot('op.ends'), <DateTime at={sale.endsAt} zone />],
     [ot('op.saleLimitFact'), sale.purchaseLimit === null ? ot('op.noLimit') : count(sale.purchaseLimit)],
     [ot('op.limitBy'), sale.limitBy.map((kind) => ot(`op.limitBy.${kind}`)).join(ot('op.and'))],
+    [ot('op.access'), sale.access.length ? <AccessRules rules={sale.access} /> : ot('op.accessAll')],
     [ot('op.detail.window'), span(sale.paymentWindowSeconds)],
     [ot('op.contactFact'), needed(sale.requireVerifiedContact)],
     [ot('op.ageFact'), sale.minimumAccountAge ? hoursOrDays(sale.minimumAccountAge) : ot('op.notRequired')],

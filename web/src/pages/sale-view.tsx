@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { Link } from 'wouter-preact';
 import { now, reading, second } from '../api/clock';
 import type { Item, Phase, Sale, Stock } from '@seckill/client/types';
-import { clockTime, money, span, t } from '../i18n/text';
+import { clockTime, isolate, moment, money, span, t } from '../i18n/text';
 import { isOver } from '../purchase/button';
 import { altOf, shownLevel, PhaseChip, Picture, Price, StockBar, Title, DateTime } from '../ui/bits';
 import { Opening } from '../ui/countdown';
@@ -163,6 +163,17 @@ function Clock() {
   );
 }
 
+/** The name of a group of buyers. */
+const groupOf = ({ kind, name }: Pick<Sale['access'][number], 'kind' | 'name'>): string =>
+  name === null ? t(kind === 'VERIFIED_CONTACT' ? 'access.VERIFIED_CONTACT' : 'access.ALL') : isolate(name);
+
+/** Who may buy from when, and what counts for the user. */
+function accessText({ access, viewer }: Sale): string {
+  const rules = access.map((rule) => t('access.from', { who: groupOf(rule), time: moment(rule.from) }));
+  if (viewer?.access) rules.push(viewer.access.rule ? t('access.you', { who: groupOf(viewer.access.rule) }) : t('access.none'));
+  return rules.join(' · ');
+}
+
 /** When the sale opens and ends. */
 function Window({ sale, phase }: { sale: Sale; phase: Phase }) {
   return (
@@ -172,6 +183,12 @@ function Window({ sale, phase }: { sale: Sale; phase: Phase }) {
         <dd>
           <DateTime at={sale.startsAt} zone />
         </dd>
+        {sale.access.length > 0 && (
+          <>
+            <dt class="text-soft">{t('access.title')}</dt>
+            <dd>{accessText(sale)}</dd>
+          </>
+        )}
         <dt class="text-soft">{t('sale.ends')}</dt>
         <dd>
           <DateTime at={sale.endsAt} zone />

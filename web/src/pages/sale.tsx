@@ -15,7 +15,7 @@ import { stockAfter } from '../purchase/refusal';
 import { BuyBox } from '../purchase/buybox';
 import { Checklist } from '../purchase/checklist';
 import { Remind } from '../purchase/remind';
-import { isOver, usePhase } from '../purchase/button';
+import { isOver, opensFor, usePhase } from '../purchase/button';
 import { SaleNotFound, Stale, Title, Unready } from '../ui/bits';
 import { useCountedTitle } from '../ui/title';
 import { Attempts } from './attempts';
@@ -116,7 +116,7 @@ function Shown({ sale, reload }: { sale: Sale; reload: () => void }) {
   const [item, choose] = useItem(sale);
   const wanted = useSignal(1);
   const phase = usePhase(sale);
-  useCountedTitle(sale.title, phase === 'UPCOMING' ? Date.parse(sale.startsAt) : null);
+  useCountedTitle(sale.title, phase === 'UPCOMING' ? opensFor(sale) : null);
   if (!item) return <Title><bdi>{sale.title}</bdi></Title>;
   const attempt = purchaseOf(sale.id, reload).attempt.value;
   const stockOf = ({ id, stock }: Item): Stock => stockAfter(attempt, id, stocks.of(id).value ?? stock);

@@ -56,6 +56,9 @@ export function phaseAt(sale: Pick<Sale, 'phase' | 'startsAt' | 'endsAt'>, now: 
   return sale.phase;
 }
 
+/** From when the user may buy: their own time under the access rules of the sale, else its opening. */
+export const opensFor = ({ startsAt, viewer }: Pick<Sale, 'startsAt' | 'viewer'>): number => Date.parse(viewer?.access?.from ?? startsAt);
+
 /** The phase by the clock, for a component: it renders again when the phase changes, not every second. */
 export function usePhase(sale: Pick<Sale, 'phase' | 'startsAt' | 'endsAt'>): Phase {
   return useMemo(() => computed(() => (second.value, phaseAt(sale, now()))), [sale]).value;
@@ -68,7 +71,7 @@ const drawOpen = ({ drawOpensAt }: Sale, now: number): boolean => drawOpensAt !=
 export function actionOf({ sale, stock, signedIn, now }: Situation): Action {
   const phase = phaseAt(sale, now);
   const said = signedIn ? sale.viewer?.action : null;
-  if (said === 'WAIT' && phase === 'LIVE') return 'BUY';
+  if (said === 'WAIT' && phase === 'LIVE' && now >= opensFor(sale)) return 'BUY';
   if ((said === 'BUY' || said === 'WAIT') && (phase === 'PAUSED' || isOver(phase))) return 'NONE';
   if (said) return said;
   switch (phase) {
@@ -134,7 +137,7 @@ function openButton(at: Situation): Button {
     case 'SIGN_IN':
       return at.stock.level === 'SOLD_OUT' && phase !== 'UPCOMING' ? { kind: 'sign-in', soldOut: true } : { kind: 'sign-in' };
     case 'WAIT':
-      return { kind: drawOpen(sale, at.now) && !at.verified ? 'join' : 'wait' };
+      return { kind: drawOpen(sale, at.now) && !at.verified && opensFor(sale) === Date.parse(sale.startsAt) ? 'join' : 'wait' };
     case 'BUY':
       return besideOther(at, phase);
     case 'JOIN_WAITLIST':

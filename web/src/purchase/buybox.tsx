@@ -10,7 +10,7 @@ import { lazy } from '../ui/lazy';
 import { toast } from '../ui/toast';
 import { type Purchase } from '@seckill/client/purchase';
 import { purchaseOf } from './attempt';
-import { buttonOf, offerOf, usePhase, type Button, type Situation } from './button';
+import { buttonOf, offerOf, opensFor, usePhase, type Button, type Situation } from './button';
 import { shownFailure, type Failed } from './refusal';
 import { currentSale } from './current';
 import { usePurchase } from './follow';
@@ -80,7 +80,7 @@ export function BuyBox({ sale: read, item, stock, quantity, signedIn, reload, ch
   usePurchase(purchase, sale, signedIn, reload);
   const phase = usePhase(sale);
   useTurn(purchase, choose);
-  useThresholds(useLeft(Date.parse(sale.startsAt)), OPENING);
+  useThresholds(useLeft(opensFor(sale)), OPENING);
   const waitlist = useWaitlist(sale, item, reload);
   const attempt = purchase.attempt.value;
   const situation: Situation = { sale, itemId: item.id, stock, quantity, signedIn, attempt, verified: purchase.ready.value !== null, now: now(), readAt };
@@ -127,7 +127,7 @@ export function BuyBox({ sale: read, item, stock, quantity, signedIn, reload, ch
         quantity={offer ? 1 : quantity}
         failed={shownFailure(situation, button)?.step === 'broken'}
         waiting={waitlist.busy.value || waitlist.check !== null}
-        startsAt={Date.parse(sale.startsAt)}
+        startsAt={opensFor(sale)}
         act={act}
         onPointerEnter={() => void Check.preload()}
       >

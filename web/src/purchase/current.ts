@@ -3,7 +3,7 @@ import { orders } from '../api/stores';
 import type { Attempt } from '@seckill/client/purchase';
 import type { Bought, Sale, Viewer } from '@seckill/client/types';
 
-const noViewer: Viewer = { action: 'NONE', disabledReason: null, items: [], order: null, orderTask: null, queueTicket: null, waitlistEntry: null };
+const noViewer: Viewer = { action: 'NONE', disabledReason: null, access: null, items: [], order: null, orderTask: null, queueTicket: null, waitlistEntry: null };
 
 /** The viewer with an order that is newer than it. */
 function withOrder(viewer: Viewer, order: Bought): Viewer {

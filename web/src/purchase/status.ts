@@ -2,7 +2,7 @@
 import { taskPositions } from '../api/stores';
 import { faultText, count, explain, moment, span, t, timeOfDay, waitText } from '../i18n/text';
 import { LAST_MS } from '../ui/countdown';
-import { entryOf, offerOf, phaseAt, type Button, type Situation } from './button';
+import { entryOf, offerOf, opensFor, phaseAt, type Button, type Situation } from './button';
 import { shownFailure, type Failed } from './refusal';
 import type { Ticket } from '@seckill/client/types';
 
@@ -61,7 +61,7 @@ function queueText({ attempt, sale }: Situation): string {
 }
 
 function beforeOpening(at: Situation, detail: string): Status {
-  const until = Date.parse(at.sale.startsAt);
+  const until = opensFor(at.sale);
   return plain(t(until - at.now <= LAST_MS ? 'sheet.last' : 'sheet.upcoming'), detail, until);
 }
 
@@ -107,7 +107,7 @@ export function statusOf(at: Situation, button: Button): Status {
       if (button.soldOut) return plain(t('button.SOLD_OUT'), t('soldOut.lead'));
       return phaseAt(sale, at.now) === 'UPCOMING' ? beforeOpening(at, t('sheet.signIn')) : buying(at);
     case 'wait':
-      return beforeOpening(at, at.verified ? t('wait.ready') : sale.drawOpensAt ? t('wait.soon', { time: moment(sale.drawOpensAt) }) : t('wait.later'));
+      return beforeOpening(at, opensFor(sale) > Date.parse(sale.startsAt) ? t('access.later') : at.verified ? t('wait.ready') : sale.drawOpensAt ? t('wait.soon', { time: moment(sale.drawOpensAt) }) : t('wait.later'));
     case 'join':
       return beforeOpening(at, t('wait.joinWhy'));
     case 'joined':

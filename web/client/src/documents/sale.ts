@@ -89,6 +89,11 @@ export const PublicSaleParts = graphql(
     drawOpensAt
     requiresAddress
     limitBy
+    access {
+      kind
+      name
+      from
+    }
     rules
     notice
     accent {
@@ -113,6 +118,13 @@ export const SaleParts = graphql(
     viewer {
       action
       disabledReason
+      access {
+        from
+        rule {
+          kind
+          name
+        }
+      }
       items {
         item {
           id
