@@ -15,8 +15,8 @@ func PublicFields() map[string][]string {
 		"SaleEvent":    {"kind", "sale", "serverTime"},
 		"StockEvent":   {"items", "kind", "serverTime"},
 		"Sale": {
-			"accent", "access", "drawOpensAt", "endsAt", "id", "items", "limitBy", "nextTransitionAt", "notice", "paymentWindowSeconds",
-			"phase",
+			"accent", "access", "drawOpensAt", "endsAt", "id", "items", "limitBy", "nextTransitionAt", "notice",
+			"paymentWindowSeconds", "phase",
 			"purchaseLimit", "requiresAddress", "revision", "rules", "serverTime", "slug", "startsAt", "title",
 		},
 		"AccessRule":   {"afterSeconds", "from", "kind", "name"},

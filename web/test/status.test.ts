@@ -26,6 +26,7 @@ const upcoming = (ms: number) => sale({ phase: 'UPCOMING', startsAt: at(ms) });
 const viewer = (fields: Partial<Viewer>): Viewer => ({
   action: 'BUY',
   disabledReason: null,
+  access: null,
   items: [],
   order: null,
   orderTask: null,

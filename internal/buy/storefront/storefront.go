@@ -50,7 +50,8 @@ type Config struct {
 func New(cfg Config) *Storefront {
 	return &Storefront{
 		catalog: cfg.Catalog, stock: cfg.Stock, gate: cfg.Gate, orders: cfg.Orders,
-		waitlist: cfg.Waitlist, queue: cfg.Queue, members: cfg.Members, restockOutlooks: cfg.RestockOutlooks, hub: cfg.Hub, seen: &sightings{},
+		waitlist: cfg.Waitlist, queue: cfg.Queue, members: cfg.Members,
+		restockOutlooks: cfg.RestockOutlooks, hub: cfg.Hub, seen: &sightings{},
 	}
 }
 

@@ -377,7 +377,8 @@ func (s *Service) erase(ctx context.Context, tx *ent.Tx, u *User, language local
 			return nil, err
 		}
 	}
-	update := tx.User.UpdateOneID(u.ID).AddVersion(1).SetAccount(DeletedPrefix + u.ID.String()).SetDisplayName("–").SetClaims("").
+	update := tx.User.UpdateOneID(u.ID).AddVersion(1).SetAccount(DeletedPrefix + u.ID.String()).SetDisplayName("–").
+		SetClaims("").
 		SetPasswordHash("").
 		SetLanguage("").ClearVerifiedAt().ClearExternalID().SetDisabledAt(s.cfg.Clock.Now()).
 		SetDisabledReason("deleted by the user")

@@ -199,7 +199,7 @@ func (p *Provider) complete(folder string, insecure bool) error {
 		return errors.New("name: needs 1 to 32 characters of a-z, 0-9 and -")
 	case p.ClientID == "":
 		return errors.New("clientId: is missing")
-	case len(p.Claims) > account.MaxClaims || slices.ContainsFunc(p.Claims, func(c string) bool { return !claimName.MatchString(c) }):
+	case len(p.Claims) > account.MaxClaims || !allMatch(claimName, p.Claims):
 		return fmt.Errorf("claims: needs at most %d names of 1 to 64 printable ASCII characters without =", account.MaxClaims)
 	}
 	if err := errors.Join(CheckAddress("issuer", p.Issuer, insecure), CheckRoles(p.Roles)); err != nil {
@@ -261,6 +261,10 @@ func (p *Provider) role(claims map[string]any) *auth.Role {
 	}
 	role := HighestRole(claims[p.RoleClaim], p.Roles)
 	return &role
+}
+
+func allMatch(format *regexp.Regexp, texts []string) bool {
+	return !slices.ContainsFunc(texts, func(text string) bool { return !format.MatchString(text) })
 }
 
 // kept returns the claims that access rules may name.

@@ -216,7 +216,8 @@ func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*
 			SetNillableTotalLimit(unlessZero(d.PurchaseLimit)).
 			SetHideExactStock(d.HideExactStock).SetRequiresAddress(d.RequiresAddress).
 			SetRequiresVerifiedContact(d.Requires.VerifiedContact).SetMinimumAccountAgeHours(d.accountAge()).
-			SetLimitBy(d.limitBy().String()).SetAccess(d.rules().JSON()).SetAccent(d.Accent).SetCreatedBy(by.ID).SetCreatedAt(c.At)
+			SetLimitBy(d.limitBy().String()).SetAccess(d.rules().JSON()).SetAccent(d.Accent).SetCreatedBy(by.ID).
+			SetCreatedAt(c.At)
 		if d.Switches != nil {
 			setSwitches(create.Mutation(), *d.Switches)
 		}

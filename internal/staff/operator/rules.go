@@ -188,6 +188,9 @@ func cleanAccess(rules access.Rules) error {
 // sourceFormat is the rule of what an access rule asks.
 var sourceFormat = fault.Rule{Code: "LIST: a name of a-z, 0-9 and -; CLAIM: name=value; others: none"}
 
+// useless is the rule for an access rule that counts for no buyer.
+var useless = fault.Rule{Code: "no rule before it that fits the same buyers"}
+
 // checkAccess checks the order and the times of access rules, of a sale that lasts some time. The
 // earliest rule lets in at the opening, because the gate opens then; a rule for everyone is the
 // last, and a rule that a former one has made useless is a mistake.
@@ -205,7 +208,7 @@ func checkAccess(rules access.Rules, lasts time.Duration) error {
 		}
 		same := func(o access.Rule) bool { return o.Kind == access.All || o.Kind == r.Kind && o.Source == r.Source }
 		if slices.ContainsFunc(rules[:i], same) {
-			faults = append(faults, invalid(fault.Rule{Code: "no rule before it that fits the same buyers"}, append(at, "kind")...))
+			faults = append(faults, invalid(useless, append(at, "kind")...))
 		}
 	}
 	if !earliest {

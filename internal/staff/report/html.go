@@ -133,7 +133,8 @@ var reasons = map[fault.Reason]text{
 	fault.InvalidInput: {"Invalid input", "输入有误"},
 	fault.Unknown:      {"Not found", "不存在"}, fault.AddressRequired: {"No address", "无收货地址"},
 	fault.ContactUnverified: {"Contact not verified", "联系方式未验证"}, fault.AccountTooNew: {"Account too new", "注册时间过短"},
-	fault.UnderReview: {"Under review", "核实中"}, fault.NoAccess: {"No access", "无购买资格"}, fault.OwnSale: {"Own sale", "员工自办场次"},
+	fault.UnderReview: {"Under review", "核实中"}, fault.NoAccess: {"No access", "无购买资格"},
+	fault.OwnSale:  {"Own sale", "员工自办场次"},
 	fault.Conflict: {"Wrong state", "状态不符"},
 }
 
