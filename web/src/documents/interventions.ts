@@ -79,14 +79,14 @@ export const Interventions = graphql(
 export const AwaitingActs = graphql(
   `
   query AwaitingActs($one: InterventionKind!, $other: InterventionKind!) {
-    one: interventionsConnection(first: 50, filter: { kind: $one, states: [REQUESTED] }) {
+    one: interventionsConnection(first: 20, filter: { kind: $one, states: [REQUESTED] }) {
       edges {
         node {
           ...InterventionParts
         }
       }
     }
-    other: interventionsConnection(first: 50, filter: { kind: $other, states: [REQUESTED] }) {
+    other: interventionsConnection(first: 20, filter: { kind: $other, states: [REQUESTED] }) {
       edges {
         node {
           ...InterventionParts

@@ -129,16 +129,16 @@ export const AdminSales = graphql(
 export const HomeSales = graphql(
   `
   query HomeSales {
-    running: sales(first: 20, filter: { statuses: [LIVE, PAUSED] }, orderBy: { field: STARTS_AT, direction: ASC }) {
+    running: sales(first: 10, filter: { statuses: [LIVE, PAUSED] }, orderBy: { field: STARTS_AT, direction: ASC }) {
       ...HomeGroup
     }
-    review: sales(first: 20, filter: { statuses: [PENDING_APPROVAL] }, orderBy: { field: STARTS_AT, direction: ASC }) {
+    review: sales(first: 10, filter: { statuses: [PENDING_APPROVAL] }, orderBy: { field: STARTS_AT, direction: ASC }) {
       ...HomeGroup
     }
-    upcoming: sales(first: 20, filter: { statuses: [APPROVED, SCHEDULED, PREHEATED] }, orderBy: { field: STARTS_AT, direction: ASC }) {
+    upcoming: sales(first: 10, filter: { statuses: [APPROVED, SCHEDULED, PREHEATED] }, orderBy: { field: STARTS_AT, direction: ASC }) {
       ...HomeGroup
     }
-    draft: sales(first: 20, filter: { statuses: [DRAFT, REJECTED] }, orderBy: { field: CREATED_AT, direction: DESC }) {
+    draft: sales(first: 10, filter: { statuses: [DRAFT, REJECTED] }, orderBy: { field: CREATED_AT, direction: DESC }) {
       ...HomeGroup
     }
   }
