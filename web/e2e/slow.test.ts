@@ -122,6 +122,6 @@ test.each(LINES)('on a line of %i ms a buyer who let two orders expire reads why
   await page.screenshot({ path: 'screens/blocked-360.png' });
   await page.locator('header button[lang]').click();
   await sheet(page).getByText('您有两次未按时付款').waitFor();
-  expect(await button(page, 'blocked').innerText()).toMatch(/^(14|15)\s?分钟后可重试$/);
+  expect(await button(page, 'blocked').innerText()).toMatch(/^约 (14|15)\s?分钟后再试$/);
   await page.screenshot({ path: 'screens/blocked-zh-360.png' });
 });

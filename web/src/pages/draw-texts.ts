@@ -35,7 +35,7 @@ const zh: Record<keyof typeof en, string> = {
   'draw.commitmentNot': '承诺值与您参与抽签时店铺公布的不同。',
   'draw.seed': '公布的种子与承诺值相符。',
   'draw.seedNot': '公布的种子与承诺值不符。',
-  'draw.number': '您的抽签号由种子和您浏览器的随机文本算出，大于 {n}% 的可能号码；号码越大越靠前。',
+  'draw.number': '您的抽签号由种子和您浏览器的随机文本算出，号码越大越靠前：您的排位超过 {n}% 的参与者。',
   'draw.numberNot': '店铺给出的抽签号，与由种子和您浏览器的随机文本算出的不同。',
   'draw.values': '核验数据',
   'draw.valueCommitment': '承诺值',

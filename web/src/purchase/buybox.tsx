@@ -189,7 +189,7 @@ function Beside({ purchase, button, waitlist, failed }: { purchase: Purchase; bu
       </p>
     );
   }
-  return waitlist.entry ? <Leave text={t('waitlist.leave')} act={() => waitlist.leave()} /> : null;
+  return waitlist.entry ? <Leave text={t(waitlist.entry.status === 'OFFERED' ? 'waitlist.decline' : 'waitlist.leave')} act={() => waitlist.leave()} /> : null;
 }
 
 function Leave({ text, act }: { text: string; act: () => void }) {
