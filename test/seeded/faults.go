@@ -76,7 +76,7 @@ var faults = []fault{
 	{"offer after the end", []edit{
 		{"internal/buy/waitlist/offer.go", "	if it.over {\n		return nil\n	}\n	open :=", "	open :="},
 		{"internal/buy/waitlist/offer.go", "|| !status.Loaded || !status.Open {", "|| !status.Loaded {"},
-	}, in("internal/buy/waitlist", "End|Over|Pause")},
+	}, in("internal/buy/waitlist", "AfterTheGateHasEnded")},
 	{"refund that returns the unit twice", []edit{{
 		"internal/buy/order/move.go", "		update.Where(entorder.ReturnDue(false)).SetRefundedQuantity(is.RefundedQuantity)",
 		"		update.SetRefundedQuantity(is.RefundedQuantity)",

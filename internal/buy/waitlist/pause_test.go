@@ -35,6 +35,26 @@ func (h *hall) turn(what sale.Act, to sale.Status, gate string) {
 	h.must(err)
 }
 
+// The gate ends by the clock of Redis, the sale a moment later: a unit that returns in between is not
+// offered.
+func TestNoUnitIsOfferedAfterTheGateHasEnded(t *testing.T) {
+	t.Parallel()
+	h := newHall(t, 1)
+	o := h.buy()
+	places := h.joined(1)
+	gate := reservation.NewGate(reservation.GateConfig{Client: h.conn.Script, Keys: h.keys})
+	set, err := gate.SetState(t.Context(), reservation.StateChange{
+		Sale: h.sale, Item: h.item, Epoch: 1, Revision: 100, State: reservation.GateEnded,
+		Opens: time.Now().Add(-time.Hour), Closes: time.Now(),
+	})
+	if h.must(err); !set.Done {
+		t.Fatal("the gate has not ended")
+	}
+	h.cancel(o)
+	h.step()
+	h.want(places[0], waitlist.Waiting)
+}
+
 // While the sale is paused no offer can be redeemed and none expires; when the sale is
 // resumed, open offers get their whole time again, once.
 func TestAPauseOfTheSaleStopsTheClockOfOffers(t *testing.T) {
