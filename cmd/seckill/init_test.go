@@ -102,7 +102,7 @@ func TestFromNothingToTheFirstOrder(t *testing.T) {
 	if buyer.Token, err = buyer.Login(t.Context(), sale.Users[0].Account, sale.Users[0].Password); err != nil {
 		t.Fatal(err)
 	}
-	challenge, err := buyer.Challenge(t.Context(), sale.SaleID)
+	challenge, err := buyer.Challenge(t.Context(), "SECKILL", sale.SaleID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,1 +1,1 @@
-export{d as OrderMoneyPage}from"./admin.js?v=d478141b8321";
+export{a as OrderMoneyPage}from"./admin.js?v=802aff0c66c6";

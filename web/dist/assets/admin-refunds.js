@@ -1,1 +1,1 @@
-export{i as Refunds}from"./admin.js?v=d478141b8321";
+export{i as Refunds}from"./admin.js?v=802aff0c66c6";

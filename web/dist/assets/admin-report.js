@@ -1,1 +1,1 @@
-export{n as ReportPage}from"./admin.js?v=d478141b8321";
+export{n as ReportPage}from"./admin.js?v=802aff0c66c6";

@@ -1,1 +1,1 @@
-export{H as ot,U as textsOf}from"./admin.js?v=d478141b8321";
+export{U as ot,W as textsOf}from"./admin.js?v=802aff0c66c6";

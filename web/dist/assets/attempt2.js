@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=d478141b8321";
+export{r as resumeWaitingRooms}from"./attempt.js?v=802aff0c66c6";

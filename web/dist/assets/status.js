@@ -1,1 +1,1 @@
-import{Xt as e,pn as t}from"./core.js?v=d478141b8321";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return e(`span`,{class:`chip ${n[r]??`text-soft`}`,children:t(`status.${r}`)},r)}export{r as t};
+import{_n as e,en as t}from"./core.js?v=802aff0c66c6";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return t(`span`,{class:`chip ${n[r]??`text-soft`}`,children:e(`status.${r}`)},r)}export{r as t};
