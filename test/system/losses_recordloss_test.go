@@ -201,6 +201,7 @@ func TestALatePaymentAfterARecordThatWentBackIsSettled(t *testing.T) {
 	goBack := s.snapshot()
 	s.cancel(buyer, task)
 	s.becomes(buyer, task, "CANCELLED")
+	testenv.Eventually(t, testenv.Wait, func() bool { return s.gateFields(made)["stock"] == "1" }, "the unit is back")
 	goBack()
 	s.choose(page, "approve")
 	s.becomes(buyer, task, "PAID")

@@ -31,6 +31,7 @@ type progress struct {
 	state  map[*step]string // of an active step; guarded by mu
 	counts string           // tests so far; guarded by mu
 	ended  int              // steps; guarded by mu
+	named  int              // failures that were named; guarded by mu
 }
 
 // newProgress starts writing.
@@ -69,12 +70,21 @@ func (p *progress) end(s *step) {
 	p.ended++
 }
 
-// update sets the counts from the report, which the caller has locked.
+// update sets the counts from the report, which the caller has locked, and names new
+// failures: the whole output comes at the end of the run.
 func (p *progress) update(s *step, r *report) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s.packages > 1 {
 		p.state[s] = fmt.Sprintf(" (%d of %d packages)", s.ended, s.packages)
+	}
+	for ; p.named < len(r.failures); p.named++ {
+		f := r.failures[p.named]
+		before := ""
+		if p.terminal {
+			before = "\r\033[K"
+		}
+		fmt.Fprintf(p.w, "%sfailed: %s %s %s\n", before, f.unit, f.test, f.at)
 	}
 	p.counts = fmt.Sprintf(", %d tests, %d failed", r.tests, len(r.failures))
 }

@@ -50,6 +50,10 @@ func TestOneSummaryNamesEveryFailure(t *testing.T) {
 	p := plan{build: step{name: "build", command: []string{"true"}}, lanes: [][]step{{goTests}, {web, types}}, environ: append(os.Environ(), "GOFLAGS=-mod=mod")}
 	p.run(t.Context(), r, bar)
 	bar.close()
+	if text, err := os.ReadFile(log.Name()); err != nil ||
+		!strings.Contains(string(text), "failed: seckill/bad TestBad/a_case bad/bad_test.go:6\n") {
+		t.Errorf("progress %s, %v", text, err)
+	}
 	var out bytes.Buffer
 	r.print(&out, 90*time.Second)
 	for _, want := range []string{

@@ -52,13 +52,18 @@ test('ConnectionInit with a payload', async () => {
   socket.end();
 });
 
-test('the fourth socket of a user closes with 4429', async () => {
+test('the fourth socket of a user closes with 1013 while the others are in use', async () => {
   const token = await signIn('bob@demo.example');
   const sockets = [];
-  for (let i = 0; i < 3; i++) sockets.push(await Socket.acknowledged({ authorization: `Bearer ${token}` }));
+  for (let i = 0; i < 3; i++) {
+    const socket = await Socket.acknowledged({ authorization: `Bearer ${token}` });
+    await socket.send(subscribe('a', watch));
+    assert.equal((await socket.message()).type, 'next');
+    sockets.push(socket);
+  }
   const fourth = new Socket();
   await fourth.send({ type: 'connection_init', payload: { authorization: `Bearer ${token}` } });
-  assert.equal((await fourth.closed()).close, 4429);
+  assert.equal((await fourth.closed()).close, 1013);
   for (const socket of sockets) socket.end();
 });
 
