@@ -116,8 +116,8 @@ func (d doctorCmd) Run(c *call) error {
 	if d.AfterRestore {
 		return d.afterRestore(c)
 	}
-	findings := doctor.Check(c.ctx, doctor.Deps{Config: c.cfg, Fit: func() error { return app.Fit(c.cfg, roles) }, Settings: c.settings, Environ: c.env.environ,
-		Former: c.former, Timeout: c.cfg.RequestTimeout, Clock: clock.System{}})
+	findings := doctor.Check(c.ctx, doctor.Deps{Config: c.cfg, Fit: func() error { return app.Fit(c.cfg, roles) },
+		Settings: c.settings, Environ: c.env.environ, Former: c.former, Timeout: c.cfg.RequestTimeout, Clock: clock.System{}})
 	write := doctor.WriteTable
 	if d.JSON {
 		write = doctor.WriteJSON

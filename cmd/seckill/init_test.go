@@ -98,7 +98,7 @@ func TestFromNothingToTheFirstOrder(t *testing.T) {
 	if err := json.Unmarshal([]byte(seeded.stdout), &sale); err != nil {
 		t.Fatalf("%v\n%s", err, seeded.stderr)
 	}
-	buyer := &apiclient.Client{URL: "http://" + serving(t, environ), HTTP: http.DefaultClient}
+	buyer := &apiclient.Client{URL: "http://" + serving(t, environ), HTTP: &http.Client{Timeout: testenv.Wait}}
 	if buyer.Token, err = buyer.Login(t.Context(), sale.Users[0].Account, sale.Users[0].Password); err != nil {
 		t.Fatal(err)
 	}

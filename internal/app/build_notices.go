@@ -66,7 +66,8 @@ type noticeParts struct {
 func newNotices(b base, c clock.Clock, in noticeParts) (*notice.Service, error) {
 	cfg := notice.Config{
 		DB: b.svc.db, Keys: in.keys, Mail: in.mailing.outbox, Networks: b.cfg.WebhookNetworks, Opening: b.cfg.NoticeOpening,
-		Shop: baseURL(b.cfg, in.listener), Page: mail.OrderPage(b.cfg.Storefront), Clock: c, Registerer: b.registry, Log: b.log, Admissions: b.admitted,
+		Shop: baseURL(b.cfg, in.listener), Page: mail.OrderPage(b.cfg.Storefront), Clock: c, Registerer: b.registry,
+		Log: b.log, Admissions: b.admitted,
 	}
 	if b.cfg.NoticeHookURL != "" {
 		cfg.Hook = &notice.Target{URL: b.cfg.NoticeHookURL, Secret: b.cfg.NoticeHookSecret.Reveal()}

@@ -113,7 +113,7 @@ test.each(LINES)('on a line of %i ms a buyer who let two orders expire reads why
   await checkByBrowser(page);
   await sheet(page).getByText('Two orders were not paid in time').waitFor();
   expect(await button(page, 'blocked').innerText()).toMatch(/^Try again in (14|15) minutes$/);
-  const digits = sheet(page).locator('.numeral').first();
+  const digits = sheet(page).locator('.numeral', { hasText: ':' });
   const before = await digits.innerText();
   expect(before).toMatch(/^(14|15):\d\d$/);
   await expect.poll(() => digits.innerText()).not.toBe(before); // it ticks

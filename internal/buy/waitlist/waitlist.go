@@ -171,8 +171,9 @@ type Service struct {
 // New returns a service.
 func New(cfg Config) *Service {
 	s := &Service{
-		db: cfg.DB, gate: cfg.Gate, captchas: cfg.Captchas, publishEntries: cfg.Publish, notices: cfg.Notices, metrics: newMetrics(cfg.Registerer),
-		offerFor: cfg.OfferFor, clock: cfg.Clock, shared: cfg.Shared, log: cfg.Log, gates: gates{seen: map[id.Item]service{}},
+		db: cfg.DB, gate: cfg.Gate, captchas: cfg.Captchas, publishEntries: cfg.Publish, notices: cfg.Notices,
+		metrics: newMetrics(cfg.Registerer), offerFor: cfg.OfferFor, clock: cfg.Clock, shared: cfg.Shared, log: cfg.Log,
+		gates: gates{seen: map[id.Item]service{}},
 	}
 	if s.offerFor == 0 {
 		s.offerFor = OfferFor

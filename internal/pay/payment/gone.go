@@ -51,8 +51,8 @@ func (s *Service) warnGone(ctx context.Context, what, provider, advice string) {
 	if provider == "sandbox" {
 		setting = "SECKILL_SANDBOX=trial"
 	}
-	s.log.WarnContext(ctx, what+" of a provider that is not set up: "+advice, slog.String("provider", provider),
-		slog.String("setting", setting))
+	s.log.WarnContext(ctx, "payments or refunds of a provider that is not set up", slog.String("waiting", what),
+		slog.String("advice", advice), slog.String("provider", provider), slog.String("setting", setting))
 }
 
 // putOffGoneRefunds puts off refunds whose provider is not set up in this process.

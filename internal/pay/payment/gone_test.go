@@ -27,7 +27,7 @@ func TestAProviderThatIsNotSetUpIsWarnedOfOnceWithWhatToDo(t *testing.T) {
 		}
 		s.clock.Advance(time.Minute)
 		check(1)
-		for _, part := range []string{"payments of a provider that is not set up", "SECKILL_SANDBOX=trial", "seckill order expire"} {
+		for _, part := range []string{"waiting=payments", "SECKILL_SANDBOX=trial", "seckill order expire"} {
 			if !strings.Contains(log.String(), part) {
 				t.Errorf("it does not say %q: %s", part, log.String())
 			}

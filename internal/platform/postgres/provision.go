@@ -152,8 +152,8 @@ func (p *Provisioned) create(ctx context.Context, db *sql.DB, u *url.URL) error 
 		if err != nil {
 			return err
 		}
-		if _, err := db.ExecContext(ctx, "CREATE ROLE "+pq.QuoteIdentifier(role)+" LOGIN PASSWORD "+
-			pq.QuoteLiteral(verifier)); err != nil {
+		create := fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD %s", pq.QuoteIdentifier(role), pq.QuoteLiteral(verifier))
+		if _, err := db.ExecContext(ctx, create); err != nil { //nolint:gosec // the names are quoted, and DDL takes no parameters
 			return fmt.Errorf("create the role %s: %w", role, err)
 		}
 		p.Role = role
@@ -161,13 +161,14 @@ func (p *Provisioned) create(ctx context.Context, db *sql.DB, u *url.URL) error 
 	if hasDatabase {
 		return nil
 	}
-	statement := "CREATE DATABASE " + pq.QuoteIdentifier(name) + " OWNER " + pq.QuoteIdentifier(role) +
-		" ENCODING 'UTF8' TEMPLATE template0"
-	_, err := db.ExecContext(ctx, statement)
+	create := fmt.Sprintf("CREATE DATABASE %s OWNER %s ENCODING 'UTF8' TEMPLATE template0", pq.QuoteIdentifier(name),
+		pq.QuoteIdentifier(role))
+	_, err := db.ExecContext(ctx, create) //nolint:gosec // the names are quoted, and DDL takes no parameters
 	if pq.As(err, pqerror.InsufficientPrivilege) != nil {
 		// who is no superuser, as the administrators of managed services, has to be a member of the owner
-		if _, granted := db.ExecContext(ctx, "GRANT "+pq.QuoteIdentifier(role)+" TO CURRENT_USER"); granted == nil {
-			_, err = db.ExecContext(ctx, statement)
+		grant := fmt.Sprintf("GRANT %s TO CURRENT_USER", pq.QuoteIdentifier(role))
+		if _, granted := db.ExecContext(ctx, grant); granted == nil { //nolint:gosec // the names are quoted, and DDL takes no parameters
+			_, err = db.ExecContext(ctx, create) //nolint:gosec // the names are quoted, and DDL takes no parameters
 		}
 	}
 	if err != nil {

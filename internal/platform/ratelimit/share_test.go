@@ -35,8 +35,8 @@ func TestAccountsOfANetworkShareItsCalls(t *testing.T) {
 		t.Errorf("a household: %d of 20 calls pass", got)
 	}
 	now.Advance(10 * time.Second)
-	if got := calls(home, users(40), 5); got != 40*4+60 {
-		t.Errorf("200 calls of 40 accounts from one address: %d pass, want four of each and 60 more", got)
+	if got := calls(home, users(40), 6); got != 40*4+60 {
+		t.Errorf("240 calls of 40 accounts from one address: %d pass, want four of each and 60 more", got)
 	}
 	late := id.New[id.User]()
 	if !l.AllowShare("createCaptcha", home(0), late).Allowed {
