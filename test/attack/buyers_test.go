@@ -289,9 +289,9 @@ func callTogether(s *target) error {
 	}
 	passed := 0
 	call := func(token string) bool {
-		_, r := s.askFrom("93.190.1.1", token, `mutation($in: CreateCaptchaInput!) { createCaptcha(input: $in) { challenge { id } } }`,
+		data, r := s.askFrom("93.190.1.1", token, `mutation($in: CreateCaptchaInput!) { createCaptcha(input: $in) { challenge { id } } }`,
 			map[string]any{"in": map[string]any{"purpose": "SECKILL", "saleId": made.SaleID, "kind": "PROOF_OF_WORK"}})
-		return r.Code == ""
+		return r.Code == "" && strings.Contains(string(data), `"id"`)
 	}
 	for n := range 400 {
 		if call(made.Users[n%40].AccessToken) {
