@@ -1,6 +1,6 @@
-// Command prove runs what searches for faults that nobody named: all states of the model, the scripts
-// against the model, histories of drills, and the tests themselves against seeded faults. It prints what
-// runs, and one table at the end.
+// Command prove runs the searches for unknown faults: exploration of the model, the scripts against
+// the model, histories of drills, and seeded faults against the tests. It prints each run and a table
+// at the end.
 package main
 
 import (

@@ -173,7 +173,7 @@ func rowsAreReported(t *testing.T, e *env) {
 	}
 }
 
-// A user without access who asks all the time costs one read a minute; so does a member.
+// Repeated look-ups cost one read a minute for each user, with and without access.
 func TestTheListsOfAUserAreReadOnceAMinute(t *testing.T) {
 	t.Parallel()
 	e := setup(t, testdb.Postgres(t))
