@@ -14,7 +14,7 @@ import (
 // places of the waitlist when the sale sold out at once.
 const (
 	shareWindow = 5 * time.Second
-	anyCalls    = 60
+	anyCalls    = 20
 	shareCalls  = 600
 	ownCalls    = 4 // a captcha and its answer, for a path token and for a place of the waitlist
 	// shareNetworks bounds the networks that a process keeps.
