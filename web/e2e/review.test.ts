@@ -53,6 +53,7 @@ test('the buyer of an order that a sale holds sees why and until when, explains 
   const [first, second] = (await orderInTurn(buyers, slug)) as [Page, Page];
   await panel(first).getByText('several accounts ordered from one browser').waitFor(); // pushed
   await panel(first).getByText('Without a decision you can pay from then on').waitFor();
+  await status(first, 'Being checked').waitFor();
   expect(await first.getByRole('button', { name: /^Pay/ }).count()).toBe(0);
   await checkScreen(first, 'order-review');
   await panel(first).getByRole('button', { name: 'Send explanation' }).click();
@@ -70,6 +71,7 @@ test('the buyer of an order that a sale holds sees why and until when, explains 
   await row.waitFor();
   await decide(operator, new RegExp(`^Release ${(await row.getByRole('link').first().innerText()).trim()}`), 'A flat, it seems.');
   await panel(first).getByText('商家已核实该订单').waitFor(); // pushed
+  await status(first, '待付款').waitFor();
   await first.getByText('A flat, it seems.').waitFor();
   await first.getByRole('button', { name: /^付款|^支付/ }).waitFor();
   await decide(operator, /^Cancel order/, 'A farm.');

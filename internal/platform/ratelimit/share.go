@@ -67,7 +67,7 @@ func (l *Limiter) AllowShare(name string, ip netip.Addr, user id.User) Decision 
 	if l.cfg.Off || !Network(ip).IsValid() {
 		return decision(0)
 	}
-	for _, r := range networks(ip) {
+	for _, r := range blocks(ip) {
 		if wait := l.shares.take(r.prefix, r.factor, user, l.local.now()); wait > 0 {
 			l.count(name, RefusedHere)
 			return decision(wait)

@@ -66,6 +66,16 @@ func TestAccountsOfANetworkShareItsCalls(t *testing.T) {
 	if got := calls(provider, users(30_000), 1); got != 32*620 {
 		t.Errorf("30,000 accounts from one /32: %d calls pass, want %d", got, 32*620)
 	}
+	now.Advance(10 * time.Second)
+	hoster := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{93, 185, 1, byte(n)}) }
+	if got := calls(hoster, users(15_000), 1); got != 16*620 {
+		t.Errorf("15,000 accounts from one /24: %d calls pass, want %d", got, 16*620)
+	}
+	now.Advance(10 * time.Second)
+	company := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{93, 186, byte(n), byte(n >> 8)}) }
+	if got := calls(company, users(50_000), 1); got != 64*620 {
+		t.Errorf("50,000 accounts from one /16: %d calls pass, want %d", got, 64*620)
+	}
 	for _, own := range []string{"127.0.0.1", "10.1.2.3", "fd00::1", "::1"} {
 		if got := calls(func(int) netip.Addr { return netip.MustParseAddr(own) }, users(1), 1000); got != 1000 {
 			t.Errorf("%s is not a public address: %d of 1000 pass", own, got)

@@ -37,6 +37,11 @@ type Range struct {
 // can use all of them.
 var ipv6Ranges = [...]struct{ bits, factor int }{{64, 1}, {56, 2}, {48, 3}, {32, 32}}
 
+// ipv4Blocks are blocks that a hosting provider assigns or sells as a whole. They are used
+// for shares only: addresses of a mobile network stand for thousands of customers each, so
+// that limits which refuse each of them alike may not be joined.
+var ipv4Blocks = [...]struct{ bits, factor int }{{24, 16}, {16, 64}}
+
 // network is a network that contains an address, and the factor of its limits.
 type network struct {
 	prefix netip.Prefix
@@ -55,6 +60,21 @@ func networks(ip netip.Addr) []network {
 			continue // only for bits beyond the length of an IPv6 address
 		}
 		out = append(out, network{prefix, r.factor})
+	}
+	return out
+}
+
+// blocks returns the networks of a valid address with those that belong to one provider,
+// the smallest first.
+func blocks(ip netip.Addr) []network {
+	out := networks(ip)
+	if !ip.Is4() {
+		return out
+	}
+	for _, b := range ipv4Blocks {
+		if prefix, err := ip.Prefix(b.bits); err == nil {
+			out = append(out, network{prefix, b.factor})
+		}
 	}
 	return out
 }

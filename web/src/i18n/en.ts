@@ -352,6 +352,7 @@ export const en = {
   'status.CANCELLED': 'Cancelled',
   'status.EXPIRED': 'Expired',
   'status.PAID': 'Paid',
+  'status.HELD': 'Being checked',
   'status.PENDING_PAYMENT': 'Awaiting payment',
   'status.REFUNDED': 'Refunded',
   'status.REFUNDING': 'Refund pending',

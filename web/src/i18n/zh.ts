@@ -353,6 +353,7 @@ export const zh: Record<Key, string> = {
   'status.CANCELLED': '已取消',
   'status.EXPIRED': '已过期',
   'status.PAID': '已付款',
+  'status.HELD': '核实中',
   'status.PENDING_PAYMENT': '待付款',
   'status.REFUNDED': '已退款',
   'status.REFUNDING': '退款中',

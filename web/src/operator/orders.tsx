@@ -164,7 +164,7 @@ function Row({ order, reload }: { order: Found; reload: () => void }) {
           <DateTime at={order.createdAt} />
         </span>
         <strong class="tabular-nums">{money(order.total)}</strong>
-        <StatusChip status={order.status} />
+        <StatusChip status={order.status} held={order.review?.held} />
         <Link href={`/operate/orders/${order.id}`} class="link text-sm">
           {ot('op.money')}
           <span class="sr-only"> {order.number}</span>

@@ -117,7 +117,7 @@ function Shown({ order }: { order: Order }) {
         <Title>{t('order.title', { number: order.number })}</Title>
         {order.paidAt && <p class="hidden text-lg font-semibold print:block">{t('receipt.number', { number: order.number })}</p>}
         <span aria-live="polite" class="print:hidden">
-          <StatusChip status={order.status} />
+          <StatusChip status={order.status} held={order.review?.held} />
         </span>
       </div>
       <div class="card grid gap-5 p-5">

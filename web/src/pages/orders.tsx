@@ -68,7 +68,7 @@ function Row({ order }: { order: Order }) {
             <bdi>{order.item.goods.name}</bdi>
             {order.quantity > 1 && ` × ${order.quantity}`}
           </Link>
-          <StatusChip status={order.status} />
+          <StatusChip status={order.status} held={order.review?.held} />
         </div>
         <p class="text-sm text-soft">
           <bdi>{order.sale.title}</bdi> · <DateTime at={order.createdAt} />
