@@ -99,15 +99,26 @@ func Format(k Kind, u uuid.UUID) string {
 
 // Parse parses the public form of an id of kind k. The error wraps ErrMalformed.
 func Parse(k Kind, s string) (uuid.UUID, error) {
+	if len(s) <= len(k) || s[:len(k)] != string(k) || s[len(k)] != '_' {
+		return uuid.Nil, otherKind(k)
+	}
 	got, u, err := Split(s)
 	if err != nil {
 		return uuid.Nil, err
 	}
 	if got != k {
-		return uuid.Nil, fmt.Errorf("%w: want %s_…", ErrMalformed, k)
+		return uuid.Nil, otherKind(k)
 	}
 	return u, nil
 }
+
+// otherKind is the error of an id that is not of the kind. It is a type, because each path
+// token is tried as the id of an offer.
+type otherKind Kind
+
+func (k otherKind) Error() string { return fmt.Sprintf("%v: want %s_…", ErrMalformed, string(k)) }
+
+func (otherKind) Unwrap() error { return ErrMalformed }
 
 // Split parses a public id of any kind. The error wraps ErrMalformed.
 func Split(s string) (Kind, uuid.UUID, error) {
