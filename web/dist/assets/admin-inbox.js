@@ -1,1 +1,1 @@
-export{u as Inbox}from"./admin.js?v=802aff0c66c6";
+export{u as Inbox}from"./admin.js?v=8f012c8d597a";

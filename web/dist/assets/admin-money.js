@@ -1,1 +1,1 @@
-export{a as OrderMoneyPage}from"./admin.js?v=802aff0c66c6";
+export{a as OrderMoneyPage}from"./admin.js?v=8f012c8d597a";

@@ -1,1 +1,1 @@
-export{i as Refunds}from"./admin.js?v=802aff0c66c6";
+export{i as Refunds}from"./admin.js?v=8f012c8d597a";

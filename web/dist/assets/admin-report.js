@@ -1,1 +1,1 @@
-export{n as ReportPage}from"./admin.js?v=802aff0c66c6";
+export{n as ReportPage}from"./admin.js?v=8f012c8d597a";

@@ -1,1 +1,1 @@
-export{U as ot,W as textsOf}from"./admin.js?v=802aff0c66c6";
+export{U as ot,W as textsOf}from"./admin.js?v=8f012c8d597a";

@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=802aff0c66c6";
+export{r as resumeWaitingRooms}from"./attempt.js?v=8f012c8d597a";

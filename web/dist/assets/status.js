@@ -1,1 +1,1 @@
-import{_n as e,en as t}from"./core.js?v=802aff0c66c6";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return t(`span`,{class:`chip ${n[r]??`text-soft`}`,children:e(`status.${r}`)},r)}export{r as t};
+import{_n as e,en as t}from"./core.js?v=8f012c8d597a";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r,held:i}){let a=i&&r===`PENDING_PAYMENT`?`HELD`:r;return t(`span`,{class:`chip ${n[r]??`text-soft`}`,children:e(`status.${a}`)},a)}export{r as t};
