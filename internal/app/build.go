@@ -162,22 +162,22 @@ type base struct {
 }
 
 func newBase(cfg *config.Config, roles Roles, svc *services, log *slog.Logger) base {
-	registry := telemetry.NewRegistry()
+	registry, own := telemetry.NewRegistry(), svc.host.clock()
 	return base{
-		cfg: cfg, log: log, roles: roles, svc: svc, keys: reservation.Keys{Prefix: cfg.RedisPrefix}, clock: clock.System{},
+		cfg: cfg, log: log, roles: roles, svc: svc, keys: reservation.Keys{Prefix: cfg.RedisPrefix}, clock: own,
 		registry: registry, orderMetrics: order.NewMetrics(registry), streamMetrics: stream.NewMetrics(registry),
-		outbox:  webhook.NewOutbox(clock.System{}, servicetoken.EventsAreRead(clock.System{}, webhook.KeepEvents)),
-		notices: newNoticeOutbox(cfg), admitted: newAdmissions(cfg), absences: newAbsences(cfg),
+		outbox:  webhook.NewOutbox(own, servicetoken.EventsAreRead(own, webhook.KeepEvents)),
+		notices: newNoticeOutbox(cfg), admitted: newAdmissions(cfg), absences: newAbsences(cfg, own),
 	}
 }
 
 // newAbsences returns the limit of look-ups of ids that nothing has; nil when limits are
 // off. Staff and the server itself are not limited.
-func newAbsences(cfg *config.Config) *ratelimit.Absences {
+func newAbsences(cfg *config.Config, c clock.Clock) *ratelimit.Absences {
 	if !cfg.LimitsOn() {
 		return nil
 	}
-	return ratelimit.NewAbsences(clock.System{}, func(ctx context.Context) ratelimit.Caller {
+	return ratelimit.NewAbsences(c, func(ctx context.Context) ratelimit.Caller {
 		p := auth.PrincipalFrom(ctx)
 		switch addr := auth.ClientAddr(ctx); {
 		case p != nil && p.Role.AtLeast(auth.Operator):
@@ -238,8 +238,7 @@ func listenPublic(ctx context.Context, b base) (net.Listener, error) {
 	if !b.roles.API {
 		return nil, nil // no role, no listener
 	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", b.cfg.HTTPAddr)
+	l, err := b.svc.host.listen(ctx, "tcp", b.cfg.HTTPAddr)
 	if err != nil {
 		return nil, fmt.Errorf("public listener: %w", err)
 	}

@@ -55,7 +55,7 @@ func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (paymen
 	cfg.OrderPage = func(order id.Order, number string) string { return mail.Link(base, page.Path(order, number)) }
 	p := payments{}
 	var err error
-	if cfg.Providers, err = setup.Providers(b.cfg, base, g.clock); err != nil {
+	if cfg.Providers, err = setup.Providers(b.cfg, base, g.clock, b.svc.host.Transport); err != nil {
 		return p, err
 	}
 	if b.cfg.SandboxOn() {

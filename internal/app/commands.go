@@ -151,7 +151,11 @@ func SeedDemo(ctx context.Context, cfg *config.Config, log *slog.Logger) (_ *see
 // forCommand builds a process without roles, for a command. The caller closes its
 // services.
 func forCommand(ctx context.Context, cfg *config.Config, log *slog.Logger) (*App, error) {
-	svc, err := openServices(ctx, cfg)
+	return forCommandOn(ctx, Host{}, cfg, log)
+}
+
+func forCommandOn(ctx context.Context, h Host, cfg *config.Config, log *slog.Logger) (*App, error) {
+	svc, err := openServicesOn(ctx, h, cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func Fit(cfg *config.Config, roleNames []string) error {
 	invalid := cfg.Validate(config.NeedDatabase, config.NeedRedis, config.NeedKeys)
 	add(invalid)
 	if invalid == nil { // otherwise a key that is missing would be reported twice
-		_, err = setup.Providers(cfg, strings.TrimSuffix(cfg.PublicURL, "/"), clock.System{})
+		_, err = setup.Providers(cfg, strings.TrimSuffix(cfg.PublicURL, "/"), clock.System{}, nil)
 		add(wrapped("payments", err))
 		add(wrapped(config.Name("media"), media.Check(cfg.Media.Reveal())))
 	}

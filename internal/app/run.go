@@ -194,7 +194,9 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 		return nil,
 			g.clock.Measure(ctx)
 	}).Run)
-	accept("memory", loop("memory", memoryEvery, new(memory).step).Run)
+	if !a.svc.host.Shared {
+		accept("memory", loop("memory", memoryEvery, new(memory).step).Run)
+	}
 	if a.roles.Worker {
 		store("order router", in.worker.router.Run)
 		store("payment router", in.payments.router.Run)
@@ -329,11 +331,16 @@ func Serve(ctx context.Context, cfg *config.Config, roleNames []string, log *slo
 // scheduler) and opens its listeners. Requests are answered only after Run, which also
 // closes everything at its end.
 func Open(ctx context.Context, cfg *config.Config, roleNames []string, log *slog.Logger) (*App, error) {
+	return OpenOn(ctx, Host{}, cfg, roleNames, log)
+}
+
+// OpenOn is Open on a host.
+func OpenOn(ctx context.Context, h Host, cfg *config.Config, roleNames []string, log *slog.Logger) (*App, error) {
 	roles, err := rolesOf(roleNames)
 	if err != nil {
 		return nil, err
 	}
-	svc, err := openServices(ctx, cfg)
+	svc, err := openServicesOn(ctx, h, cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 
 // services holds the connections of a process.
 type services struct {
+	host  Host
 	db    *postgres.DB
 	redis *redisconn.Conn
 	close []func() error
@@ -29,8 +30,12 @@ type services struct {
 // openServices connects to Postgres and Redis, and checks that all migrations are applied
 // and that the settings of Redis are suitable. It reports the errors of both; on error
 // nothing is left open.
-func openServices(ctx context.Context, cfg *config.Config) (_ *services, err error) {
-	s := &services{}
+func openServices(ctx context.Context, cfg *config.Config) (*services, error) {
+	return openServicesOn(ctx, Host{}, cfg)
+}
+
+func openServicesOn(ctx context.Context, h Host, cfg *config.Config) (_ *services, err error) {
+	s := &services{host: h}
 	if err := errors.Join(s.openPostgres(ctx, cfg, cfg.DatabasePool), s.openRedis(ctx, cfg)); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -47,6 +52,11 @@ func openDatabase(ctx context.Context, cfg *config.Config) (*services, error) {
 }
 
 func (s *services) openPostgres(ctx context.Context, cfg *config.Config, conns int) (err error) {
+	if s.host.Database != nil {
+		s.db = postgres.OverSQLite(s.host.Database)
+		s.onClose(s.db.Close)
+		return nil
+	}
 	s.db, err = postgres.Open(ctx, postgres.Options{
 		URL: cfg.DatabaseURL.Reveal(), MaxConns: conns, TransactionPooling: cfg.DatabasePooling == config.PoolingTransaction,
 	})
@@ -58,7 +68,7 @@ func (s *services) openPostgres(ctx context.Context, cfg *config.Config, conns i
 }
 
 func (s *services) openRedis(ctx context.Context, cfg *config.Config) (err error) {
-	s.redis, err = redisconn.Open(ctx, cfg.RedisURL.Reveal())
+	s.redis, err = redisconn.OpenVia(ctx, cfg.RedisURL.Reveal(), s.host.Dial)
 	if err != nil {
 		return doctor.RedisAway(cfg, err)
 	}

@@ -32,6 +32,8 @@ type Options struct {
 	// PublicListener is used instead of PublicAddr if the address must be known in
 	// advance; the server closes it.
 	PublicListener net.Listener
+	// Open opens the other listeners; nil = those of the network.
+	Open func(ctx context.Context, network, addr string) (net.Listener, error)
 	// PublicConnections bounds the open connections of the public listener: NewPublic's
 	// handler answers further ones with 503. 0 = no bound.
 	PublicConnections int
@@ -72,11 +74,14 @@ func Listen(ctx context.Context, opts Options) (*Server, error) {
 	}
 	s := &Server{opts: opts, public: newHTTPServer(opts.Public, opts), admin: newHTTPServer(opts.Admin, opts)}
 	s.admin.WriteTimeout = 0 // a CPU profile takes as long as requested
-	var lc net.ListenConfig
+	open := opts.Open
+	if open == nil {
+		open = new(net.ListenConfig).Listen
+	}
 	var err error
 	s.pl = opts.PublicListener
 	if s.pl == nil && opts.PublicAddr != "" {
-		if s.pl, err = lc.Listen(ctx, "tcp", opts.PublicAddr); err != nil {
+		if s.pl, err = open(ctx, "tcp", opts.PublicAddr); err != nil {
 			return nil, fmt.Errorf("public listener: %w", err)
 		}
 	}
@@ -87,7 +92,7 @@ func Listen(ctx context.Context, opts Options) (*Server, error) {
 	if opts.AdminAddr == "" {
 		return s, nil
 	}
-	if s.al, err = lc.Listen(ctx, "tcp", opts.AdminAddr); err != nil {
+	if s.al, err = open(ctx, "tcp", opts.AdminAddr); err != nil {
 		if s.pl != nil {
 			_ = s.pl.Close()
 		}

@@ -30,7 +30,7 @@ func (r *report) payments(ctx context.Context, d Deps) {
 		r.add(areaPayments, Warning, "payments.stripe.key is a key of test mode: anyone can pay orders with a test card")
 	}
 	base := strings.TrimSuffix(cfg.PublicURL, "/")
-	providers, err := setup.Providers(cfg, base, d.Clock)
+	providers, err := setup.Providers(cfg, base, d.Clock, nil)
 	if err != nil && d.Fit == nil { // which reports it
 		r.add(areaPayments, Error, fmt.Sprintf("a key of a payment provider cannot be read: %v", err))
 	}

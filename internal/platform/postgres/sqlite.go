@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	_ "embed" // sqlite.sql
 	"fmt"
 	"net/url"
@@ -38,14 +39,25 @@ func OpenSQLite(ctx context.Context, path string) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open sqlite: %w", err)
 	}
-	pool.SetMaxOpenConns(sqliteConns)
-	pool.SetMaxIdleConns(sqliteConns)
-	newDB(dialect.SQLite, pool, entsql.OpenDB(dialect.SQLite, pool), db)
+	overSQLite(db, pool)
 	if _, err := pool.ExecContext(ctx, sqliteSchema); err != nil {
 		_ = db.Close()
 		return nil, fmt.Errorf("create the tables in %s: %w", path, err)
 	}
 	return db, nil
+}
+
+// OverSQLite returns the database behind the connections of a driver, which has the
+// tables of SQLiteSchema.
+func OverSQLite(c driver.Connector) *DB { return overSQLite(&DB{}, sql.OpenDB(c)) }
+
+// SQLiteSchema returns the statements that create missing tables and indexes.
+func SQLiteSchema() string { return sqliteSchema }
+
+func overSQLite(db *DB, pool *sql.DB) *DB {
+	pool.SetMaxOpenConns(sqliteConns)
+	pool.SetMaxIdleConns(sqliteConns)
+	return newDB(dialect.SQLite, pool, entsql.OpenDB(dialect.SQLite, pool), db)
 }
 
 // sqliteDSN adds the settings. A transaction takes the write lock at its start

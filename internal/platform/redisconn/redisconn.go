@@ -61,11 +61,18 @@ var silence = sync.OnceFunc(logging.Disable)
 // are asked for the master of that name. The parameters dial_timeout, read_timeout,
 // write_timeout and pool_timeout of the first URL (durations such as 2s) override the
 // defaults; ca names a file with the certificates that TLS trusts.
-func Open(ctx context.Context, rawURL string) (*Conn, error) {
+func Open(ctx context.Context, rawURL string) (*Conn, error) { return OpenVia(ctx, rawURL, nil) }
+
+// Dial opens a connection to an address.
+type Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// OpenVia is Open with connections that dial opens; nil = those of the network.
+func OpenVia(ctx context.Context, rawURL string, dial Dial) (*Conn, error) {
 	opts, err := parse(rawURL)
 	if err != nil {
 		return nil, fmt.Errorf("redis url: %w", err)
 	}
+	opts.Dialer = dial
 	silence()
 	c := &Conn{opts: opts}
 	c.Cmd = c.client(func(o *redis.UniversalOptions) { o.MaxRetries = 1 })

@@ -4,7 +4,9 @@ package setup
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
+	"time"
 
 	"seckill/internal/pay/payment"
 	"seckill/internal/pay/payment/alipay"
@@ -15,13 +17,21 @@ import (
 	"seckill/internal/platform/config"
 )
 
+// callTimeout bounds one call over another transport, below the timeout of package payment.
+const callTimeout = 4 * time.Second
+
 // Providers returns the payment providers that are set up, in the order in which
-// buyers see them. It calls nothing; an error names a key that cannot be read.
-func Providers(cfg *config.Config, shop string, c clock.Clock) ([]payment.Provider, error) {
+// buyers see them. It calls nothing; an error names a key that cannot be read. transport carries
+// the calls of their services; nil = http.DefaultTransport.
+func Providers(cfg *config.Config, shop string, c clock.Clock, transport http.RoundTripper) ([]payment.Provider, error) {
+	var client *http.Client // nil = the provider's own
+	if transport != nil {
+		client = &http.Client{Transport: transport, Timeout: callTimeout}
+	}
 	var list []payment.Provider
 	if cfg.StripeKey != "" {
 		list = append(list, stripe.New(stripe.Config{
-			Key: cfg.StripeKey.Reveal(), WebhookSecret: cfg.StripeWebhookSecret.Reveal(), APIURL: cfg.StripeAPIURL, Clock: c,
+			Key: cfg.StripeKey.Reveal(), WebhookSecret: cfg.StripeWebhookSecret.Reveal(), APIURL: cfg.StripeAPIURL, Client: client, Clock: c,
 			PublishableKey: cfg.StripePublishableKey, ScriptURL: cfg.StripeScriptURL,
 		}))
 	}
@@ -31,7 +41,7 @@ func Providers(cfg *config.Config, shop string, c clock.Clock) ([]payment.Provid
 			MerchantKey: cfg.WeChatMerchantKey.Reveal(),
 			APIKey:      cfg.WeChatAPIKey.Reveal(), PlatformKey: cfg.WeChatPlatformKey.Reveal(),
 			PlatformKeyID: cfg.WeChatPlatformKeyID,
-			APIURL:        cfg.WeChatAPIURL, ShopURL: shop, Clock: c,
+			APIURL:        cfg.WeChatAPIURL, ShopURL: shop, Client: client, Clock: c,
 		})
 		if err != nil {
 			return list, fmt.Errorf("WeChat Pay: %w", err)
@@ -43,7 +53,7 @@ func Providers(cfg *config.Config, shop string, c clock.Clock) ([]payment.Provid
 	if cfg.AlipayAppID != "" {
 		qr, phone, err := alipay.New(alipay.Config{
 			AppID: cfg.AlipayAppID, Key: cfg.AlipayKey.Reveal(), AlipayKey: cfg.AlipayPublicKey.Reveal(),
-			APIURL: cfg.AlipayAPIURL, ShopURL: shop, Clock: c,
+			APIURL: cfg.AlipayAPIURL, ShopURL: shop, Client: client, Clock: c,
 		})
 		if err != nil {
 			return list, fmt.Errorf("alipay: %w", err)
@@ -55,7 +65,7 @@ func Providers(cfg *config.Config, shop string, c clock.Clock) ([]payment.Provid
 	if cfg.PaymentServiceURL == "" {
 		return list, nil
 	}
-	service, err := paymentService(cfg, shop, c)
+	service, err := paymentService(cfg, signed.Config{ShopURL: shop, Client: client, Clock: c})
 	if err != nil {
 		return list, err
 	}
@@ -63,7 +73,7 @@ func Providers(cfg *config.Config, shop string, c clock.Clock) ([]payment.Provid
 }
 
 // paymentService returns the provider over signed HTTP.
-func paymentService(cfg *config.Config, shop string, c clock.Clock) (payment.Provider, error) {
+func paymentService(cfg *config.Config, of signed.Config) (payment.Provider, error) {
 	secret, err := cfg.ServiceSecret()
 	if err != nil {
 		return nil, fmt.Errorf("secret of the payment service: %w", err)
@@ -82,6 +92,6 @@ func paymentService(cfg *config.Config, shop string, c clock.Clock) (payment.Pro
 			terms.Most[code] = bounds.Most
 		}
 	}
-	return signed.New(signed.Config{Name: cfg.PaymentServiceName, Terms: terms, URL: cfg.PaymentServiceURL, Secret: secret,
-		ShopURL: shop, Clock: c})
+	of.Name, of.Terms, of.URL, of.Secret = cfg.PaymentServiceName, terms, cfg.PaymentServiceURL, secret
+	return signed.New(of)
 }
