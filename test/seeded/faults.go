@@ -34,8 +34,12 @@ func in(pkg, first string) []suite {
 	return []suite{{pkg, first, false}, {pkg, ".", false}}
 }
 
-// faults are those of issue "Proof", as far as the product has the parts, and two of the model. A share
-// of access that is given twice is missing: there are no shares.
+// absent are faults that the product cannot have, and why.
+var absent = [][2]string{
+	{"share of access given twice", "access rules have lists and times, and no shares"},
+}
+
+// faults are those of the product, and three of the model.
 var faults = []fault{
 	{"acknowledge before the commit", []edit{{
 		"internal/buy/orderintake/handler.go",
@@ -80,7 +84,7 @@ var faults = []fault{
 	{"refund that returns the unit twice", []edit{{
 		"internal/buy/order/move.go", "		update.Where(entorder.ReturnDue(false)).SetRefundedQuantity(is.RefundedQuantity)",
 		"		update.SetRefundedQuantity(is.RefundedQuantity)",
-	}}, in("internal/pay/payment", "Refund")},
+	}}, in("internal/buy/order", "ARefundMovesOnce")},
 	{"ledger line missing", []edit{{
 		"internal/buy/order/move.go",
 		"SetKind(stockmovement.Kind(l.kind)).SetQuantity(l.units).SetCreatedAt(o.UpdatedAt).Exec(ctx)\n	if err != nil {",
@@ -104,8 +108,8 @@ var faults = []fault{
 		reserve, "    s.units[first] = s.units[first] + quantity\n", "",
 	}}, []suite{scripts}},
 	{"draw order by arrival", []edit{{
-		"internal/buy/admission/queue/lua/enter.lua", "it.early and '-' .. draw or score + c", "it.early and -ms(now) or score + c",
-	}}, in("internal/buy/admission/queue", "Draw|Early|Order")},
+		"internal/buy/admission/queue/lua/enter.lua", "it.early and '-' .. draw or score + c", "it.early and ms(now - 2 ^ 52) or score + c",
+	}}, in("internal/buy/admission/queue", "ACrowdIsServedInOrder")},
 	{"model: a writer without the epoch check", []edit{{
 		"test/model/system.go", "	if o.Epoch < item.GateEpoch {\n", "	if o.Epoch < 0 {\n",
 	}}, []suite{states}},

@@ -1,5 +1,6 @@
 // Command seeded tests the tests: it puts one wrong line at a time into a copy of the code, runs the
-// suites that should notice, and prints which test does, and how soon. The code itself is not changed:
+// suites that should notice, and prints which test does, and how soon. Only a test that fails by itself
+// counts: a suite that runs into its timeout, or dies, has found nothing. The code itself is not changed:
 // the copies replace files by `go build -overlay`.
 //
 //	go run ./test/seeded [part of a fault's name]
@@ -8,6 +9,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,15 +18,17 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"text/tabwriter"
 	"time"
 )
 
-// buildTimeout and runTimeout bound one suite: a fault may make a test wait for ever.
+// buildTimeout and runTimeout bound one suite: a fault may make a test wait for ever. runTimeout is below
+// testenv.Wait, so that no wait that runs out on a busy machine counts as a find.
 const (
 	buildTimeout = 5 * time.Minute
-	runTimeout   = 3 * time.Minute
+	runTimeout   = 100 * time.Second
 )
 
 func main() {
@@ -41,6 +45,7 @@ type found struct {
 	fault  fault
 	pkg    string
 	test   string // "" = by none
+	said   string // the line by which the test failed, or why no test did
 	built  time.Duration
 	after  time.Duration // from the start of the suite
 	suites int           // that were run
@@ -66,13 +71,19 @@ func run(ctx context.Context, only string) error {
 		if r.test == "" {
 			missed, r.test = missed+1, "NO TEST"
 		}
-		fmt.Fprintf(os.Stdout, "       %s in %s, after %.1f s, built in %.0f s\n", r.test, r.pkg, r.after.Seconds(), r.built.Seconds())
+		fmt.Fprintf(os.Stdout, "       %s in %s, after %.1f s, built in %.0f s\n       %s\n", r.test, r.pkg, r.after.Seconds(),
+			r.built.Seconds(), r.said)
 		all = append(all, r)
 	}
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "\nseeded fault\tfound by\tin\tafter\tbuilt in")
 	for _, r := range all {
 		fmt.Fprintf(out, "%s\t%s\t%s\t%.1f s\t%.0f s\n", r.fault.name, r.test, r.pkg, r.after.Seconds(), r.built.Seconds())
+	}
+	for _, f := range absent {
+		if strings.Contains(f[0], only) {
+			fmt.Fprintf(out, "%s\tnot seeded: %s\n", f[0], f[1])
+		}
 	}
 	fmt.Fprintf(out, "\n%d of %d found\n", len(all)-missed, len(all))
 	if err := out.Flush(); err != nil {
@@ -141,7 +152,7 @@ func try(ctx context.Context, f fault, dir string) (found, error) {
 		}
 		r.built += time.Since(began)
 		began = time.Now()
-		if r.test, err = firstFailure(ctx, binary, s); err != nil {
+		if r.test, r.said, err = firstFailure(ctx, binary, s); err != nil {
 			return r, err
 		}
 		r.after += time.Since(began)
@@ -163,13 +174,14 @@ func build(ctx context.Context, overlay, binary, pkg string) error {
 	return nil
 }
 
-// firstFailure runs a suite and returns the first test that fails; "" = none. A suite that runs into its
-// timeout, or dies, has failed as well.
-func firstFailure(ctx context.Context, binary string, s suite) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, runTimeout)
+// message matches what a test says when an assertion fails, and anything that it logs.
+var message = regexp.MustCompile(`^\w+\.go:\d+: `)
+
+// firstFailure runs a suite and returns the first test that fails, and what it said last; without one, why.
+func firstFailure(ctx context.Context, binary string, s suite) (test, said string, err error) {
+	limited, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, "-test.v", "-test.failfast", "-test.run", s.run, //nolint:gosec // built above
-		"-test.timeout", runTimeout.String())
+	cmd := exec.CommandContext(limited, binary, "-test.v", "-test.failfast", "-test.run", s.run) //nolint:gosec // built above
 	if s.rapid {
 		cmd.Args = append(cmd.Args, "-rapid.nofailfile", "-rapid.shrinktime=1s", "-rapid.checks=300")
 	}
@@ -179,37 +191,42 @@ func firstFailure(ctx context.Context, binary string, s suite) (string, error) {
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	if err := cmd.Start(); err != nil {
-		return "", err
+		return "", "", err
 	}
-	ran, failed := false, ""
+	speaks := ""
+	last := map[string]string{} // what each test said last
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<24)
-	for lines.Scan() {
-		line := strings.TrimSpace(lines.Text())
-		ran = ran || strings.HasPrefix(line, "=== RUN")
-		name, ok := strings.CutPrefix(line, "--- FAIL: ")
-		if _, rapid := strings.CutPrefix(line, "[rapid] failed"); ok && !rapid {
-			failed, _, _ = strings.Cut(name, " ")
-			failed, _, _ = strings.Cut(failed, "/")
-			cancel() // the rest is of no interest
-			break
-		}
-		if name, ok := strings.CutPrefix(line, "panic: test timed out"); ok {
-			failed = "timeout" + name
+	for test == "" && lines.Scan() {
+		words := strings.Fields(lines.Text())
+		switch {
+		case len(words) < 3:
+		case words[0] == "===":
+			speaks, _, _ = strings.Cut(words[2], "/")
+		case words[0] == "---" && words[1] == "FAIL:":
+			test, _, _ = strings.Cut(words[2], "/")
+		case message.MatchString(words[0] + " "):
+			last[speaks] = strings.Join(words, " ")
 		}
 	}
+	timedOut := limited.Err() != nil
+	cancel() // the rest is of no interest
 	err = cmd.Wait()
 	exit, _ := errors.AsType[*exec.ExitError](err)
 	switch {
-	case failed != "":
-		return failed, nil
-	case !ran:
-		return "", fmt.Errorf("no test of %s matches %s: %w\n%s", s.pkg, s.run, err, stderr.String())
-	case exit != nil || ctx.Err() != nil:
-		return "the end of the suite", nil
+	case test != "":
+		return test, cmp.Or(last[test], "panic"), nil
+	case ctx.Err() != nil:
+		return "", "", ctx.Err()
+	case speaks == "":
+		return "", "", fmt.Errorf("no test of %s matches %s: %w\n%s", s.pkg, s.run, err, stderr.String())
+	case timedOut:
+		return "", fmt.Sprintf("%s ran into its timeout of %s", s.run, runTimeout), nil
+	case exit != nil:
+		return "", fmt.Sprintf("%s ended without a failed test: %s", s.run, strings.TrimSpace(stderr.String())), nil
 	}
-	return "", err
+	return "", s.run + " passed", err
 }

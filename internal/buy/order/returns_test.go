@@ -230,3 +230,43 @@ func TestUnitsWaitForAMomentOnlyWhenAllAreTaken(t *testing.T) {
 		}
 	})
 }
+
+// The row of an order names one refund whose units are due. A refund that moved before would return the units of the
+// one before with its own, also those that left the sale.
+func TestARefundMovesOnceTheUnitsOfTheOneBeforeAreBack(t *testing.T) {
+	onBoth(t, stock{units: 3, limit: 3}, func(t *testing.T, e *env) {
+		paid := e.move(e.write(e.writer(nil), e.requestOf(id.New[id.User](), 3)).Order, order.Paid)
+		refund := func(o *order.Order, keep bool) (*order.Order, error) {
+			return e.try(order.Move{
+				Order: o, To: order.Paid, At: e.clock.Now(), KeepUnits: keep,
+				Part: &order.Part{Refund: id.New[id.Refund](), Units: 1}, Entry: entryOf(order.Refunded),
+			})
+		}
+		var returned []order.Reservation
+		loop := order.OrderReturns(e.db, func(_ context.Context, reservations []order.Reservation) ([]id.Item, error) {
+			returned = append(returned, reservations...)
+			return nil, nil
+		}, e.clock, silent)
+		once, err := refund(e.move(paid, order.Refunding), true)
+		e.must(err)
+		again := e.move(once, order.Refunding)
+		if _, err := refund(again, false); !errors.Is(err, order.ErrMoved) {
+			t.Fatalf("the second refund moves while the unit of the first is due: %v", err)
+		}
+		_, err = loop.Step(t.Context())
+		e.must(err)
+		_, err = refund(again, false)
+		e.must(err)
+		_, err = loop.Step(t.Context())
+		e.must(err)
+		for i, want := range []order.Reservation{{Quantity: 1, Keep: 2, Withdrawn: true}, {Quantity: 1, Keep: 1}} {
+			if got := returned[i]; got.Quantity != want.Quantity || got.Keep != want.Keep || got.Withdrawn != want.Withdrawn {
+				t.Errorf("return %d: %+v, want %+v", i, got, want)
+			}
+		}
+		if got, want := e.figures(), (figures{available: 1, sold: 1, total: 2}); got != want {
+			t.Errorf("stock %+v, want %+v", got, want)
+		}
+		e.conserved()
+	})
+}
