@@ -37,7 +37,7 @@ var rooms = []room{
 	{"internal/pay", [][]string{{"payment", "receipt"}}},
 	{"internal/gate", [][]string{{"audit"}, {"preload", "reconcile"}, {"recordloss"}}},
 	{"internal/staff", [][]string{{"operator", "report"}, {"inbox"}}},
-	{"internal/ops", [][]string{{"apiclient", "seed"}, {"doctor", "drill"}}},
+	{"internal/ops", [][]string{{"apiclient", "history", "seed"}, {"doctor", "drill"}}},
 	{"API", [][]string{{"/graph"}}},
 	{"internal/app", [][]string{{"server"}, {"/internal/app"}}},
 	{"outside", [][]string{{"/cmd", "/examples", "/test", "/internal/archtest"}}},

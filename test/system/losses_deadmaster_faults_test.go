@@ -82,15 +82,16 @@ func (s *site) tryToBuy(token string, made *seed.Result) bool {
 // tryToPath returns a path token, or the code of the refusal; neither when a step fails.
 func (s *site) tryToPath(token string, made *seed.Result) (path, why string) {
 	s.t.Helper()
-	out, err := s.try(token, `mutation($s: ID!) { createCaptcha(input: {purpose: SECKILL, saleId: $s, kind: PROOF_OF_WORK}) { challenge { id parameters } } }`,
+	out, err := s.try(token, `mutation($s: ID!) { createCaptcha(input: {purpose: SECKILL, saleId: $s, kind: PROOF_OF_WORK}) { challenge { id parameters } userErrors { code } } }`,
 		map[string]any{"s": made.SaleID})
 	var captcha struct {
 		CreateCaptcha struct {
 			Challenge *struct{ ID, Parameters string }
+			UserErrors
 		}
 	}
 	if err != nil || json.Unmarshal(out.Data, &captcha) != nil || captcha.CreateCaptcha.Challenge == nil {
-		return "", ""
+		return "", captcha.CreateCaptcha.why()
 	}
 	c := captcha.CreateCaptcha.Challenge
 	out, err = s.try(token, `mutation($i: ID!, $c: ID!, $a: String!) {

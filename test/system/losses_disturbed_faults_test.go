@@ -137,6 +137,7 @@ func TestAllIsSoldOnceWhileAStoreRefusesConnectionsOrCommandsForMoments(t *testi
 				}
 			}
 			s.recordSold(d.name, made, tasks, stock, next.Sub(ended))
+			s.oneOrder(s.seen, stock, buyers)
 			if report.Postgres.Orders != stock {
 				t.Errorf("%+v", report.Postgres)
 			}
@@ -172,7 +173,7 @@ func (s *site) allBuy(made *seed.Result, atOnce int, pick func() string, accepte
 	var mu sync.Mutex
 	tasks := map[int]string{} // guarded by mu
 	s.atOnce(len(made.Users), atOnce, func(i int) {
-		task, why := s.buysInTheEnd(made, made.Users[i].AccessToken, pick)
+		task, why := s.buysInTheEnd(made, i, pick)
 		if task == "" {
 			if why != "SOLD_OUT" {
 				s.t.Errorf("buyer %d: %s", i, why)
@@ -189,14 +190,22 @@ func (s *site) allBuy(made *seed.Result, atOnce int, pick func() string, accepte
 
 // buysInTheEnd repeats the purchase until it has an order task or a refusal that stays. It
 // pauses before another captcha, as a person does: each adds to the next one's work.
-func (s *site) buysInTheEnd(made *seed.Result, token string, pick func() string) (task, why string) {
-	for began := time.Now(); time.Since(began) < testenv.Wait; <-time.After(500 * time.Millisecond) {
+func (s *site) buysInTheEnd(made *seed.Result, buyer int, pick func() string) (task, why string) {
+	token := made.Users[buyer].AccessToken
+	of := ofBuyer{buyer: buyer, token: token, began: time.Now()}
+	for began := of.began; time.Since(began) < testenv.Wait; <-time.After(500 * time.Millisecond) {
 		at := *s
 		at.url = pick()
+		asked := time.Now()
 		path, refusal := at.tryToPath(token, made)
 		if path == "" {
 			why = refusal
-			if task = at.ownTask(token, made.SaleID); task != "" || why == "SOLD_OUT" { // the reply of a call was lost
+			s.seen.refused(of, why, asked)
+			if task = at.ownTask(token, made.SaleID); task != "" { // the reply of a call was lost
+				of.task = task
+				s.seen.took(of)
+			}
+			if task != "" || why == "SOLD_OUT" {
 				return task, why
 			}
 			continue
@@ -204,10 +213,11 @@ func (s *site) buysInTheEnd(made *seed.Result, token string, pick func() string)
 		for in := order(made.ItemID, path); time.Since(began) < testenv.Wait; <-time.After(20 * time.Millisecond) {
 			at.url = pick()
 			out, err := at.try(token, placeOrder, map[string]any{"in": in})
-			if err != nil || slices.Contains([]string{"TIMEOUT", "OVERLOADED", "UNAVAILABLE"}, out.code()) {
+			if err != nil || slices.Contains(tryAgain, out.code()) {
 				continue
 			}
 			p, err := out.placed()
+			s.seen.placed(of, p, err)
 			switch {
 			case err != nil:
 				return "", err.Error()
@@ -285,4 +295,5 @@ func TestNoOrderIsLostWhileThePasswordsOfTheStoresAreRotated(t *testing.T) {
 	<-bought
 	renewed.drained(made.SaleID, stock)
 	renewed.recordSold("passwords of Redis and Postgres rotated", made, tasks, stock, recovery)
+	renewed.oneOrder(s.seen, stock, buyers)
 }

@@ -72,11 +72,13 @@ func (s *site) buyAll(made *seed.Result, progress func(accepted int)) int {
 	accepted := 0
 	slots := make(chan struct{}, 64)
 	var wg sync.WaitGroup
-	for _, u := range made.Users {
+	for i, u := range made.Users {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
+			of := ofBuyer{buyer: i, token: u.AccessToken, began: time.Now()}
 			p, err := s.insist(u.AccessToken, order(made.ItemID, u.Path))
+			s.seen.placed(of, p, err)
 			if err != nil || p.why() != "" {
 				s.t.Errorf("not taken in: %v %s", err, p.why())
 				return
@@ -123,6 +125,7 @@ func TestAWorkerKilledInTheMiddleOfManyOrdersLeavesNoneBehind(t *testing.T) {
 	if accepted != manyOrders || kills < 3 || report.Postgres.Orders != manyOrders || report.Postgres.Available != spare || report.Redis.Reserved != manyOrders || report.Stream.Dead != 0 {
 		t.Errorf("%d accepted, %d kills, %+v", accepted, kills, report)
 	}
+	s.oneOrder(s.seen, manyOrders+spare, 2*manyOrders)
 	testenv.RecordFault(t, testenv.FaultRow{
 		Fault: "worker killed with in-flight orders, 3 times", Accepted: accepted, Stored: report.Postgres.Orders, LostUnits: lostUnits(report), Recovery: time.Since(accepting),
 	})

@@ -148,13 +148,14 @@ func TestAnAPIKilledUnderLoadSellsEachBuyerOneUnit(t *testing.T) {
 			}
 			load.Go(func() {
 				defer func() { <-slots }()
-				in := order(made.ItemID, u.Path)
+				in, of := order(made.ItemID, u.Path), ofBuyer{buyer: i, token: u.AccessToken, began: time.Now()}
 				testenv.Eventually(t, testenv.Wait, func() bool { // the same input, until the call is answered
 					p, err := s.place(u.AccessToken, in)
 					if err != nil {
 						unanswered.Add(1)
 						return false
 					}
+					s.seen.placed(of, p, nil)
 					if p.why() != "" {
 						t.Errorf("refused: %s", p.why())
 					}
@@ -179,6 +180,7 @@ func TestAnAPIKilledUnderLoadSellsEachBuyerOneUnit(t *testing.T) {
 	if answered.Load() != 600 || kills != 4 || unanswered.Load() == 0 {
 		t.Errorf("%d answered, %d kills, %d requests without an answer", answered.Load(), kills, unanswered.Load())
 	}
+	s.oneOrder(s.seen, 1000, 1200)
 	if report.Postgres.Orders != 600 || report.Postgres.Available != 400 || report.Redis.Stock != 400 || report.Redis.Reserved != 600 {
 		t.Errorf("report %+v", report)
 	}

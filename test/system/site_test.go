@@ -44,6 +44,7 @@ type site struct {
 	redis *redisconn.Conn // of the test; nil = not opened yet
 	other string          // token of a second person; "" = there is none yet
 	logs  *lockedBuffer   // receives everything that the processes log; nil = errors go to stderr
+	seen  *witness        // what buyers did and saw in buyAll and allBuy
 }
 
 // lockedBuffer is a buffer that many processes write.
@@ -84,7 +85,7 @@ func newSite(t testing.TB, change ...func(*config.Config)) *site {
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 256, MaxConnsPerHost: 256}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &site{t: t, cfg: cfg, http: &http.Client{Transport: transport, Timeout: testenv.Wait}}
+	return &site{t: t, cfg: cfg, http: &http.Client{Transport: transport, Timeout: testenv.Wait}, seen: &witness{}}
 }
 
 // conn returns connections of the test to the shared Redis.

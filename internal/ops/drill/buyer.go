@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"seckill/internal/ops/apiclient"
+	"seckill/internal/ops/history"
 	"seckill/internal/ops/seed"
 	"seckill/internal/platform/periodic"
 )
@@ -177,9 +178,9 @@ func (b *buyer) place(ctx context.Context, path string) (task string, err error)
 	switch {
 	case err == nil:
 		b.placed = began
-		b.note(took, task, began)
+		b.note(history.Took, task, began)
 	case apiclient.Code(err) == "" || ctx.Err() != nil:
-		b.note(unknown, "", began)
+		b.note(history.Unknown, "", began)
 	default:
 		b.noteRefusal(err, began)
 	}
@@ -187,14 +188,14 @@ func (b *buyer) place(ctx context.Context, path string) (task string, err error)
 }
 
 // note records an operation that is over now.
-func (b *buyer) note(k kind, task string, began time.Time) {
-	b.crowd.history.add(operation{kind: k, buyer: b.number, task: uuidOf(task), began: began, over: time.Now()})
+func (b *buyer) note(k history.Kind, task string, began time.Time) {
+	b.crowd.history.Add(history.Operation{Kind: k, Buyer: b.number, Task: uuidOf(task), Began: began, Over: time.Now()})
 }
 
 // noteRefusal records a refusal because no unit is left.
 func (b *buyer) noteRefusal(err error, began time.Time) {
 	if apiclient.Code(err) == "SOLD_OUT" {
-		b.note(soldOut, "", began)
+		b.note(history.SoldOut, "", began)
 	}
 }
 
@@ -220,16 +221,16 @@ func (b *buyer) follow(ctx context.Context, task string) {
 		switch t := event.OrderTaskStatus.OrderTask; t.Status {
 		case "SUCCEEDED":
 			b.result = ordered
-			b.note(sawOrder, task, since)
+			b.note(history.SawOrder, task, since)
 		case "FAILED":
 			b.result = failed
-			b.note(sawFailed, task, since)
-			b.note(ended, task, b.placed)
+			b.note(history.SawFailed, task, since)
+			b.note(history.Ended, task, b.placed)
 			if t.Failure != nil {
 				b.reason = t.Failure.Code
 			}
 		default:
-			b.note(sawOpen, task, since)
+			b.note(history.SawOpen, task, since)
 			since = time.Now()
 			return false, nil
 		}
@@ -270,7 +271,7 @@ func (b *buyer) readOrders(ctx context.Context) {
 	for _, e := range data.MyOrders.Edges {
 		if e.Node.Item.ID == b.crowd.item {
 			b.orders[e.Node.ID] = true
-			b.note(sawOrder, e.Node.ID, began)
+			b.note(history.SawOrder, e.Node.ID, began)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"seckill/internal/ops/history"
 )
 
 // stage is a step of a purchase whose duration is measured.
@@ -32,7 +34,7 @@ const (
 // crowd holds what all buyers share and count.
 type crowd struct {
 	sale, item string
-	history    history
+	history    history.History
 
 	mu       sync.Mutex
 	accepted int                             // guarded by mu: placeOrder calls that took a unit

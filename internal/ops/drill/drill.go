@@ -157,7 +157,7 @@ func Run(ctx context.Context, c Config) (*Verdict, error) {
 		stock = before.Postgres.Available
 	}
 	checks := evidence{buyers: buyers, before: before, after: after, own: own, settled: settled,
-		recovery: recovery(buyers, injected.last), history: shared.history.judge(stock, c.Pictures)}.check()
+		recovery: recovery(buyers, injected.last), history: shared.history.Check(stock, c.Pictures)}.check()
 	v := &Verdict{
 		SaleID: made.SaleID, OK: true, Buyers: len(buyers), Stock: before.Postgres.Available, Took: took.Seconds(),
 		Settled: settled.Seconds(),

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"seckill/internal/gate/audit"
+	"seckill/internal/ops/history"
 )
 
 // Verdict is the result of a drill.
@@ -41,7 +42,7 @@ type evidence struct {
 	own           bool // the sale was made for this drill: there are no other buyers
 	settled       time.Duration
 	recovery      time.Duration
-	history       linearizable
+	history       history.Result
 }
 
 // recovery returns the longest time from the acceptance of a task, or from the last fault
@@ -105,7 +106,7 @@ func (e evidence) check() []Check {
 			e.recovery <= settleLimit && e.after.OK && unsold <= 0,
 			fmt.Sprintf("last task ended after %.1f s, stores settled after %.1f s, unsold %d", e.recovery.Seconds(),
 				e.settled.Seconds(), max(unsold, 0))},
-		{"I6", "the replies of all calls and look-ups have one order", e.history.ok, e.history.figures()},
+		{"I6", "the replies of all calls and look-ups have one order", e.history.OK, e.history.String()},
 		{"audit", "the stores agree", e.after.OK,
 			strings.Join(append([]string{fmt.Sprintf("%d findings", len(e.after.Findings))}, e.after.Findings...), "; ")},
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seckill/internal/gate/audit"
+	"seckill/internal/ops/history"
 )
 
 // good returns the evidence of a drill without faults: 2 units, 3 buyers.
@@ -15,7 +16,7 @@ func good() evidence {
 		return &buyer{result: ordered, tasks: map[string]bool{"t" + n: true}, orders: map[string]bool{"o" + n: true}}
 	}
 	return evidence{
-		own: true, settled: time.Second, history: linearizable{ok: true},
+		own: true, settled: time.Second, history: history.Result{OK: true},
 		buyers: []*buyer{winner("1"), winner("2"), {result: turnedDown, reason: "SOLD_OUT"}},
 		before: &audit.Report{OK: true, Postgres: audit.Record{Total: 2, Available: 2}, Redis: audit.Gate{Stock: 2}},
 		after:  &audit.Report{OK: true, Postgres: audit.Record{Total: 2, Held: 2, Orders: 2}, Redis: audit.Gate{Reserved: 2}},
@@ -40,7 +41,7 @@ func TestEachInvariantThatBreaksFailsItsCheck(t *testing.T) {
 		}, []string{"I3"}},
 		"an order lost":            {func(e *evidence) { e.after.Postgres.Orders = 1 }, []string{"I4", "I5"}},
 		"one order for two buyers": {func(e *evidence) { e.buyers[1].orders = map[string]bool{"o1": true} }, []string{"I4"}},
-		"replies without an order": {func(e *evidence) { e.history.ok = false }, []string{"I6"}},
+		"replies without an order": {func(e *evidence) { e.history.OK = false }, []string{"I6"}},
 		"a task without an end":    {func(e *evidence) { e.buyers[1].result = unfinished }, []string{"I4"}},
 		"slow to settle":           {func(e *evidence) { e.settled = time.Minute }, []string{"I5"}},
 		"slow to recover":          {func(e *evidence) { e.recovery = time.Minute }, []string{"I5"}},

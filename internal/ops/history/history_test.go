@@ -1,4 +1,4 @@
-package drill
+package history
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ func at(seconds float64) time.Time {
 	return time.Unix(1_700_000_000, 0).Add(time.Duration(seconds * float64(time.Second)))
 }
 
-func op(k kind, buyer int, task string, began, over time.Time) operation {
-	return operation{kind: k, buyer: buyer, task: task, began: began, over: over}
+func op(k Kind, buyer int, task string, began, over time.Time) Operation {
+	return Operation{Kind: k, Buyer: buyer, Task: task, Began: began, Over: over}
 }
 
 func TestAHistoryWithoutAnOrderIsAViolation(t *testing.T) {
@@ -23,59 +23,71 @@ func TestAHistoryWithoutAnOrderIsAViolation(t *testing.T) {
 	for name, c := range map[string]struct {
 		stock int
 		wrong bool
-		all   []operation
+		all   []Operation
 	}{
-		"two units, two buyers": {stock: 2, all: []operation{
-			op(took, 1, "t1", at(0), at(2)), op(took, 2, "t2", at(1), at(3)), op(soldOut, 3, "", at(0), at(3)),
-			op(sawOpen, 1, "t1", at(2), at(3)), op(sawOrder, 1, "t1", at(3), at(4)), op(sawOrder, 1, "t1", at(5), at(6)),
+		"two units, two buyers": {stock: 2, all: []Operation{
+			op(Took, 1, "t1", at(0), at(2)), op(Took, 2, "t2", at(1), at(3)), op(SoldOut, 3, "", at(0), at(3)),
+			op(SawOpen, 1, "t1", at(2), at(3)), op(SawOrder, 1, "t1", at(3), at(4)), op(SawOrder, 1, "t1", at(5), at(6)),
 		}},
-		"oversold": {stock: 1, wrong: true, all: []operation{
-			op(took, 1, "t1", at(0), at(2)), op(took, 2, "t2", at(1), at(3)),
+		"oversold": {stock: 1, wrong: true, all: []Operation{
+			op(Took, 1, "t1", at(0), at(2)), op(Took, 2, "t2", at(1), at(3)),
 		}},
-		"sold again after its task failed": {stock: 1, all: []operation{
-			op(took, 1, "t1", at(0), at(1)), op(took, 2, "t2", at(2), at(3)), op(sawFailed, 1, "t1", at(4), at(5)),
-			op(ended, 1, "t1", at(0), at(5)),
+		"sold again after its task failed": {stock: 1, all: []Operation{
+			op(Took, 1, "t1", at(0), at(1)), op(Took, 2, "t2", at(2), at(3)), op(SawFailed, 1, "t1", at(4), at(5)),
+			op(Ended, 1, "t1", at(0), at(5)),
 		}},
-		"a returned unit given twice": {stock: 1, wrong: true, all: []operation{
-			op(took, 1, "t1", at(0), at(1)), op(ended, 1, "t1", at(0), at(5)), op(took, 2, "t2", at(2), at(3)),
-			op(took, 3, "t3", at(2), at(3)),
+		"a returned unit given twice": {stock: 1, wrong: true, all: []Operation{
+			op(Took, 1, "t1", at(0), at(1)), op(Ended, 1, "t1", at(0), at(5)), op(Took, 2, "t2", at(2), at(3)),
+			op(Took, 3, "t3", at(2), at(3)),
 		}},
-		"sold out while a unit is left": {stock: 2, wrong: true, all: []operation{
-			op(took, 1, "t1", at(0), at(1)), op(soldOut, 2, "", at(5), at(6)), op(took, 3, "t3", at(7), at(8)),
+		"released and sold again, to the same buyer too": {stock: 1, all: []Operation{
+			op(Took, 1, "t1", at(0), at(1)), op(SawOrder, 1, "t1", at(1), at(2)), op(Released, 1, "t1", at(2), at(3)),
+			op(SawOrder, 1, "t1", at(3), at(4)), op(Took, 2, "t2", at(5), at(6)), op(Released, 2, "t2", at(6), at(7)),
+			op(Took, 1, "t3", at(8), at(9)),
 		}},
-		"sold out a second ago": {stock: 1, all: []operation{
-			op(took, 1, "t1", at(0), at(1)), op(ended, 1, "t1", at(0), at(1)), op(soldOut, 2, "", at(1.9), at(2)),
+		"a released unit given twice": {stock: 1, wrong: true, all: []Operation{
+			op(Took, 1, "t1", at(0), at(1)), op(Released, 1, "t1", at(2), at(3)), op(Took, 2, "t2", at(5), at(6)),
+			op(Took, 3, "t3", at(5), at(6)),
 		}},
-		"sold out by a call without a reply": {stock: 1, all: []operation{
-			op(unknown, 1, "", at(0), at(1)), op(soldOut, 2, "", at(5), at(6)),
+		"sold before it was released": {stock: 1, wrong: true, all: []Operation{
+			op(Took, 1, "t1", at(0), at(1)), op(Took, 2, "t2", at(1), at(2)), op(Released, 1, "t1", at(3), at(4)),
 		}},
-		"a call without a reply takes one unit": {stock: 2, wrong: true, all: []operation{
-			op(unknown, 1, "", at(0), at(1)), op(soldOut, 2, "", at(5), at(6)),
+		"sold out while a unit is left": {stock: 2, wrong: true, all: []Operation{
+			op(Took, 1, "t1", at(0), at(1)), op(SoldOut, 2, "", at(5), at(6)), op(Took, 3, "t3", at(7), at(8)),
 		}},
-		"a unit that comes too late to be sold": {stock: 1, wrong: true, all: []operation{
-			op(took, 2, "t2", at(0), at(1)), op(took, 1, "t1", at(3), at(4)), op(ended, 1, "t1", at(3), at(5)),
+		"sold out a second ago": {stock: 1, all: []Operation{
+			op(Took, 1, "t1", at(0), at(1)), op(Ended, 1, "t1", at(0), at(1)), op(SoldOut, 2, "", at(1.9), at(2)),
 		}},
-		"two tasks of a buyer": {stock: 5, wrong: true, all: []operation{
-			op(took, 1, "t1", at(0), at(1)), op(took, 1, "t2", at(2), at(3)),
+		"sold out by a call without a reply": {stock: 1, all: []Operation{
+			op(Unknown, 1, "", at(0), at(1)), op(SoldOut, 2, "", at(5), at(6)),
 		}},
-		"a task with two ends": {stock: 5, wrong: true, all: []operation{
-			op(took, 1, "t1", at(0), at(1)), op(sawOrder, 1, "t1", at(2), at(3)), op(sawFailed, 1, "t1", at(4), at(5)),
+		"a call without a reply takes one unit": {stock: 2, wrong: true, all: []Operation{
+			op(Unknown, 1, "", at(0), at(1)), op(SoldOut, 2, "", at(5), at(6)),
 		}},
-		"a task that is open again": {stock: 5, wrong: true, all: []operation{
-			op(took, 1, "t1", at(0), at(1)), op(sawOrder, 1, "t1", at(2), at(3)), op(sawOpen, 1, "t1", at(4), at(5)),
+		"a unit that comes too late to be sold": {stock: 1, wrong: true, all: []Operation{
+			op(Took, 2, "t2", at(0), at(1)), op(Took, 1, "t1", at(3), at(4)), op(Ended, 1, "t1", at(3), at(5)),
 		}},
-		"another buyer's order": {stock: 5, wrong: true, all: []operation{
-			op(took, 1, "t1", at(0), at(1)), op(took, 2, "t2", at(0), at(1)), op(sawOrder, 1, "t2", at(2), at(3)),
+		"two tasks of a buyer": {stock: 5, wrong: true, all: []Operation{
+			op(Took, 1, "t1", at(0), at(1)), op(Took, 1, "t2", at(2), at(3)),
 		}},
-		"others buy as well": {stock: -1, all: []operation{
-			op(took, 1, "t1", at(0), at(2)), op(soldOut, 3, "", at(8), at(9)), op(took, 2, "t2", at(11), at(13)),
+		"a task with two ends": {stock: 5, wrong: true, all: []Operation{
+			op(Took, 1, "t1", at(0), at(1)), op(SawOrder, 1, "t1", at(2), at(3)), op(SawFailed, 1, "t1", at(4), at(5)),
+		}},
+		"a task that is open again": {stock: 5, wrong: true, all: []Operation{
+			op(Took, 1, "t1", at(0), at(1)), op(SawOrder, 1, "t1", at(2), at(3)), op(SawOpen, 1, "t1", at(4), at(5)),
+		}},
+		"another buyer's order": {stock: 5, wrong: true, all: []Operation{
+			op(Took, 1, "t1", at(0), at(1)), op(Took, 2, "t2", at(0), at(1)), op(SawOrder, 1, "t2", at(2), at(3)),
+		}},
+		"others buy as well": {stock: -1, all: []Operation{
+			op(Took, 1, "t1", at(0), at(2)), op(SoldOut, 3, "", at(8), at(9)), op(Took, 2, "t2", at(11), at(13)),
 		}},
 	} {
 		dir := t.TempDir()
-		h := history{all: c.all}
-		got := h.judge(c.stock, dir)
+		h := History{all: c.all}
+		got := h.Check(c.stock, dir)
 		pictures, err := filepath.Glob(filepath.Join(dir, "*.html"))
-		if err != nil || got.ok == c.wrong || (got.violation != "") != c.wrong || (len(pictures) == 1) != c.wrong {
+		if err != nil || got.OK == c.wrong || (got.Violation != "") != c.wrong || (len(pictures) == 1) != c.wrong {
 			t.Errorf("%s: %+v, pictures %v, %v", name, got, pictures, err)
 		}
 		for _, picture := range pictures {
@@ -92,37 +104,37 @@ func TestALongConcurrentHistoryIsJudged(t *testing.T) {
 	t.Parallel()
 	const buyers, units = 12_000, 4_000
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a made-up history
-	var h history
+	var h History
 	left := units
 	for buyer := range buyers {
 		moment := float64(buyer) / 1000
 		began, over := at(moment-random.Float64()*0.2), at(moment+random.Float64()*0.2)
 		if left == 0 {
-			h.add(op(soldOut, buyer, "", began, over))
+			h.Add(op(SoldOut, buyer, "", began, over))
 			continue
 		}
 		left--
 		task := fmt.Sprint("t", buyer)
-		h.add(op(took, buyer, task, began, over))
+		h.Add(op(Took, buyer, task, began, over))
 		if buyer%50 == 0 {
 			left++
-			h.add(op(ended, buyer, task, began, over))
-			h.add(op(sawFailed, buyer, task, over, over.Add(time.Second)))
+			h.Add(op(Ended, buyer, task, began, over))
+			h.Add(op(SawFailed, buyer, task, over, over.Add(time.Second)))
 			continue
 		}
-		h.add(op(sawOpen, buyer, task, over, over.Add(time.Second)))
-		h.add(op(sawOrder, buyer, task, over, over.Add(2*time.Second)))
+		h.Add(op(SawOpen, buyer, task, over, over.Add(time.Second)))
+		h.Add(op(SawOrder, buyer, task, over, over.Add(2*time.Second)))
 	}
-	if got := h.judge(units, t.TempDir()); !got.ok || got.operations < 10_000 {
+	if got := h.Check(units, t.TempDir()); !got.OK || got.Operations < 10_000 {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestAHistoryIsBounded(t *testing.T) {
 	t.Parallel()
-	h := history{all: make([]operation, maxOperations)}
-	h.add(operation{})
-	if got := h.judge(1, t.TempDir()); got.ok || len(h.all) != maxOperations {
+	h := History{all: make([]Operation, maxOperations)}
+	h.Add(Operation{})
+	if got := h.Check(1, t.TempDir()); got.OK || len(h.all) != maxOperations {
 		t.Errorf("%+v", got)
 	}
 }
