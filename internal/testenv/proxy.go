@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // Proxy forwards connections from a client to a service and injects network faults.
@@ -17,13 +18,27 @@ type Proxy struct {
 	running  sync.WaitGroup
 
 	mu     sync.Mutex
-	open   []net.Conn    // guarded by mu; both sides of all connections
+	open   []*link       // guarded by mu
 	closed bool          // guarded by mu
 	silent chan struct{} // guarded by mu; not nil while silenced, closed by Restore
+	slow   *slowness     // guarded by mu; nil = as fast as the service
 	needle []byte        // guarded by mu; the request whose reply is dropped, or nil
 	losing bool          // guarded by mu; that request was forwarded, its reply is due
 	holds  []*hold       // guarded by mu; requests to hold when they arrive
 	held   []*hold       // guarded by mu; requests held now
+}
+
+// link is a connection of a client with the one to the service.
+type link struct {
+	client, service net.Conn
+	half            bool // guarded by mu of the proxy: the client's side stays open, and what it sends is dropped
+}
+
+// slowness is how bytes are forwarded until it is over.
+type slowness struct {
+	chunk int           // bytes that are forwarded at once; 0 = as many as have come
+	wait  time.Duration // before each of them
+	over  chan struct{} // closed by Restore
 }
 
 // hold blocks one request, or the reply to it, and with it its connection.
@@ -60,13 +75,40 @@ func (p *Proxy) Silence() {
 	}
 }
 
-// Restore ends Silence and forwards what was blocked.
+// Trickle forwards one byte a second in each direction of each connection, new ones too.
+func (p *Proxy) Trickle() { p.slowDown(1, time.Second) }
+
+// Delay forwards what comes after a pause.
+func (p *Proxy) Delay(pause time.Duration) { p.slowDown(0, pause) }
+
+func (p *Proxy) slowDown(chunk int, wait time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.slow = &slowness{chunk, wait, make(chan struct{})}
+}
+
+// HalfOpen closes the connections of the service and leaves those of the clients open: what they send
+// is dropped, as by a host that has forgotten them. New connections are forwarded.
+func (p *Proxy) HalfOpen() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.open {
+		l.half = true
+		_ = l.service.Close() // it may be closed already
+	}
+}
+
+// Restore ends Silence, Trickle and Delay, and forwards what was blocked.
 func (p *Proxy) Restore() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.silent != nil {
 		close(p.silent)
 		p.silent = nil
+	}
+	if p.slow != nil {
+		close(p.slow.over)
+		p.slow = nil
 	}
 }
 
@@ -150,8 +192,9 @@ func (p *Proxy) Cut() {
 }
 
 func (p *Proxy) cutLocked() {
-	for _, c := range p.open {
-		_ = c.Close() // one side may be closed already
+	for _, l := range p.open {
+		_ = l.client.Close() // one side may be closed already
+		_ = l.service.Close()
 	}
 	p.open = nil
 }
@@ -178,13 +221,14 @@ func (p *Proxy) accept() {
 			_ = client.Close() // the client sees that the service is down
 			continue
 		}
-		if !p.keep(client, server) {
+		l := &link{client: client, service: server}
+		if !p.keep(l) {
 			return
 		}
 		var due atomic.Pointer[hold] // set when the reply on this connection is to be held
 		p.running.Go(func() {
 			var seen []byte // the end of the former chunk: a needle may be split
-			p.pass(client, server, func(chunk []byte) bool {
+			p.pass(l, client, server, func(chunk []byte) bool {
 				if !p.request(chunk) {
 					return false
 				}
@@ -194,37 +238,33 @@ func (p *Proxy) accept() {
 			})
 		})
 		p.running.Go(func() {
-			p.pass(server, client, func(chunk []byte) bool { p.keepReply(&due); return p.reply(chunk) })
+			p.pass(l, server, client, func(chunk []byte) bool { p.keepReply(&due); return p.reply(chunk) })
 		})
 	}
 }
 
-func (p *Proxy) keep(conns ...net.Conn) bool {
+func (p *Proxy) keep(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		for _, c := range conns {
-			_ = c.Close()
-		}
+		_ = l.client.Close()
+		_ = l.service.Close()
 		return false
 	}
-	p.open = append(p.open, conns...)
+	p.open = append(p.open, l)
 	return true
 }
 
-// pass copies from one side to the other until either is closed. before is called with
-// every chunk and returns false to stop forwarding.
-func (p *Proxy) pass(from, to net.Conn, before func(chunk []byte) bool) {
-	defer p.drop(from, to)
+// pass copies from one side to the other until either is closed, or only from a client that is half-open. before
+// is called with every chunk and returns false to stop forwarding.
+func (p *Proxy) pass(l *link, from, to net.Conn, before func(chunk []byte) bool) {
+	defer p.drop(l, from)
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)
-		if n > 0 {
+		if n > 0 && !p.isHalf(l) {
 			p.waitForSound()
-			if !before(buf[:n]) {
-				return
-			}
-			if _, err := to.Write(buf[:n]); err != nil {
+			if !before(buf[:n]) || !p.forward(to, buf[:n]) && !p.isHalf(l) {
 				return
 			}
 		}
@@ -232,6 +272,35 @@ func (p *Proxy) pass(from, to net.Conn, before func(chunk []byte) bool) {
 			return
 		}
 	}
+}
+
+func (p *Proxy) isHalf(l *link) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return l.half
+}
+
+// forward writes a chunk, as slowly as it has to.
+func (p *Proxy) forward(to net.Conn, chunk []byte) bool {
+	for len(chunk) > 0 {
+		p.mu.Lock()
+		slow, n := p.slow, len(chunk)
+		p.mu.Unlock()
+		if slow != nil {
+			if slow.chunk > 0 {
+				n = min(n, slow.chunk)
+			}
+			select {
+			case <-time.After(slow.wait):
+			case <-slow.over:
+			}
+		}
+		if _, err := to.Write(chunk[:n]); err != nil {
+			return false
+		}
+		chunk = chunk[n:]
+	}
+	return true
 }
 
 func (p *Proxy) waitForSound() {
@@ -263,11 +332,14 @@ func (p *Proxy) reply([]byte) bool {
 	return false
 }
 
-func (p *Proxy) drop(conns ...net.Conn) {
+// drop closes a connection, but leaves the client's side open that is half-open.
+func (p *Proxy) drop(l *link, from net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, c := range conns {
-		_ = c.Close()
-		p.open = slices.DeleteFunc(p.open, func(o net.Conn) bool { return o == c })
+	_ = l.service.Close()
+	if l.half && from == l.service {
+		return
 	}
+	_ = l.client.Close()
+	p.open = slices.DeleteFunc(p.open, func(o *link) bool { return o == l })
 }

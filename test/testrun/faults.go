@@ -17,7 +17,7 @@ const faultsVariable = "SECKILL_FAULTS_FILE"
 // faultTests selects the tests that `make faults` runs.
 const faultTests = "Killed|Many|Thousand|LargeSale|RedisLost|LostMessage|RedisClock|ADeadMaster|Sentinels|" +
 	"Standby|NotSoldAgain|InFlightOrdersOf|RebuildThatBegan|OlderDataThanBefore|StockBelowZero|AllFailAlike|TheCopyThatRedis|RollingRestart|" +
-	"DeadLettersOutlive|PoisonMessageWaits|FullDisk|RefusesConnections|AreRotated"
+	"DeadLettersOutlive|PoisonMessageWaits|FullDisk|RefusesConnections|AreRotated|SlowNetwork|CutAtAnyByte"
 
 // faultRow is a testenv.FaultRow.
 type faultRow struct {
