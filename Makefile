@@ -20,7 +20,7 @@ demo: ## run the shop with nothing installed: embedded Redis and SQLite
 
 .PHONY: build
 build: ## build bin/seckill
-	go build -trimpath -o bin/seckill ./cmd/seckill
+	go build -trimpath -ldflags="-s -w" -o bin/seckill ./cmd/seckill
 
 .PHONY: services
 services: ## start private Postgres and Redis on free ports (scripts/services stop ends them)
@@ -59,6 +59,7 @@ check: ## check what is committed: generated code, formatting, lints, layers, kn
 	scripts/check-generated
 	go vet ./...
 	go -C test/bench vet ./...
+	go -C test/oidcprovider vet .
 	@$(MAKE) lint
 	go test ./internal/archtest
 	scripts/check-vulnerabilities $(VULNERABILITIES)

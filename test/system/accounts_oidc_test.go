@@ -1,21 +1,20 @@
 package system_test
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
+	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/cookiejar"
-	"net/http/httptest"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/zitadel/oidc/v3/example/server/exampleop"
-	"github.com/zitadel/oidc/v3/example/server/storage"
 
 	"seckill/internal/app"
 	"seckill/internal/platform/config"
@@ -23,7 +22,7 @@ import (
 
 // identityProvider is a real OpenID provider with the users of its library's example.
 type identityProvider struct {
-	server *httptest.Server
+	issuer string
 	site   *site
 }
 
@@ -31,16 +30,32 @@ type identityProvider struct {
 // settings of the provider.
 func newProvider(t *testing.T, more string) *identityProvider {
 	t.Helper()
-	p := &identityProvider{server: httptest.NewUnstartedServer(nil)}
-	_, port, err := net.SplitHostPort(p.server.Listener.Addr().String())
+	provider := exec.CommandContext(context.WithoutCancel(t.Context()), "go", "run", ".")
+	provider.Dir, provider.Stderr = "../oidcprovider", t.Output()
+	in, err := provider.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	issuer := "http://localhost:" + port
-	settings, secret := filepath.Join(t.TempDir(), "oidc.json"), "secret of "+port
+	out, err := provider.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := provider.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close() // ends it
+		_ = provider.Wait()
+	})
+	issuer, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("the provider did not start: %v", err)
+	}
+	p := &identityProvider{issuer: strings.TrimSpace(issuer)}
+	settings := filepath.Join(t.TempDir(), "oidc.json")
 	for file, text := range map[string]string{
-		settings: `[{"name": "corp", "title": "Corp", "issuer": "` + issuer + `", "clientId": "shop-` + port + `", "clientSecretFile": "secret"` + more + `}]`,
-		filepath.Join(filepath.Dir(settings), "secret"): secret + "\n",
+		settings: `[{"name": "corp", "title": "Corp", "issuer": "` + p.issuer + `", "clientId": "shop", "clientSecretFile": "secret"` + more + `}]`,
+		filepath.Join(filepath.Dir(settings), "secret"): "secret\n",
 	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -48,11 +63,9 @@ func newProvider(t *testing.T, more string) *identityProvider {
 	}
 	p.site = newSite(t, func(c *config.Config) { c.OIDC = settings })
 	p.site.start("api", "worker", "scheduler")
-	client := storage.WebClient("shop-"+port, secret, p.callback())
-	store := storage.NewStorageWithClients(storage.NewUserStore(issuer), map[string]*storage.Client{client.GetID(): client})
-	p.server.Config.Handler = exampleop.SetupServer(issuer, store, nil, false)
-	p.server.Start()
-	t.Cleanup(p.server.Close)
+	if _, err := fmt.Fprintln(in, p.callback()); err != nil {
+		t.Fatal(err)
+	}
 	return p
 }
 
@@ -107,7 +120,7 @@ func (p *identityProvider) signIn(t *testing.T, b *http.Client) *url.URL {
 	if found == nil {
 		t.Fatalf("no form of the provider at %s: %s", at, form)
 	}
-	at, _ = visit(t, b, request(t, http.MethodPost, p.server.URL+"/login/username", url.Values{
+	at, _ = visit(t, b, request(t, http.MethodPost, p.issuer+"/login/username", url.Values{
 		"id": {found[1]}, "username": {"test-user@localhost"}, "password": {"verysecure"},
 	}))
 	return at

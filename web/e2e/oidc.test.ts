@@ -14,7 +14,7 @@ let provider: ChildProcess;
 let demo: Demo;
 
 beforeAll(async () => {
-  provider = spawn('go', ['run', './test/oidcprovider'], { cwd: join(import.meta.dirname, '../..'), stdio: ['pipe', 'pipe', 'inherit'] });
+  provider = spawn('go', ['run', '.'], { cwd: join(import.meta.dirname, '../../test/oidcprovider'), stdio: ['pipe', 'pipe', 'inherit'] });
   const issuer = await new Promise<string>((resolve, reject) => {
     createInterface(provider.stdout!).once('line', resolve);
     provider.once('exit', (code) => reject(new Error(`the provider ended with ${code}`)));

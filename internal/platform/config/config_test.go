@@ -64,7 +64,7 @@ func TestDefaultsArePublishedOnes(t *testing.T) {
 		WaitlistOffer: time.Minute, TwoPersonUnits: 100, TwoPersonExtension: 30 * time.Minute, TwoPersonMoney: 1_000_000, Limits: SwitchOn,
 		Mail: Mail{SMTPTLS: SMTPTLSRequired}, Notice: Notice{NoticeDeadline: 3 * time.Minute, NoticeOpening: 10 * time.Minute},
 		Providers: Providers{
-			StripeScriptURL: "https://js.stripe.com/basil/stripe.js", StripeOrigins: []string{"https://*.js.stripe.com", "https://hooks.stripe.com", "https://api.stripe.com"},
+			StripeScriptURL: "https://js.stripe.com/dahlia/stripe.js", StripeOrigins: []string{"https://*.js.stripe.com", "https://hooks.stripe.com", "https://api.stripe.com"},
 			Sandbox: SandboxOff, WeChatH5: SwitchOff, AlipayWAP: SwitchOff,
 			PaymentServiceName: "service", PaymentServiceLabel: "Bank transfer", PaymentServiceKind: "redirect",
 		},

@@ -21,7 +21,7 @@ type Providers struct {
 	StripeAPIURL        string `hidden:"" name:"payments.stripe.api-url" aliases:"stripe-api-url" group:"payments" placeholder:"URL" help:"Where Stripe's API is, for tests. Without it, Stripe's own address."`
 
 	StripePublishableKey string   `name:"payments.stripe.publishable-key" aliases:"stripe-publishable-key" group:"payments" placeholder:"KEY" help:"Publishable key of the account, pk_…: cards are then taken on the page of the order, by Stripe's Payment Element, instead of a page of Stripe. Pages that take a payment load from Stripe then."`
-	StripeScriptURL      string   `hidden:"" name:"payments.stripe.script-url" aliases:"stripe-script-url" default:"https://js.stripe.com/basil/stripe.js" group:"payments" help:"Where Stripe.js is. Stripe wants it loaded from its own address; another one is for tests."`
+	StripeScriptURL      string   `hidden:"" name:"payments.stripe.script-url" aliases:"stripe-script-url" default:"https://js.stripe.com/dahlia/stripe.js" group:"payments" help:"Where Stripe.js is. Stripe wants it loaded from its own address; another one is for tests."`
 	StripeOrigins        []string `name:"payments.stripe.origins" aliases:"stripe-origins" default:"https://*.js.stripe.com,https://hooks.stripe.com,https://api.stripe.com" group:"payments" help:"Origins, besides that of the script, that Stripe.js loads, frames and calls. Only the page of an order may do so, and only with a publishable key."`
 
 	WeChatMerchantID     string `name:"payments.wechat.merchant-id" aliases:"wechat-merchant-id" group:"payments" placeholder:"ID" help:"Merchant number at WeChat Pay: buyers pay by WeChat then, in CNY."`
@@ -160,7 +160,7 @@ func (p *Problems) payments(c *Config) {
 }
 
 // stripeScript is the address from which Stripe wants its script to be loaded.
-const stripeScript = "https://js.stripe.com/basil/stripe.js"
+const stripeScript = "https://js.stripe.com/dahlia/stripe.js"
 
 // forTests refuses another address of a provider in production, where it would receive the
 // keys of the account.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stripe/stripe-go/v82/webhook"
+	"github.com/stripe/stripe-go/v85/webhook"
 
 	"seckill/internal/pay/payment"
 	"seckill/internal/platform/id"

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	api "github.com/stripe/stripe-go/v82"
+	api "github.com/stripe/stripe-go/v85"
 
 	"seckill/internal/pay/payment"
 	"seckill/internal/platform/id"

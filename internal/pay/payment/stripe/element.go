@@ -9,14 +9,14 @@ import (
 	"strings"
 	"time"
 
-	api "github.com/stripe/stripe-go/v82"
+	api "github.com/stripe/stripe-go/v85"
 
 	"seckill/internal/pay/payment"
 	"seckill/internal/platform/id"
 )
 
 // ScriptURL is where Stripe.js is, in the version that belongs to that of the API.
-const ScriptURL = "https://js.stripe.com/basil/stripe.js"
+const ScriptURL = "https://js.stripe.com/dahlia/stripe.js"
 
 // shownBy is the metadata of payment intents that the page of the shop shows. Those of Checkout
 // are reported by their sessions.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	api "github.com/stripe/stripe-go/v82"
+	api "github.com/stripe/stripe-go/v85"
 
 	"seckill/internal/pay/payment"
 	"seckill/internal/platform/id"
@@ -54,7 +54,7 @@ func outcome(r *api.Refund) error {
 func (p *Provider) made(ctx context.Context, intent string, key id.Refund) (*api.Refund, error) {
 	params := &api.RefundListParams{PaymentIntent: api.String(intent)}
 	params.Limit = api.Int64(100) // of a page
-	for r, err := range p.client.V1Refunds.List(ctx, params) {
+	for r, err := range p.client.V1Refunds.List(ctx, params).All(ctx) {
 		if err != nil {
 			return nil, fmt.Errorf("read refunds of %s: %w", intent, err)
 		}

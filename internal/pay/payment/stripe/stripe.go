@@ -18,8 +18,8 @@ import (
 	"strings"
 	"time"
 
-	api "github.com/stripe/stripe-go/v82"
-	"github.com/stripe/stripe-go/v82/webhook"
+	api "github.com/stripe/stripe-go/v85"
+	"github.com/stripe/stripe-go/v85/webhook"
 
 	"seckill/internal/pay/payment"
 	"seckill/internal/platform/clock"

@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	api "github.com/stripe/stripe-go/v82"
-	"github.com/stripe/stripe-go/v82/webhook"
+	api "github.com/stripe/stripe-go/v85"
+	"github.com/stripe/stripe-go/v85/webhook"
 
 	"seckill/internal/pay/payment"
 	"seckill/internal/pay/payment/stripe"
