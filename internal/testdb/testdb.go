@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -117,6 +118,17 @@ func UnflushedPostgresURL(t testing.TB) string {
 func EmptyPostgresURL(t testing.TB) string {
 	t.Helper()
 	return testenv.WithParameters(t, clone(t, testenv.DatabaseURL(t), "template0"), timeouts())
+}
+
+// Copy copies the database at a URL that this package returned, to which nothing is connected. It is
+// dropped when the test ends.
+func Copy(t testing.TB, address string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return testenv.WithParameters(t, clone(t, testenv.DatabaseURL(t), strings.TrimPrefix(u.Path, "/")), u.Query())
 }
 
 // clone copies a template database for one test.

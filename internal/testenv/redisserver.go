@@ -49,6 +49,12 @@ func RedisServerOnVolume(t testing.TB, settings ...string) (*RedisProcess, *Volu
 	return startRedis(t, &RedisProcess{t: t, dir: dir, settings: settings}), volume
 }
 
+// RedisServerFrom is RedisServer on the files of another one in a directory, which it changes.
+func RedisServerFrom(t testing.TB, dir string) *RedisProcess {
+	t.Helper()
+	return startRedis(t, &RedisProcess{t: t, dir: dir})
+}
+
 func startRedis(t testing.TB, s *RedisProcess) *RedisProcess {
 	t.Helper()
 	t.Cleanup(s.Kill)
@@ -71,6 +77,9 @@ func (s *RedisProcess) ShortURL() string { return "redis://" + s.addr + "/0" }
 
 // Addr returns host and port of the server.
 func (s *RedisProcess) Addr() string { return s.addr }
+
+// Dir returns the directory of the server's files.
+func (s *RedisProcess) Dir() string { return s.dir }
 
 // Conn returns connections to the server, with timeouts that a busy machine does not
 // exceed. They are closed when the test ends.
