@@ -23,8 +23,8 @@ type Host struct {
 	Transport http.RoundTripper                                                 // to payment services
 	// Database is the driver of a SQLite database that is used instead of Postgres.
 	Database driver.Connector
-	// Shared says that other processes run in this one: returning unused memory to the
-	// operating system is not the task of each.
+	// Shared says that other processes run in this one: none returns unused memory to the
+	// operating system, and none prepares the pages of the shop, which takes most of a start.
 	Shared bool
 }
 
@@ -66,6 +66,11 @@ func (t *Tools) Seed(ctx context.Context, in seed.Input) (*seed.Result, error) {
 // Audit checks the invariants of a sale.
 func (t *Tools) Audit(ctx context.Context, sale string) (*audit.Report, error) {
 	return t.target.Audit(ctx, sale)
+}
+
+// Token signs an access token for a user, with the life of the settings.
+func (t *Tools) Token(u seed.User) (string, error) {
+	return t.target.seeding.seeder(t.app.cfg.AccessTokenTTL).Users.Token(u)
 }
 
 // DB returns the database.

@@ -128,9 +128,11 @@ func newPublic(b base, in serverParts, handler http.Handler) (http.Handler, erro
 	if err != nil {
 		return nil, err
 	}
-	pages, err := newSite(b.cfg, brand)
-	if err != nil {
-		return nil, err
+	pages := http.NotFoundHandler()
+	if !b.svc.host.Shared {
+		if pages, err = newSite(b.cfg, brand); err != nil {
+			return nil, err
+		}
 	}
 	var signIn http.Handler
 	if in.providers != nil {
@@ -197,9 +199,12 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 	if err := graph.CheckRateLimits(schema.Schema(), resolver.RateLimits); err != nil {
 		return nil, nil, fmt.Errorf("SECKILL_RATE_LIMITS: %w", err)
 	}
-	documents, err := web.Documents()
-	if err != nil {
-		return nil, nil, err
+	var documents map[string]string
+	if !b.svc.host.Shared {
+		var err error
+		if documents, err = web.Documents(); err != nil {
+			return nil, nil, err
+		}
 	}
 	g, err := guard.New(guard.Options{
 		Schema: schema.Schema(), Scalars: scalar.Good(), Trusted: guard.Manifest(documents),

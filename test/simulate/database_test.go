@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -18,28 +19,139 @@ import (
 // rawConn is what the driver of SQLite offers.
 type rawConn interface {
 	driver.Conn
-	driver.ConnBeginTx
 	driver.ExecerContext
 	driver.QueryerContext
-	NewBackup(to string) (*sqlite.Backup, error)
+	driver.ConnPrepareContext
 }
 
 // errReset is how a lost connection to the database shows.
-func errReset() error {
-	return &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+func errReset() error { return &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET} }
+
+// engine is the only connection to SQLite, for all stories one after the other: preparing
+// statements is most of their cost. It is used by one goroutine at a time.
+type engine struct {
+	raw    rawConn
+	known  map[string]driver.Stmt
+	tables []string
+	kept   map[string]bool // attached databases that hold copies
 }
 
-// database is an in-memory database. All connections share one of SQLite, of which a
-// transaction or a single statement is the only user: none ever waits inside SQLite, where
-// virtual time would stand still.
-type database struct {
-	raw    rawConn
-	turn   chan struct{} // has a value while nothing uses raw
-	random *source
+// maxStatements bounds the memory of an engine.
+const maxStatements = 4000
 
-	mu      sync.Mutex
-	commits int                    // guarded by mu
-	fault   func(*machine) dbFault // guarded by mu; asked at each commit
+func newEngine() (*engine, error) {
+	c, err := (&sqlite.Driver{}).Open("file::memory:?_pragma=foreign_keys(1)&_time_format=sqlite")
+	if err != nil {
+		return nil, err
+	}
+	e := &engine{raw: c.(rawConn), known: map[string]driver.Stmt{}, kept: map[string]bool{}}
+	if _, err := e.raw.ExecContext(context.Background(), postgres.SQLiteSchema(), nil); err != nil {
+		return nil, err
+	}
+	rows, err := e.query("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'", nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows.rows {
+		e.tables = append(e.tables, row[0].(string))
+	}
+	return e, nil
+}
+
+// statement returns a prepared statement.
+func (e *engine) statement(query string) (driver.Stmt, error) {
+	if s := e.known[query]; s != nil {
+		return s, nil
+	}
+	if len(e.known) == maxStatements {
+		for text, s := range e.known {
+			_ = s.Close()
+			delete(e.known, text)
+		}
+	}
+	s, err := e.raw.PrepareContext(context.Background(), query)
+	if err == nil {
+		e.known[query] = s
+	}
+	return s, err
+}
+
+func (e *engine) exec(query string, args []driver.NamedValue) (driver.Result, error) {
+	s, err := e.statement(query)
+	if err != nil {
+		return nil, err
+	}
+	return s.(driver.StmtExecContext).ExecContext(context.Background(), args)
+}
+
+// query reads all rows at once, so that no statement is open between two calls.
+func (e *engine) query(query string, args []driver.NamedValue) (*keptRows, error) {
+	s, err := e.statement(query)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.(driver.StmtQueryContext).QueryContext(context.Background(), args)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	kept := &keptRows{columns: rows.Columns()}
+	for {
+		row := make([]driver.Value, len(kept.columns))
+		switch err := rows.Next(row); {
+		case err == io.EOF:
+			return kept, nil
+		case err != nil:
+			return nil, err
+		}
+		for i, v := range row {
+			if b, ok := v.([]byte); ok {
+				row[i] = append([]byte(nil), b...)
+			}
+		}
+		kept.rows = append(kept.rows, row)
+	}
+}
+
+// replace replaces all rows of a database by those of another one; main is that of the
+// story, the others are copies, and "" is empty.
+func (e *engine) replace(into, from string) error {
+	if into != "main" && !e.kept[into] {
+		statements := []string{"ATTACH ':memory:' AS " + into}
+		for _, t := range e.tables {
+			statements = append(statements, "CREATE TABLE "+into+".`"+t+"` AS SELECT * FROM main.`"+t+"` WHERE 0")
+		}
+		for _, statement := range statements {
+			if _, err := e.raw.ExecContext(context.Background(), statement, nil); err != nil {
+				return err
+			}
+		}
+		e.kept[into] = true
+	}
+	statements := []string{"PRAGMA foreign_keys = 0", "BEGIN"}
+	for _, t := range e.tables {
+		statements = append(statements, "DELETE FROM "+into+".`"+t+"`")
+		if from != "" {
+			statements = append(statements, "INSERT INTO "+into+".`"+t+"` SELECT * FROM "+from+".`"+t+"`")
+		}
+	}
+	for _, statement := range append(statements, "COMMIT", "PRAGMA foreign_keys = 1") {
+		if _, err := e.exec(statement, nil); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	return nil
+}
+
+// database is the database of a story. A transaction or a single statement is the only
+// user of the engine: none waits inside SQLite, where virtual time would stand still.
+type database struct {
+	engine *engine
+	turn   chan struct{} // has a value while nothing uses the engine
+
+	mu    sync.Mutex
+	fault func(*machine) dbFault // guarded by mu; asked at each commit; nil = none
+	away  bool                   // guarded by mu; nothing is answered
 }
 
 // dbFault is what happens to a commit.
@@ -51,38 +163,8 @@ const (
 	commitUnseen         // it breaks after the commit
 )
 
-// address is that of a new database with the settings of every connection.
-const address = "file::memory:?_pragma=foreign_keys(1)&_txlock=immediate&_time_format=sqlite"
-
-// emptyDatabase has all tables and no rows.
-var emptyDatabase = sync.OnceValues(func() (rawConn, error) {
-	c, err := (&sqlite.Driver{}).Open(address)
-	if err != nil {
-		return nil, err
-	}
-	raw := c.(rawConn)
-	_, err = raw.ExecContext(context.Background(), postgres.SQLiteSchema(), nil)
-	return raw, err
-})
-
-// copyOf returns a copy of a database.
-func copyOf(raw rawConn) (rawConn, error) {
-	b, err := raw.NewBackup(address)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := b.Step(-1); err != nil {
-		return nil, errors.Join(err, b.Finish())
-	}
-	c, err := b.Commit()
-	if err != nil {
-		return nil, err
-	}
-	return c.(rawConn), nil
-}
-
-func newDatabase(raw rawConn, random *source) *database {
-	d := &database{raw: raw, turn: make(chan struct{}, 1), random: random}
+func newDatabase(e *engine) *database {
+	d := &database{engine: e, turn: make(chan struct{}, 1)}
 	d.turn <- struct{}{}
 	return d
 }
@@ -103,38 +185,40 @@ func (d *database) take(ctx context.Context) error {
 
 func (d *database) give() { d.turn <- struct{}{} }
 
-// image returns a copy of what is committed.
-func (d *database) image() (rawConn, error) {
-	if err := d.take(context.Background()); err != nil {
-		return nil, err
-	}
-	defer d.give()
-	return copyOf(d.raw)
-}
-
-// restore replaces the database by a copy.
-func (d *database) restore(image rawConn) error {
+// replace is engine.replace between two transactions.
+func (d *database) replace(into, from string) error {
 	if err := d.take(context.Background()); err != nil {
 		return err
 	}
 	defer d.give()
-	made, err := copyOf(image)
-	if err != nil {
-		return err
-	}
-	_ = d.raw.Close()
-	d.raw = made
-	return nil
+	return d.engine.replace(into, from)
 }
 
 func (d *database) outcome(m *machine) dbFault {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.commits++
 	if d.fault == nil {
 		return commits
 	}
 	return d.fault(m)
+}
+
+func (d *database) set(fault func(*machine) dbFault) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fault = fault
+}
+
+func (d *database) setAway(away bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.away = away
+}
+
+func (d *database) isAway() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.away
 }
 
 // connector connects a machine to the database.
@@ -147,7 +231,7 @@ type connector struct {
 func (c *connector) Driver() driver.Driver { return &sqlite.Driver{} }
 
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
-	if c.network.isDead(c.machine) {
+	if c.db.isAway() || c.network.isDead(c.machine) {
 		return nil, errReset()
 	}
 	return &session{connector: c}, nil
@@ -183,7 +267,7 @@ func (s *session) Close() error {
 }
 
 func (s *session) usable() error {
-	if s.broken || s.network.isDead(s.machine) {
+	if s.broken || s.db.isAway() || s.network.isDead(s.machine) {
 		return errReset()
 	}
 	return nil
@@ -208,7 +292,7 @@ func (s *session) BeginTx(ctx context.Context, _ driver.TxOptions) (driver.Tx, e
 	if err := s.db.take(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := s.db.raw.ExecContext(context.Background(), "begin immediate", nil); err != nil {
+	if _, err := s.db.engine.exec("BEGIN IMMEDIATE", nil); err != nil {
 		s.db.give()
 		return nil, err
 	}
@@ -224,7 +308,7 @@ func (s *session) Commit() error {
 		s.broken = true
 		return errReset()
 	}
-	err := s.end("commit")
+	err := s.end("COMMIT")
 	if err == nil && (fault == commitUnseen || s.usable() != nil) {
 		s.broken = true
 		return errReset()
@@ -233,15 +317,15 @@ func (s *session) Commit() error {
 }
 
 // Rollback implements driver.Tx.
-func (s *session) Rollback() error { return s.end("rollback") }
+func (s *session) Rollback() error { return s.end("ROLLBACK") }
 
 func (s *session) end(statement string) error {
 	if !s.inTx {
 		return nil
 	}
-	_, err := s.db.raw.ExecContext(context.Background(), statement, nil)
-	if err != nil && statement == "commit" {
-		_, _ = s.db.raw.ExecContext(context.Background(), "rollback", nil)
+	_, err := s.db.engine.exec(statement, nil)
+	if err != nil && statement == "COMMIT" {
+		_, _ = s.db.engine.exec("ROLLBACK", nil)
 	}
 	s.inTx = false
 	s.db.give()
@@ -268,7 +352,7 @@ func (s *session) alone(ctx context.Context, do func() error) error {
 
 func (s *session) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (result driver.Result, err error) {
 	err = s.alone(ctx, func() (err error) {
-		result, err = s.db.raw.ExecContext(context.Background(), query, args)
+		result, err = s.db.engine.exec(query, args)
 		return err
 	})
 	return result, err
@@ -276,28 +360,9 @@ func (s *session) ExecContext(ctx context.Context, query string, args []driver.N
 
 func (s *session) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (found driver.Rows, err error) {
 	err = s.alone(ctx, func() error {
-		rows, err := s.db.raw.QueryContext(context.Background(), query, args)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		kept := &keptRows{columns: rows.Columns()}
-		for {
-			row := make([]driver.Value, len(kept.columns))
-			switch err := rows.Next(row); {
-			case err == io.EOF:
-				found = kept
-				return nil
-			case err != nil:
-				return err
-			}
-			for i, v := range row {
-				if b, ok := v.([]byte); ok {
-					row[i] = append([]byte(nil), b...)
-				}
-			}
-			kept.rows = append(kept.rows, row)
-		}
+		rows, err := s.db.engine.query(query, args)
+		found = rows
+		return err
 	})
 	return found, err
 }

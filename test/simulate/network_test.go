@@ -194,6 +194,12 @@ func (n *network) delay() time.Duration {
 	return 50*time.Microsecond + n.random.upTo(longest)
 }
 
+func (n *network) setSlowest(d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.slowest = d
+}
+
 func (n *network) gone(k *link) {
 	n.mu.Lock()
 	delete(n.links, k)

@@ -1,8 +1,10 @@
 package simulate_test
 
 import (
+	"crypto/sha1" //nolint:gosec // the name of a script
 	"fmt"
 	"reflect"
+	"strings"
 	"sync"
 	"time"
 	"unsafe"
@@ -36,7 +38,7 @@ func startRedis(n *network, m *machine, addr string) (*redisServer, error) {
 	}
 	_ = first.Close()
 	s.redis.ClockTTL(true)
-	s.redis.Server().SetPreHook(s.info)
+	s.redis.Server().SetPreHook(s.answer)
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -60,15 +62,23 @@ func (s *redisServer) tick() {
 	}
 }
 
-// info answers INFO server, which miniredis does not know, as a server that is known by
-// its run id.
-func (s *redisServer) info(peer *server.Peer, command string, args ...string) bool {
-	if command != "INFO" || len(args) != 1 || args[0] != "server" {
+// answer answers INFO server, which miniredis does not know, as a server that is known by
+// its run id, and SCRIPT LOAD without parsing the script.
+func (s *redisServer) answer(peer *server.Peer, command string, args ...string) bool {
+	switch {
+	case command == "INFO" && len(args) == 1 && args[0] == "server":
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		peer.WriteBulk(fmt.Sprintf("# Server\r\nredis_version:7.0.0\r\nrun_id:%040x\r\n", s.life))
+	case command == "SCRIPT" && len(args) == 2 && strings.EqualFold(args[0], "load"):
+		hash := fmt.Sprintf("%x", sha1.Sum([]byte(args[1]))) //nolint:gosec // the name of a script
+		s.redis.Lock()
+		s.field("scripts").SetMapIndex(reflect.ValueOf(hash), reflect.ValueOf(args[1]))
+		s.redis.Unlock()
+		peer.WriteBulk(hash)
+	default:
 		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	peer.WriteBulk(fmt.Sprintf("# Server\r\nredis_version:7.0.0\r\nrun_id:%040x\r\n", s.life))
 	return true
 }
 
@@ -94,12 +104,10 @@ func (s *redisServer) copy() redisCopy {
 	return redisCopy{s.clone(s.field("dbs"))}
 }
 
-// restore restarts the server with the data of a copy. The zero copy is an empty server.
-func (s *redisServer) restore(from redisCopy) {
-	s.mu.Lock()
-	s.life++
-	s.mu.Unlock()
+// load replaces all data by those of a copy. The zero copy is an empty server.
+func (s *redisServer) load(from redisCopy) {
 	s.redis.Lock()
+	defer s.redis.Unlock()
 	dbs := s.field("dbs")
 	if from.dbs.IsValid() {
 		dbs.Set(s.clone(from.dbs))
@@ -107,18 +115,25 @@ func (s *redisServer) restore(from redisCopy) {
 		dbs.Set(reflect.MakeMap(dbs.Type()))
 	}
 	s.field("scripts").Set(reflect.ValueOf(map[string]string{}))
-	s.redis.Unlock()
+}
+
+// restart starts the server again with the data of a copy.
+func (s *redisServer) restart(from redisCopy) {
+	s.mu.Lock()
+	s.life++
+	s.mu.Unlock()
+	s.load(from)
 	s.network.cut(func(_, server *machine) bool { return server == s.machine })
 }
 
 // clone returns a deep copy of a value of miniredis.
 func (s *redisServer) clone(v reflect.Value) reflect.Value {
-	return (&cloner{kept: reflect.ValueOf(s.redis).Pointer(), made: map[uintptr]reflect.Value{}}).clone(v)
+	return (&cloner{server: reflect.ValueOf(s.redis), made: map[uintptr]reflect.Value{}}).clone(v)
 }
 
 type cloner struct {
-	kept uintptr // the pointer that is not followed
-	made map[uintptr]reflect.Value
+	server reflect.Value // to which the copy belongs
+	made   map[uintptr]reflect.Value
 }
 
 var timeType = reflect.TypeFor[time.Time]()
@@ -126,8 +141,11 @@ var timeType = reflect.TypeFor[time.Time]()
 func (c *cloner) clone(v reflect.Value) reflect.Value {
 	switch v.Kind() {
 	case reflect.Pointer:
-		if v.IsNil() || v.Pointer() == c.kept {
+		if v.IsNil() {
 			return v
+		}
+		if v.Type() == c.server.Type() {
+			return c.server
 		}
 		if made, ok := c.made[v.Pointer()]; ok {
 			return made

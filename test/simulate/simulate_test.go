@@ -2,7 +2,7 @@ package simulate_test
 
 import (
 	"context"
-	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"flag"
 	"fmt"
@@ -11,31 +11,72 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"testing/cryptotest"
 	"testing/synctest"
 	"time"
 
+	"seckill/ent/user"
 	"seckill/internal/app"
 	"seckill/internal/ops/apiclient"
 	"seckill/internal/ops/seed"
+	"seckill/internal/pay/payment/providertest"
+	"seckill/internal/platform/auth"
 	"seckill/internal/platform/config"
+	"seckill/internal/platform/id"
 )
 
 // installation is one run: the services, the processes on them, and what happened.
 type installation struct {
-	t       testing.TB
-	seed    uint64
-	random  *source
-	network *network
-	db      *database
-	redis   *redisServer
-	log     *slog.Logger
+	t        testing.TB
+	seed     uint64
+	most     int // faults
+	random   *source
+	network  *network
+	db       *database
+	redis    *redisServer
+	bank     *bank
+	slots    []*slot
+	buyers   []*buyer
+	coverage *coverage
+	log      *slog.Logger
 
-	ending sync.WaitGroup // processes that have not ended
+	ending     sync.WaitGroup // processes and servers that have not ended
+	supervised sync.WaitGroup
+	began      time.Time
+
 	mu     sync.Mutex
-	serial int // guarded by mu; machines so far
+	serial int            // guarded by mu; machines so far
+	loss   time.Time      // guarded by mu; when Redis lost data last
+	story  []string       // guarded by mu
+	counts map[string]int // guarded by mu
+	failed bool           // guarded by mu
+}
+
+// note adds a line to the story.
+func (in *installation) note(line string) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.story = append(in.story, fmt.Sprintf("%8.3f %s", time.Since(in.began).Seconds(), line))
+}
+
+func (in *installation) count(what string) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.counts[what]++
+}
+
+// fail notes a violation.
+func (in *installation) fail(format string, args ...any) {
+	in.note("VIOLATION " + fmt.Sprintf(format, args...))
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.failed = true
 }
 
 const (
@@ -43,21 +84,15 @@ const (
 	shopAddr  = "shop.example:80"
 )
 
-func newInstallation(t testing.TB, seed uint64) *installation {
-	in := &installation{t: t, seed: seed, random: newSource(seed, 0), log: slog.New(slog.DiscardHandler)}
-	if os.Getenv("SIMULATE_LOG") != "" {
+func newInstallation(t testing.TB, seed uint64, e *engine) *installation {
+	in := &installation{t: t, seed: seed, random: newSource(seed, 0), log: slog.New(slog.DiscardHandler),
+		began: time.Now(), counts: map[string]int{}}
+	if *verbose {
 		in.log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	}
 	in.network = newNetwork(newSource(seed, 1))
-	empty, err := emptyDatabase()
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := copyOf(empty)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in.db = newDatabase(raw, newSource(seed, 2))
+	in.db = newDatabase(e)
+	var err error
 	in.redis, err = startRedis(in.network, &machine{name: "redis", addr: netip.MustParseAddr("10.9.0.1")}, redisAddr)
 	if err != nil {
 		t.Fatal(err)
@@ -98,10 +133,13 @@ func (in *installation) host(m *machine) app.Host {
 
 func (in *installation) config(m *machine) *config.Config {
 	cfg := config.Default()
-	cfg.Profile, cfg.Limits = config.ProfileDevelopment, config.SwitchOff
+	cfg.Profile, cfg.Limits = config.ProfileProduction, config.SwitchOff
 	cfg.RedisURL, cfg.PublicURL = "redis://"+redisAddr+"/0", "http://"+shopAddr
 	cfg.JWTKey, cfg.PowMax, cfg.CaptchaPool = "a key of a test, at least 32 bytes long", 20, 1
-	cfg.AccessTokenTTL = 24 * time.Hour
+	cfg.AccessTokenTTL, cfg.Sandbox, cfg.Playground = 24*time.Hour, config.SandboxOff, config.AutoSwitchOff
+	cfg.PaymentServiceURL = "http://" + bankAddr
+	cfg.PaymentServiceSecret = config.Secret("whsec_" + base64.StdEncoding.EncodeToString(providertest.SignedSecret))
+	cfg.WaitlistOffer = 4 * time.Second
 	ip := m.addr.String()
 	cfg.HTTPAddr, cfg.AdminAddr = ip+":8080", fmt.Sprintf("%s:%d", ip, 9000+int(m.addr.As4()[3]))
 	return cfg
@@ -161,83 +199,149 @@ func (in *installation) shop(ctx context.Context, from *machine) (net.Conn, erro
 	return in.network.dial(ctx, from, open[in.random.intn(len(open))])
 }
 
-var seeds = flag.Int("seeds", 3, "number of stories to run")
+var (
+	seeds   = flag.Int("seeds", 10, "number of stories to run")
+	from    = flag.Uint64("from", 0, "seed of the first story")
+	most    = flag.Int("faults", 6, "most faults of a story")
+	procs   = flag.Int("procs", 1, "GOMAXPROCS")
+	verbose = flag.Bool("log", false, "print the log of the product")
+	stories = flag.Bool("story", false, "print each story")
+)
+
+// Sizes of a story.
+const (
+	buyers   = 8
+	accounts = buyers + 1 // one tries after the faults
+	opensIn  = time.Second
+	window   = 9 * time.Second  // to pay, of which the product keeps the last five seconds
+	arrive   = 5 * time.Second  // within which the buyers come
+	give     = 10 * time.Second // until which a refused buyer tries again
+	settles  = 5 * time.Minute  // most time until all has ended after the last fault
+)
+
+// beginning is an installation with a loaded sale, as all stories with this stock begin.
+type beginning struct {
+	stock    int
+	name     string // of the copy of the database
+	redis    redisCopy
+	made     *seed.Result
+	operator string // token
+}
+
+// newBeginning makes the sale.
+func newBeginning(t *testing.T, e *engine, stock int) *beginning {
+	b := &beginning{stock: stock, name: fmt.Sprintf("stock%d", stock)}
+	synctest.Test(t, func(t *testing.T) {
+		cryptotest.SetGlobalRandom(t, uint64(stock))
+		if err := e.replace("main", ""); err != nil {
+			t.Fatal(err)
+		}
+		in := newInstallation(t, 0, e)
+		defer in.redis.stop()
+		tools, err := in.tools(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.made, err = tools.Seed(t.Context(), seed.Input{Users: accounts, Stock: stock, OpensIn: opensIn, Lasts: time.Hour,
+			PurchaseLimit: 1, PaymentWindow: window})
+		if err != nil {
+			t.Fatal(err)
+		}
+		operator := seed.User{ID: id.New[id.User](), Account: "operator@shop.example", Role: auth.Operator}
+		err = tools.DB().Ent.User.Create().SetID(operator.ID).SetAccount(operator.Account).SetDisplayName("Operator").
+			SetPasswordHash("none").SetRole(user.RoleOPERATOR).SetCreatedAt(time.Now().UTC()).Exec(t.Context())
+		if err == nil {
+			b.operator, err = tools.Token(operator)
+		}
+		if err := errors.Join(err, tools.Close(), e.replace(b.name, "main")); err != nil {
+			t.Fatal(err)
+		}
+		b.redis = in.redis.copy()
+	})
+	return b
+}
 
 func TestSimulation(t *testing.T) {
-	for seed := range uint64(*seeds) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { simulate(t, seed) }) })
+	runtime.GOMAXPROCS(*procs)
+	debug.SetGCPercent(800)
+	e, err := newEngine()
+	if err != nil {
+		t.Fatal(err)
 	}
+	var begin []*beginning
+	for _, stock := range []int{2, 3, 5, 7} {
+		begin = append(begin, newBeginning(t, e, stock))
+	}
+	cover, before, counts := &coverage{counts: map[string]*[states]int{}}, cpu(), map[string]int{}
+	for seed := *from; seed < *from+uint64(*seeds); seed++ {
+		synctest.Test(t, func(t *testing.T) { simulate(t, seed, e, begin[seed%uint64(len(begin))], cover, counts) })
+	}
+	t.Logf("%d stories, %s of processor each; %v\n%s", *seeds, (cpu()-before)/time.Duration(*seeds), counts, cover)
 }
 
-func simulate(t *testing.T, number uint64) {
-	began := cpu()
-	in := newInstallation(t, number)
-	p, err := in.start(in.machine("all"), "api", "worker", "scheduler")
+// simulate runs a story.
+func simulate(t *testing.T, number uint64, e *engine, b *beginning, cover *coverage, counts map[string]int) {
+	started := cpu()
+	cryptotest.SetGlobalRandom(t, number)
+	if err := e.replace("main", b.name); err != nil {
+		t.Fatal(err)
+	}
+	in := newInstallation(t, number, e)
+	in.most, in.coverage = *most, cover
+	in.redis.load(b.redis)
+	if err := in.openBank(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	tools, err := in.tools(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened := cpu()
-	m := in.machine("tools")
-	tools, err := app.OpenTools(t.Context(), in.host(m), in.config(m), in.log)
-	if err != nil {
-		t.Fatal(err)
+	in.open(ctx)
+	shopping, stop := context.WithCancel(ctx)
+	var people sync.WaitGroup
+	for i := range accounts {
+		in.buyers = append(in.buyers, in.newBuyer(i, b.made.Users[i]))
 	}
-	made, err := tools.Seed(t.Context(), seed.Input{
-		Users: 8, Stock: 5, Lasts: time.Minute, PurchaseLimit: 1, PaymentWindow: time.Minute,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	seeded := cpu()
-	var wg sync.WaitGroup
-	for i, u := range made.Users {
-		c := in.client(in.machine(fmt.Sprintf("buyer %d", i)), u.AccessToken)
-		wg.Go(func() {
-			defer c.HTTP.CloseIdleConnections()
-			if _, err := buy(t.Context(), c, made); err != nil && apiclient.Code(err) != "SOLD_OUT" {
-				t.Error(err)
-			}
+	for _, x := range in.buyers[:buyers] {
+		people.Go(func() {
+			x.pause(shopping, arrive)
+			x.run(shopping, b.made)
 		})
 	}
-	wg.Wait()
-	bought := cpu()
-	time.Sleep(10 * time.Second)
-	rested := cpu()
-	report, err := tools.Audit(t.Context(), made.SaleID)
-	if err != nil || !report.OK || report.Postgres.Orders != 5 {
-		t.Errorf("%+v %v", report, err)
-	}
-	p.stop()
-	in.ending.Wait()
-	if err := errors.Join(p.err, tools.Close()); err != nil {
-		t.Error(err)
+	var staff sync.WaitGroup
+	staff.Go(func() { in.operate(shopping, in.client(in.machine("operator"), b.operator)) })
+	in.disturb()
+	in.settle(ctx, tools, b, &people)
+	stop()
+	people.Wait()
+	staff.Wait()
+	in.bank.reports.Wait()
+	cancel()
+	in.supervised.Wait()
+	in.bank.stop()
+	if err := tools.Close(); err != nil {
+		in.fail("tools: %v", err)
 	}
 	in.redis.stop()
-	t.Logf("processor: open %s, seed %s, buy %s, ten seconds %s", opened-began, seeded-opened, bought-seeded, rested-bought)
+	in.ending.Wait()
+	in.note(fmt.Sprintf("end, %s of processor", cpu()-started))
+	for what, n := range in.counts {
+		counts[what] += n
+	}
+	counts["virtual seconds"] += int(time.Since(in.began).Seconds())
+	if in.failed {
+		t.Errorf("seed %d, stock %d:\n%s", number, b.stock, strings.Join(in.story, "\n"))
+	} else if *stories {
+		t.Logf("seed %d, stock %d:\n%s", number, b.stock, strings.Join(in.story, "\n"))
+	}
 }
 
-func buy(ctx context.Context, c *apiclient.Client, made *seed.Result) (string, error) {
-	for {
-		ch, err := c.Challenge(ctx, "SECKILL", made.SaleID)
-		if err != nil {
-			if apiclient.Code(err) == "SALE_PAUSED" || apiclient.Code(err) == "" {
-				time.Sleep(time.Second)
-				continue
-			}
-			return "", err
-		}
-		solved, err := ch.Solve()
-		if err != nil {
-			return "", err
-		}
-		issued, err := c.IssuePath(ctx, made.ItemID, solved)
-		if err != nil {
-			return "", err
-		}
-		if issued.Path == nil {
-			return "", errors.New("queue")
-		}
-		return c.PlaceOrder(ctx, made.ItemID, issued.Path.Token, rand.Text())
+func (in *installation) newBuyer(i int, u seed.LoadUser) *buyer {
+	r := newSource(in.seed, 10+uint64(i))
+	return &buyer{
+		Client: in.client(in.machine(fmt.Sprintf("buyer %d", i)), u.AccessToken), in: in, number: i, random: r,
+		plan: plan(r.intn(int(plans))), until: in.began.Add(give), tasks: map[string]bool{}, failed: map[string]string{},
 	}
 }
 

@@ -1,0 +1,128 @@
+package simulate_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"seckill/internal/app"
+	"seckill/internal/gate/audit"
+)
+
+// settle waits until all has ended after the last fault, lets one more buyer take what is
+// left, and checks the invariants.
+func (in *installation) settle(ctx context.Context, tools *app.Tools, b *beginning, people *sync.WaitGroup) {
+	limited, cancel := context.WithTimeout(ctx, settles)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		people.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-limited.Done():
+		for _, x := range in.buyers {
+			if s := x.now(); s != done && x.number < buyers {
+				in.fail("I4: buyer %d is %s, with order %+v", x.number, stateNames[s], x.order)
+			}
+		}
+		in.describe(ctx, tools, b)
+		return
+	}
+	if report, why := in.audited(limited, tools, b, false); why != "" {
+		in.fail("%s: %+v", why, report)
+		return
+	} else if report.Postgres.Available > 0 {
+		last := in.buyers[buyers]
+		last.plan, last.until = pays, time.Now().Add(30*time.Second)
+		last.run(limited, b.made)
+		if len(last.tasks) == 0 {
+			in.fail("I5: %d units are left, and a buyer gets none", report.Postgres.Available)
+		}
+	}
+	if report, why := in.audited(limited, tools, b, true); why != "" {
+		in.fail("%s: %+v", why, report)
+		return
+	}
+	in.judge(limited)
+}
+
+// audited audits until nothing is wrong. It returns what is wrong at the time limit.
+func (in *installation) audited(ctx context.Context, tools *app.Tools, b *beginning, end bool) (*audit.Report, string) {
+	for {
+		report, err := tools.Audit(ctx, b.made.SaleID)
+		why := ""
+		switch {
+		case err != nil:
+			why = err.Error()
+		case !report.OK:
+			why = "audit"
+		case report.Stream.Unread+report.Stream.Pending > 0:
+			why = "I4: messages wait"
+		case report.Stream.Dead > 0:
+			why = "a dead letter"
+		case report.Postgres.Held > 0:
+			why = "I4: units are held"
+		case report.Money.Coming > 0:
+			why = "money is on its way back"
+		case report.Money.Paid-report.Money.Back != in.bank.Kept():
+			why = fmt.Sprintf("money: the bank keeps %d", in.bank.Kept())
+		case end && report.Redis.Stock+report.Redis.Reserved != report.Postgres.Total:
+			why = "I2"
+		}
+		if why == "" {
+			return report, ""
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return report, why
+		}
+	}
+}
+
+// judge compares what the buyers saw with their orders.
+func (in *installation) judge(ctx context.Context) {
+	for _, x := range in.buyers {
+		list, err := x.read(ctx)
+		if err != nil {
+			in.fail("orders of buyer %d: %v", x.number, err)
+			continue
+		}
+		live := 0
+		for _, o := range list {
+			switch o.Status {
+			case "PAID":
+				live++
+			case "CANCELLED", "EXPIRED", "REFUNDED":
+			default:
+				in.fail("I4: order of buyer %d is %s", x.number, o.Status)
+			}
+		}
+		if live > 1 {
+			in.fail("I3: buyer %d has %d live orders", x.number, live)
+		}
+		written := 0
+		for task, over := range x.tasks {
+			switch {
+			case !over:
+				in.fail("I4: task %s of buyer %d has not ended", task, x.number)
+			case x.failed[task] == "":
+				written++
+			case in.loss.IsZero():
+				in.fail("I4: task %s of buyer %d failed (%s) without a loss", task, x.number, x.failed[task])
+			}
+		}
+		if written > len(list) {
+			in.fail("I4: %d tasks of buyer %d have an order, and there are %d orders", written, x.number, len(list))
+		}
+	}
+}
+
+// describe adds the state of the stores to the story.
+func (in *installation) describe(ctx context.Context, tools *app.Tools, b *beginning) {
+	report, err := tools.Audit(ctx, b.made.SaleID)
+	in.note(fmt.Sprintf("state: %+v %v", report, err))
+}
