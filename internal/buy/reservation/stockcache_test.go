@@ -41,16 +41,24 @@ func TestSoldOutIsRefusedInMemoryAndUndoneWhenStockComesBack(t *testing.T) {
 		if _, refused := b.Refuse(f.item); refused {
 			t.Fatal("an item with stock is refused")
 		}
-		a := f.attempt(id.New[id.User]())
-		o := f.reserve(a)
-		b.Update(f.item, o.Epoch, o.Revision, o.Remaining)
-		if got, refused := b.Refuse(f.item); !refused || got.Code != reservation.SoldOut {
-			t.Fatalf("after the last unit: %+v %v", got, refused)
+		sellAndReturn := func() {
+			a := f.attempt(id.New[id.User]())
+			o := f.reserve(a)
+			b.Update(f.item, o.Epoch, o.Revision, o.Remaining)
+			if got, refused := b.Refuse(f.item); !refused || got.Code != reservation.SoldOut {
+				t.Fatalf("after the last unit: %+v %v", got, refused)
+			}
+			if _, err := f.gate.Release(t.Context(),
+				reservation.Ref{Sale: f.sale, Item: f.item, User: a.User, Task: a.Task}); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if _, err := f.gate.Release(t.Context(),
-			reservation.Ref{Sale: f.sale, Item: f.item, User: a.User, Task: a.Task}); err != nil {
-			t.Fatal(err)
+		sellAndReturn()
+		refresh(t, b)
+		if got, refused := b.Refuse(f.item); refused {
+			t.Fatalf("refused after a read of the returned unit: %+v", got)
 		}
+		sellAndReturn()
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); _ = b.Run(ctx) }()

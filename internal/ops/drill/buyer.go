@@ -38,6 +38,7 @@ type buyer struct {
 	orders map[string]bool // ids of orders
 
 	placed          time.Time // when the call that took a unit began
+	unsure          bool      // a call without a reply may have taken a unit
 	accepted, ended time.Time // of the order task
 }
 
@@ -180,6 +181,7 @@ func (b *buyer) place(ctx context.Context, path string) (task string, err error)
 		b.placed = began
 		b.note(history.Took, task, began)
 	case apiclient.Code(err) == "" || ctx.Err() != nil:
+		b.unsure = true
 		b.note(history.Unknown, "", began)
 	default:
 		b.noteRefusal(err, began)
@@ -268,11 +270,25 @@ func (b *buyer) readOrders(ctx context.Context) {
 	if err != nil {
 		return // no order was seen: I4 does not hold
 	}
+	none := true
 	for _, e := range data.MyOrders.Edges {
 		if e.Node.Item.ID == b.crowd.item {
-			b.orders[e.Node.ID] = true
+			b.orders[e.Node.ID], none = true, false
 			b.note(history.SawOrder, e.Node.ID, began)
 		}
+	}
+	if none && !b.unsure {
+		b.note(history.SawNone, "", began)
+	}
+}
+
+// look reads the buyer's orders again and again, as a page does that polls.
+func (b *buyer) look(ctx context.Context, times int) {
+	for range times {
+		if ctx.Err() != nil {
+			return
+		}
+		b.readOrders(ctx)
 	}
 }
 

@@ -34,6 +34,10 @@ const (
 const (
 	minFaultEvery = 100 * time.Millisecond
 
+	// The look-ups after the last outcome: as many as give a history of 10,000 operations, unless that is more than
+	// maxLookUps for each buyer.
+	lookUps, maxLookUps = 10_000, 50
+
 	signIns      = 8                // at once: a server hashes two passwords at a time
 	connections  = 256              // most connections for queries and mutations
 	firstNetwork = 198<<24 | 18<<16 // 198.18.0.0/15 is reserved for load tests (RFC 2544)
@@ -141,6 +145,7 @@ func Run(ctx context.Context, c Config) (*Verdict, error) {
 	stopShow := show.run()
 	rush(limited, buyers, c.Over)
 	took := time.Since(began)
+	each(buyers, func(_ int, b *buyer) { b.look(limited, min(maxLookUps, (lookUps+len(buyers)-1)/len(buyers))) })
 	injected := stopFaults()
 	ended := time.Now()
 	stopShow()
@@ -246,14 +251,19 @@ func signIn(ctx context.Context, buyers []*buyer) error {
 
 // rush lets all buyers buy and waits for their outcomes.
 func rush(ctx context.Context, buyers []*buyer, over time.Duration) {
+	each(buyers, func(i int, b *buyer) {
+		if over > 0 && periodic.Sleep(ctx, over*time.Duration(i)/time.Duration(len(buyers))) != nil {
+			return
+		}
+		b.buy(ctx)
+	})
+}
+
+// each lets all buyers act at the same time, and waits for them.
+func each(buyers []*buyer, act func(i int, b *buyer)) {
 	var wg sync.WaitGroup
 	for i, b := range buyers {
-		wg.Go(func() {
-			if over > 0 && periodic.Sleep(ctx, over*time.Duration(i)/time.Duration(len(buyers))) != nil {
-				return
-			}
-			b.buy(ctx)
-		})
+		wg.Go(func() { act(i, b) })
 	}
 	wg.Wait()
 }

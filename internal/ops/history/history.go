@@ -35,6 +35,7 @@ const (
 	SawOpen   Kind = "task is open"
 	SawOrder  Kind = "task has an order"
 	SawFailed Kind = "task failed"
+	SawNone   Kind = "no order" // of any task of the buyer
 )
 
 // Operation is what a buyer did or saw of an item between two times.
@@ -155,7 +156,7 @@ func (h *History) split() (units []porcupine.Operation, buyers map[int][]porcupi
 			began = began.Add(-stale)
 		case Unknown, Ended:
 			over = end
-		case SawOpen, SawOrder, SawFailed:
+		case SawOpen, SawOrder, SawFailed, SawNone:
 			ofUnits = false
 		case Took, Released:
 		}
@@ -197,7 +198,7 @@ func unitsModel(stock int) porcupine.Model {
 				return true, left{max(0, s.least-1), s.most, s.returning}
 			case Ended, Released:
 				return s.returning > 0, left{s.least + 1, s.most + 1, s.returning - 1}
-			case SawOpen, SawOrder, SawFailed:
+			case SawOpen, SawOrder, SawFailed, SawNone:
 			}
 			return false, s
 		},
@@ -222,6 +223,8 @@ func buyerModel() porcupine.Model {
 			switch {
 			case o.Kind == Took:
 				return s.seen == "" || s.seen == SawFailed || s.seen == Released, task{o.Task, SawOpen}
+			case o.Kind == SawNone:
+				return s.seen == "" || s.seen == SawOpen || s.seen == SawFailed, s
 			case s.seen == Released: // the task has an order that has ended
 				return own && o.Kind == SawOrder, s
 			case o.Kind == Released:

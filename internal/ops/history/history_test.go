@@ -73,6 +73,13 @@ func TestAHistoryWithoutAnOrderIsAViolation(t *testing.T) {
 		"a task with two ends": {stock: 5, wrong: true, all: []Operation{
 			op(Took, 1, "t1", at(0), at(1)), op(SawOrder, 1, "t1", at(2), at(3)), op(SawFailed, 1, "t1", at(4), at(5)),
 		}},
+		"no order, before it is written and without one": {stock: 1, all: []Operation{
+			op(SawNone, 1, "", at(0), at(1)), op(Took, 1, "t1", at(1), at(2)), op(SawNone, 1, "", at(2), at(3)),
+			op(SawOrder, 1, "t1", at(3), at(4)), op(SoldOut, 2, "", at(3), at(4)), op(SawNone, 2, "", at(4), at(5)),
+		}},
+		"an order that is gone": {stock: 1, wrong: true, all: []Operation{
+			op(Took, 1, "t1", at(0), at(1)), op(SawOrder, 1, "t1", at(1), at(2)), op(SawNone, 1, "", at(3), at(4)),
+		}},
 		"a task that is open again": {stock: 5, wrong: true, all: []Operation{
 			op(Took, 1, "t1", at(0), at(1)), op(SawOrder, 1, "t1", at(2), at(3)), op(SawOpen, 1, "t1", at(4), at(5)),
 		}},
