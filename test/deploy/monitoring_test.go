@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,7 +85,8 @@ func TestDashboardAndAlertsHaveData(t *testing.T) {
 
 	t.Run("dashboard", func(t *testing.T) {
 		var dashboard struct {
-			Panels []struct {
+			Templating struct{ List []struct{ Name string } }
+			Panels     []struct {
 				Title   string
 				Targets []struct{ Expr string }
 			}
@@ -100,14 +102,21 @@ func TestDashboardAndAlertsHaveData(t *testing.T) {
 		for _, panel := range dashboard.Panels {
 			for _, target := range panel.Targets {
 				queries++
+				for _, name := range variable.FindAllString(target.Expr, -1) {
+					if !slices.ContainsFunc(dashboard.Templating.List, func(v struct{ Name string }) bool { return "$"+v.Name == name }) {
+						t.Errorf("panel %q: the dashboard has no variable %s", panel.Title, name)
+					}
+				}
+				// as Grafana does for "All"
+				query := variable.ReplaceAllString(target.Expr, ".*")
 				// A rate needs two samples of a series that starts with the purchase.
 				testenv.Eventually(t, testenv.Wait, func() bool {
-					n, problem := p.series(target.Expr)
+					n, problem := p.series(query)
 					if problem != "" {
-						t.Fatalf("panel %q: %s: %s", panel.Title, target.Expr, problem)
+						t.Fatalf("panel %q: %s: %s", panel.Title, query, problem)
 					}
 					return n > 0
-				}, "panel "+panel.Title+" has data: "+target.Expr)
+				}, "panel "+panel.Title+" has data: "+query)
 			}
 		}
 		if queries < 20 {
@@ -131,7 +140,9 @@ var (
 	// selector matches a metric with the labels that a rule selects.
 	selector = regexp.MustCompile(`\b(?:seckill_[a-z_]+|process_[a-z_]+|up\b)(?:\{[^}]*\})?`)
 	failures = regexp.MustCompile(`(?:status=~"5\.\."|code=~"[A-Z|]+"),?`)
-	anchor   = regexp.MustCompile(`^docs/runbooks\.md#([a-z]+)$`)
+	anchor   = regexp.MustCompile(`^\{\{ or \$externalLabels\.seckill_docs "docs" \}\}/runbooks\.md#([a-z]+)$`)
+	// variable matches a variable of the dashboard.
+	variable = regexp.MustCompile(`\$\w+`)
 )
 
 // checkAlerts checks that each rule evaluates without an error, selects existing series,
@@ -175,5 +186,27 @@ func (p *prometheus) checkAlerts(t *testing.T) {
 		if runbook == nil || runbook[1] != strings.ToLower(rule.Name) || !strings.Contains(string(runbooks), "\n## "+rule.Name+"\n") {
 			t.Errorf("%s has no runbook at %q", rule.Name, rule.Annotations["runbook_url"])
 		}
+	}
+}
+
+// A rule that fires names its runbook: as a link when the setting says where the pages are.
+func TestRunbooksAreLinksBySetting(t *testing.T) {
+	t.Parallel()
+	rules, err := filepath.Abs(filepath.Join(deployment, "prometheus/alerts.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for labels, docs := range map[string]string{
+		"{}": "docs", `{seckill_docs: "https://git.example.com/docs"}`: "https://git.example.com/docs",
+	} {
+		file := filepath.Join(t.TempDir(), "test.yaml")
+		text := `{rule_files: [` + rules + `], evaluation_interval: 15s, tests: [{interval: 15s, external_labels: ` + labels + `,
+  input_series: [{series: 'up{job="seckill", instance="a:9090"}', values: 0x8}],
+  alert_rule_test: [{eval_time: 1m, alertname: SeckillDown, exp_alerts: [{exp_labels: {severity: page, job: seckill, instance: "a:9090"},
+    exp_annotations: {summary: "a:9090 does not answer on its admin listener.", runbook_url: "` + docs + `/runbooks.md#seckilldown"}}]}]}]}`
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run(t, "promtool", "test", "rules", file)
 	}
 }

@@ -6,7 +6,28 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
 {{- define "seckill.image" -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{ required "image.repository is empty: name the repository of your release, such as registry.example.com/seckill" .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{/* The most processes at a time: all replicas, and one of each role more during an upgrade. */}}
+{{- define "seckill.processes" -}}
+{{- $processes := len .Values.roles }}
+{{- range $role, $r := .Values.roles }}
+{{- $processes = add $processes (ternary (dig "maxReplicas" $r.replicas $r.autoscaling) $r.replicas $r.autoscaling.enabled) }}
+{{- end }}
+{{- $processes }}
+{{- end }}
+
+{{/* DATABASE_POOL: 3 connections of the server are for superusers, 5 for commands, 2 of each process for staff. */}}
+{{- define "seckill.pool" -}}
+{{- $most := int .Values.postgres.maxConnections }}
+{{- $processes := int (include "seckill.processes" .) }}
+{{- $fits := sub (div (sub $most 8) $processes) 2 }}
+{{- $pool := int (default (max 4 (min 16 $fits)) .Values.settings.DATABASE_POOL) }}
+{{- if gt $pool (int $fits) }}
+{{- fail (printf "postgres.maxConnections is %d: %d processes with DATABASE_POOL %d need %d. Raise max_connections of Postgres and this value, lower replicas or maxReplicas, or put a pooler between" $most $processes $pool (add 8 (mul $processes (add 2 $pool)))) }}
+{{- end }}
+{{- $pool }}
 {{- end }}
 
 {{/* Settings of every container: secrets by reference, the rest from values. */}}
@@ -22,7 +43,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 - name: SECKILL_PUBLIC_URL
   value: {{ printf "https://%s" .Values.ingress.host | quote }}
 {{- end }}
-{{- range $name, $value := .Values.settings }}
+- name: SECKILL_DATABASE_POOL
+  value: {{ include "seckill.pool" . | quote }}
+{{- range $name, $value := omit .Values.settings "DATABASE_POOL" }}
 - name: SECKILL_{{ $name }}
   value: {{ $value | quote }}
 {{- end }}
