@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"seckill/internal/ops/doctor"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/config"
+	"seckill/internal/platform/postgres"
 	"seckill/internal/platform/priority"
 	"seckill/internal/platform/redisconn"
 	"seckill/internal/testdb"
@@ -214,6 +216,34 @@ func TestServersWithoutConnectionsForCommandsAreReported(t *testing.T) {
 		wants(t, findings, "redis", doctor.Warning, "accepts 150 clients, and one process may open 200")
 		if got := strings.Contains(strings.Join(find(findings, "postgres", doctor.Warning), ""), "commands such as audit"); got != warned {
 			t.Errorf("a pool of %d beside %d connections, %d of them reserved: warned %t, want %t", pool, most, reserved, got, warned)
+		}
+	}
+}
+
+func TestRunningProcessesAreComparedWithMaxConnections(t *testing.T) {
+	t.Parallel()
+	database := testdb.PostgresURL(t)
+	var most, reserved int
+	err := testdb.Open(t, database).SQL.QueryRowContext(t.Context(),
+		"SELECT current_setting('max_connections')::int, current_setting('superuser_reserved_connections')::int").Scan(&most, &reserved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := (most-reserved-5)/2 - priority.ReserveConns // two processes fit
+	d := deps(t, database, testenv.RedisURL(t), "SECKILL_DATABASE_POOL", strconv.Itoa(pool))
+	for n := 1; n <= 3; n++ {
+		for range 2 { // connections of a process count once
+			other := testdb.Open(t, database+"&application_name="+url.QueryEscape(fmt.Sprintf("%s host/%d", postgres.Application, n)))
+			if err := other.SQL.PingContext(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		findings := check(t, d)
+		if n <= 2 {
+			wants(t, findings, "postgres", doctor.OK, fmt.Sprintf("enough for 2 processes with up to %d connections each (SECKILL_DATABASE_POOL and 2), and for commands; %d run now", pool+2, n))
+		} else {
+			wants(t, findings, "postgres", doctor.Warning, fmt.Sprintf("3 processes run, and with up to %d connections each (SECKILL_DATABASE_POOL and 2) they may open %d; raise it to %d, lower the setting to %d",
+				pool+2, 3*(pool+2), 3*(pool+2)+reserved+5, (most-reserved-5)/3-2))
 		}
 	}
 }

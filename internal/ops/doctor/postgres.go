@@ -107,18 +107,35 @@ func (r *report) server(ctx context.Context, db *postgres.DB, cfg *config.Config
 			r.add(areaPostgres, c.level, c.message)
 		}
 	}
+	r.connections(ctx, db, cfg, values)
+}
+
+// connections compares max_connections with what the processes may open.
+func (r *report) connections(ctx context.Context, db *postgres.DB, cfg *config.Config, values map[string]string) {
 	most, err := strconv.Atoi(values["max_connections"])
+	if err != nil {
+		return
+	}
+	running, err := db.Processes(ctx)
+	if err != nil {
+		r.add(areaPostgres, Warning, fmt.Sprintf("does not report its connections: %v", err))
+		return
+	}
 	reserved, _ := strconv.Atoi(values["superuser_reserved_connections"])
 	each, left := cfg.DatabasePool+priority.ReserveConns, most-reserved-commandConns
-	switch {
-	case err != nil:
-	case each <= left:
-		r.add(areaPostgres, OK, fmt.Sprintf(
-			"max_connections is %d: enough for %d processes with up to %d connections each (SECKILL_DATABASE_POOL and %d), and for commands; for more, raise it or lower the setting",
-			most, left/each, each, priority.ReserveConns))
-	default:
+	switch fit := left / each; {
+	case fit == 0:
 		r.add(areaPostgres, Warning, fmt.Sprintf(
-			"max_connections is %d, of which %d are for superusers; one process may open %d, and commands such as audit need %d: lower SECKILL_DATABASE_POOL or raise it", most, reserved, cfg.DatabasePool+priority.ReserveConns, commandConns))
+			"max_connections is %d, of which %d are for superusers; one process may open %d, and commands such as audit need %d: lower SECKILL_DATABASE_POOL or raise it", most, reserved, each, commandConns))
+	case running > fit:
+		r.add(areaPostgres, Warning, fmt.Sprintf(
+			"max_connections is %d: %d processes run, and with up to %d connections each (SECKILL_DATABASE_POOL and %d) they may open %d; raise it to %d, lower the setting to %d, or put a pooler between", most,
+			running, each, priority.ReserveConns, running*each, running*each+reserved+commandConns,
+			max(2, left/running-priority.ReserveConns)))
+	default:
+		r.add(areaPostgres, OK, fmt.Sprintf(
+			"max_connections is %d: enough for %d processes with up to %d connections each (SECKILL_DATABASE_POOL and %d), and for commands; %d run now. For more, raise it or lower the setting",
+			most, fit, each, priority.ReserveConns, running))
 	}
 }
 

@@ -248,7 +248,7 @@ func openPool(o Options, s session) (*sql.DB, *pooledStart, error) {
 		return nil, nil, fmt.Errorf("database url: %w", err)
 	}
 	if cfg.ApplicationName == "" {
-		cfg.ApplicationName = "seckill"
+		cfg.ApplicationName = applicationName(o.TransactionPooling)
 	}
 	if cfg.Runtime == nil {
 		cfg.Runtime = map[string]string{}
@@ -276,6 +276,35 @@ func openPool(o Options, s session) (*sql.DB, *pooledStart, error) {
 	c.Dialer(dialer{silence: s.statement + replyMargin})
 	return sql.OpenDB(connector{Connector: c, pooled: pooled, keepsState: !o.TransactionPooling,
 		dials: make(chan struct{}, maxDials)}), pooled, nil
+}
+
+// Application begins the name of all processes at the server.
+const Application = "seckill"
+
+// maxApplicationName bounds a name in bytes; Postgres cuts longer ones.
+const maxApplicationName = 63
+
+// applicationName names this process, so that the processes of an installation can be counted. A
+// pooler in transaction mode would set the name anew for each of its clients.
+func applicationName(pooled bool) string {
+	if pooled {
+		return Application
+	}
+	host, _ := os.Hostname() // "" when the system has none
+	pid := "/" + strconv.Itoa(os.Getpid())
+	return Application + " " + host[:min(len(host), maxApplicationName-len(Application)-1-len(pid))] + pid
+}
+
+// Processes returns the number of processes that are connected to this database beside this one, as
+// far as their connections have the names that Open gives them.
+func (db *DB) Processes(ctx context.Context) (n int, err error) {
+	err = db.SQL.QueryRowContext(ctx, `SELECT count(DISTINCT application_name) FROM pg_stat_activity
+		WHERE datname = current_database() AND application_name LIKE $1 AND application_name <> current_setting('application_name')`,
+		Application+" %").Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("count processes: %w", err)
+	}
+	return n, nil
 }
 
 // startPooled returns what opens connections where the timeouts are refused at the start.

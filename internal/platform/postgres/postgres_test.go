@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"os"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,7 +56,6 @@ func TestConnectionsCarryTheServerSideTimeouts(t *testing.T) {
 		"statement_timeout":                   "2s",
 		"lock_timeout":                        "1500ms",
 		"idle_in_transaction_session_timeout": "5s",
-		"application_name":                    "seckill",
 		"synchronous_commit":                  "on",
 	} {
 		var got string
@@ -63,6 +65,26 @@ func TestConnectionsCarryTheServerSideTimeouts(t *testing.T) {
 		if got != want {
 			t.Errorf("%s is %q; want %q", name, got, want)
 		}
+	}
+}
+
+func TestProcessesAreCountedByTheirNames(t *testing.T) {
+	t.Parallel()
+	address := testdb.PostgresURL(t)
+	db := testdb.Open(t, address)
+	for i, name := range []string{" a/1", " a/1", " b/1", "er"} {
+		other := testdb.Open(t, address+"&application_name="+url.QueryEscape(postgres.Application+name))
+		if err := other.SQL.PingContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := db.Processes(t.Context()); err != nil || n != []int{1, 1, 2, 2}[i] {
+			t.Errorf("%d processes after %q: %v", n, name, err)
+		}
+	}
+	var own string
+	if err := db.SQL.QueryRowContext(t.Context(), "SELECT current_setting('application_name')").Scan(&own); err != nil ||
+		!strings.HasPrefix(own, postgres.Application+" ") || !strings.HasSuffix(own, "/"+strconv.Itoa(os.Getpid())) {
+		t.Errorf("the name is %q: %v", own, err)
 	}
 }
 
