@@ -15744,6 +15744,9 @@ type PaymentMutation struct {
 	amount_minor    *int64
 	addamount_minor *int64
 	currency        *string
+	product         *string
+	language        *string
+	return_url      *string
 	provider_ref    *string
 	transaction     *string
 	qr_code         *string
@@ -16125,6 +16128,114 @@ func (m *PaymentMutation) OldCurrency(ctx context.Context) (v string, err error)
 // ResetCurrency resets all changes to the "currency" field.
 func (m *PaymentMutation) ResetCurrency() {
 	m.currency = nil
+}
+
+// SetProduct sets the "product" field.
+func (m *PaymentMutation) SetProduct(s string) {
+	m.product = &s
+}
+
+// Product returns the value of the "product" field in the mutation.
+func (m *PaymentMutation) Product() (r string, exists bool) {
+	v := m.product
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProduct returns the old "product" field's value of the Payment entity.
+// If the Payment object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PaymentMutation) OldProduct(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProduct is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProduct requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProduct: %w", err)
+	}
+	return oldValue.Product, nil
+}
+
+// ResetProduct resets all changes to the "product" field.
+func (m *PaymentMutation) ResetProduct() {
+	m.product = nil
+}
+
+// SetLanguage sets the "language" field.
+func (m *PaymentMutation) SetLanguage(s string) {
+	m.language = &s
+}
+
+// Language returns the value of the "language" field in the mutation.
+func (m *PaymentMutation) Language() (r string, exists bool) {
+	v := m.language
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLanguage returns the old "language" field's value of the Payment entity.
+// If the Payment object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PaymentMutation) OldLanguage(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLanguage is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLanguage requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLanguage: %w", err)
+	}
+	return oldValue.Language, nil
+}
+
+// ResetLanguage resets all changes to the "language" field.
+func (m *PaymentMutation) ResetLanguage() {
+	m.language = nil
+}
+
+// SetReturnURL sets the "return_url" field.
+func (m *PaymentMutation) SetReturnURL(s string) {
+	m.return_url = &s
+}
+
+// ReturnURL returns the value of the "return_url" field in the mutation.
+func (m *PaymentMutation) ReturnURL() (r string, exists bool) {
+	v := m.return_url
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReturnURL returns the old "return_url" field's value of the Payment entity.
+// If the Payment object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PaymentMutation) OldReturnURL(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReturnURL is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReturnURL requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReturnURL: %w", err)
+	}
+	return oldValue.ReturnURL, nil
+}
+
+// ResetReturnURL resets all changes to the "return_url" field.
+func (m *PaymentMutation) ResetReturnURL() {
+	m.return_url = nil
 }
 
 // SetProviderRef sets the "provider_ref" field.
@@ -16850,7 +16961,7 @@ func (m *PaymentMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *PaymentMutation) Fields() []string {
-	fields := make([]string, 0, 24)
+	fields := make([]string, 0, 27)
 	if m.order_id != nil {
 		fields = append(fields, payment.FieldOrderID)
 	}
@@ -16871,6 +16982,15 @@ func (m *PaymentMutation) Fields() []string {
 	}
 	if m.currency != nil {
 		fields = append(fields, payment.FieldCurrency)
+	}
+	if m.product != nil {
+		fields = append(fields, payment.FieldProduct)
+	}
+	if m.language != nil {
+		fields = append(fields, payment.FieldLanguage)
+	}
+	if m.return_url != nil {
+		fields = append(fields, payment.FieldReturnURL)
 	}
 	if m.provider_ref != nil {
 		fields = append(fields, payment.FieldProviderRef)
@@ -16945,6 +17065,12 @@ func (m *PaymentMutation) Field(name string) (ent.Value, bool) {
 		return m.AmountMinor()
 	case payment.FieldCurrency:
 		return m.Currency()
+	case payment.FieldProduct:
+		return m.Product()
+	case payment.FieldLanguage:
+		return m.Language()
+	case payment.FieldReturnURL:
+		return m.ReturnURL()
 	case payment.FieldProviderRef:
 		return m.ProviderRef()
 	case payment.FieldTransaction:
@@ -17002,6 +17128,12 @@ func (m *PaymentMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldAmountMinor(ctx)
 	case payment.FieldCurrency:
 		return m.OldCurrency(ctx)
+	case payment.FieldProduct:
+		return m.OldProduct(ctx)
+	case payment.FieldLanguage:
+		return m.OldLanguage(ctx)
+	case payment.FieldReturnURL:
+		return m.OldReturnURL(ctx)
 	case payment.FieldProviderRef:
 		return m.OldProviderRef(ctx)
 	case payment.FieldTransaction:
@@ -17093,6 +17225,27 @@ func (m *PaymentMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetCurrency(v)
+		return nil
+	case payment.FieldProduct:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProduct(v)
+		return nil
+	case payment.FieldLanguage:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLanguage(v)
+		return nil
+	case payment.FieldReturnURL:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReturnURL(v)
 		return nil
 	case payment.FieldProviderRef:
 		v, ok := value.(string)
@@ -17348,6 +17501,15 @@ func (m *PaymentMutation) ResetField(name string) error {
 		return nil
 	case payment.FieldCurrency:
 		m.ResetCurrency()
+		return nil
+	case payment.FieldProduct:
+		m.ResetProduct()
+		return nil
+	case payment.FieldLanguage:
+		m.ResetLanguage()
+		return nil
+	case payment.FieldReturnURL:
+		m.ResetReturnURL()
 		return nil
 	case payment.FieldProviderRef:
 		m.ResetProviderRef()
@@ -29527,6 +29689,8 @@ type SandboxChargeMutation struct {
 	id                *uuid.UUID
 	merchant_payment  *typedid.Payment
 	description       *string
+	language          *string
+	return_url        *string
 	amount_minor      *int64
 	addamount_minor   *int64
 	currency          *string
@@ -29709,6 +29873,78 @@ func (m *SandboxChargeMutation) OldDescription(ctx context.Context) (v string, e
 // ResetDescription resets all changes to the "description" field.
 func (m *SandboxChargeMutation) ResetDescription() {
 	m.description = nil
+}
+
+// SetLanguage sets the "language" field.
+func (m *SandboxChargeMutation) SetLanguage(s string) {
+	m.language = &s
+}
+
+// Language returns the value of the "language" field in the mutation.
+func (m *SandboxChargeMutation) Language() (r string, exists bool) {
+	v := m.language
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLanguage returns the old "language" field's value of the SandboxCharge entity.
+// If the SandboxCharge object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SandboxChargeMutation) OldLanguage(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLanguage is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLanguage requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLanguage: %w", err)
+	}
+	return oldValue.Language, nil
+}
+
+// ResetLanguage resets all changes to the "language" field.
+func (m *SandboxChargeMutation) ResetLanguage() {
+	m.language = nil
+}
+
+// SetReturnURL sets the "return_url" field.
+func (m *SandboxChargeMutation) SetReturnURL(s string) {
+	m.return_url = &s
+}
+
+// ReturnURL returns the value of the "return_url" field in the mutation.
+func (m *SandboxChargeMutation) ReturnURL() (r string, exists bool) {
+	v := m.return_url
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReturnURL returns the old "return_url" field's value of the SandboxCharge entity.
+// If the SandboxCharge object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SandboxChargeMutation) OldReturnURL(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReturnURL is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReturnURL requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReturnURL: %w", err)
+	}
+	return oldValue.ReturnURL, nil
+}
+
+// ResetReturnURL resets all changes to the "return_url" field.
+func (m *SandboxChargeMutation) ResetReturnURL() {
+	m.return_url = nil
 }
 
 // SetAmountMinor sets the "amount_minor" field.
@@ -30476,12 +30712,18 @@ func (m *SandboxChargeMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SandboxChargeMutation) Fields() []string {
-	fields := make([]string, 0, 18)
+	fields := make([]string, 0, 20)
 	if m.merchant_payment != nil {
 		fields = append(fields, sandboxcharge.FieldMerchantPayment)
 	}
 	if m.description != nil {
 		fields = append(fields, sandboxcharge.FieldDescription)
+	}
+	if m.language != nil {
+		fields = append(fields, sandboxcharge.FieldLanguage)
+	}
+	if m.return_url != nil {
+		fields = append(fields, sandboxcharge.FieldReturnURL)
 	}
 	if m.amount_minor != nil {
 		fields = append(fields, sandboxcharge.FieldAmountMinor)
@@ -30543,6 +30785,10 @@ func (m *SandboxChargeMutation) Field(name string) (ent.Value, bool) {
 		return m.MerchantPayment()
 	case sandboxcharge.FieldDescription:
 		return m.Description()
+	case sandboxcharge.FieldLanguage:
+		return m.Language()
+	case sandboxcharge.FieldReturnURL:
+		return m.ReturnURL()
 	case sandboxcharge.FieldAmountMinor:
 		return m.AmountMinor()
 	case sandboxcharge.FieldCurrency:
@@ -30588,6 +30834,10 @@ func (m *SandboxChargeMutation) OldField(ctx context.Context, name string) (ent.
 		return m.OldMerchantPayment(ctx)
 	case sandboxcharge.FieldDescription:
 		return m.OldDescription(ctx)
+	case sandboxcharge.FieldLanguage:
+		return m.OldLanguage(ctx)
+	case sandboxcharge.FieldReturnURL:
+		return m.OldReturnURL(ctx)
 	case sandboxcharge.FieldAmountMinor:
 		return m.OldAmountMinor(ctx)
 	case sandboxcharge.FieldCurrency:
@@ -30642,6 +30892,20 @@ func (m *SandboxChargeMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetDescription(v)
+		return nil
+	case sandboxcharge.FieldLanguage:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLanguage(v)
+		return nil
+	case sandboxcharge.FieldReturnURL:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReturnURL(v)
 		return nil
 	case sandboxcharge.FieldAmountMinor:
 		v, ok := value.(int64)
@@ -30905,6 +31169,12 @@ func (m *SandboxChargeMutation) ResetField(name string) error {
 		return nil
 	case sandboxcharge.FieldDescription:
 		m.ResetDescription()
+		return nil
+	case sandboxcharge.FieldLanguage:
+		m.ResetLanguage()
+		return nil
+	case sandboxcharge.FieldReturnURL:
+		m.ResetReturnURL()
 		return nil
 	case sandboxcharge.FieldAmountMinor:
 		m.ResetAmountMinor()

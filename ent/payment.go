@@ -32,6 +32,12 @@ type Payment struct {
 	AmountMinor int64 `json:"amount_minor,omitempty"`
 	// Currency holds the value of the "currency" field.
 	Currency string `json:"currency,omitempty"`
+	// name at the beginning: repeated calls to the provider send the same; empty in rows of former releases
+	Product string `json:"product,omitempty"`
+	// of the buyer, for the provider's pages
+	Language string `json:"language,omitempty"`
+	// page that the provider leads back to; empty = the page of the order in the settings
+	ReturnURL string `json:"return_url,omitempty"`
 	// the provider's name for it
 	ProviderRef string `json:"provider_ref,omitempty"`
 	// the provider's transaction number, once paid
@@ -78,7 +84,7 @@ func (*Payment) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case payment.FieldAmountMinor, payment.FieldFeeMinor, payment.FieldVersion, payment.FieldChecks:
 			values[i] = new(sql.NullInt64)
-		case payment.FieldProvider, payment.FieldIdempotencyKey, payment.FieldStatus, payment.FieldCurrency, payment.FieldProviderRef, payment.FieldTransaction, payment.FieldQrCode, payment.FieldRedirectURL, payment.FieldClientSecret, payment.FieldFailureCode, payment.FieldFeeCurrency, payment.FieldDispute:
+		case payment.FieldProvider, payment.FieldIdempotencyKey, payment.FieldStatus, payment.FieldCurrency, payment.FieldProduct, payment.FieldLanguage, payment.FieldReturnURL, payment.FieldProviderRef, payment.FieldTransaction, payment.FieldQrCode, payment.FieldRedirectURL, payment.FieldClientSecret, payment.FieldFailureCode, payment.FieldFeeCurrency, payment.FieldDispute:
 			values[i] = new(sql.NullString)
 		case payment.FieldExpiresAt, payment.FieldCheckAt, payment.FieldCreatedAt, payment.FieldUpdatedAt, payment.FieldPaidAt:
 			values[i] = new(sql.NullTime)
@@ -150,6 +156,24 @@ func (_m *Payment) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field currency", values[i])
 			} else if value.Valid {
 				_m.Currency = value.String
+			}
+		case payment.FieldProduct:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field product", values[i])
+			} else if value.Valid {
+				_m.Product = value.String
+			}
+		case payment.FieldLanguage:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field language", values[i])
+			} else if value.Valid {
+				_m.Language = value.String
+			}
+		case payment.FieldReturnURL:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field return_url", values[i])
+			} else if value.Valid {
+				_m.ReturnURL = value.String
 			}
 		case payment.FieldProviderRef:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -311,6 +335,15 @@ func (_m *Payment) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("currency=")
 	builder.WriteString(_m.Currency)
+	builder.WriteString(", ")
+	builder.WriteString("product=")
+	builder.WriteString(_m.Product)
+	builder.WriteString(", ")
+	builder.WriteString("language=")
+	builder.WriteString(_m.Language)
+	builder.WriteString(", ")
+	builder.WriteString("return_url=")
+	builder.WriteString(_m.ReturnURL)
 	builder.WriteString(", ")
 	builder.WriteString("provider_ref=")
 	builder.WriteString(_m.ProviderRef)

@@ -63,6 +63,24 @@ func (_c *PaymentCreate) SetCurrency(v string) *PaymentCreate {
 	return _c
 }
 
+// SetProduct sets the "product" field.
+func (_c *PaymentCreate) SetProduct(v string) *PaymentCreate {
+	_c.mutation.SetProduct(v)
+	return _c
+}
+
+// SetLanguage sets the "language" field.
+func (_c *PaymentCreate) SetLanguage(v string) *PaymentCreate {
+	_c.mutation.SetLanguage(v)
+	return _c
+}
+
+// SetReturnURL sets the "return_url" field.
+func (_c *PaymentCreate) SetReturnURL(v string) *PaymentCreate {
+	_c.mutation.SetReturnURL(v)
+	return _c
+}
+
 // SetTransaction sets the "transaction" field.
 func (_c *PaymentCreate) SetTransaction(v string) *PaymentCreate {
 	_c.mutation.SetTransaction(v)
@@ -127,6 +145,18 @@ func (_c *PaymentCreate) defaults() {
 	if _, ok := _c.mutation.Status(); !ok {
 		v := payment.DefaultStatus
 		_c.mutation.SetStatus(v)
+	}
+	if _, ok := _c.mutation.Product(); !ok {
+		v := payment.DefaultProduct
+		_c.mutation.SetProduct(v)
+	}
+	if _, ok := _c.mutation.Language(); !ok {
+		v := payment.DefaultLanguage
+		_c.mutation.SetLanguage(v)
+	}
+	if _, ok := _c.mutation.ReturnURL(); !ok {
+		v := payment.DefaultReturnURL
+		_c.mutation.SetReturnURL(v)
 	}
 	if _, ok := _c.mutation.ProviderRef(); !ok {
 		v := payment.DefaultProviderRef
@@ -220,6 +250,30 @@ func (_c *PaymentCreate) check() error {
 	if v, ok := _c.mutation.Currency(); ok {
 		if err := payment.CurrencyValidator(v); err != nil {
 			return &ValidationError{Name: "currency", err: fmt.Errorf(`ent: validator failed for field "Payment.currency": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.Product(); !ok {
+		return &ValidationError{Name: "product", err: errors.New(`ent: missing required field "Payment.product"`)}
+	}
+	if v, ok := _c.mutation.Product(); ok {
+		if err := payment.ProductValidator(v); err != nil {
+			return &ValidationError{Name: "product", err: fmt.Errorf(`ent: validator failed for field "Payment.product": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.Language(); !ok {
+		return &ValidationError{Name: "language", err: errors.New(`ent: missing required field "Payment.language"`)}
+	}
+	if v, ok := _c.mutation.Language(); ok {
+		if err := payment.LanguageValidator(v); err != nil {
+			return &ValidationError{Name: "language", err: fmt.Errorf(`ent: validator failed for field "Payment.language": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.ReturnURL(); !ok {
+		return &ValidationError{Name: "return_url", err: errors.New(`ent: missing required field "Payment.return_url"`)}
+	}
+	if v, ok := _c.mutation.ReturnURL(); ok {
+		if err := payment.ReturnURLValidator(v); err != nil {
+			return &ValidationError{Name: "return_url", err: fmt.Errorf(`ent: validator failed for field "Payment.return_url": %w`, err)}
 		}
 	}
 	if _, ok := _c.mutation.ProviderRef(); !ok {
@@ -369,6 +423,18 @@ func (_c *PaymentCreate) createSpec() (*Payment, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Currency(); ok {
 		_spec.SetField(payment.FieldCurrency, field.TypeString, value)
 		_node.Currency = value
+	}
+	if value, ok := _c.mutation.Product(); ok {
+		_spec.SetField(payment.FieldProduct, field.TypeString, value)
+		_node.Product = value
+	}
+	if value, ok := _c.mutation.Language(); ok {
+		_spec.SetField(payment.FieldLanguage, field.TypeString, value)
+		_node.Language = value
+	}
+	if value, ok := _c.mutation.ReturnURL(); ok {
+		_spec.SetField(payment.FieldReturnURL, field.TypeString, value)
+		_node.ReturnURL = value
 	}
 	if value, ok := _c.mutation.ProviderRef(); ok {
 		_spec.SetField(payment.FieldProviderRef, field.TypeString, value)

@@ -528,58 +528,76 @@ func init() {
 			return nil
 		}
 	}()
+	// paymentDescProduct is the schema descriptor for product field.
+	paymentDescProduct := paymentFields[8].Descriptor()
+	// payment.DefaultProduct holds the default value on creation for the product field.
+	payment.DefaultProduct = paymentDescProduct.Default.(string)
+	// payment.ProductValidator is a validator for the "product" field. It is called by the builders before save.
+	payment.ProductValidator = paymentDescProduct.Validators[0].(func(string) error)
+	// paymentDescLanguage is the schema descriptor for language field.
+	paymentDescLanguage := paymentFields[9].Descriptor()
+	// payment.DefaultLanguage holds the default value on creation for the language field.
+	payment.DefaultLanguage = paymentDescLanguage.Default.(string)
+	// payment.LanguageValidator is a validator for the "language" field. It is called by the builders before save.
+	payment.LanguageValidator = paymentDescLanguage.Validators[0].(func(string) error)
+	// paymentDescReturnURL is the schema descriptor for return_url field.
+	paymentDescReturnURL := paymentFields[10].Descriptor()
+	// payment.DefaultReturnURL holds the default value on creation for the return_url field.
+	payment.DefaultReturnURL = paymentDescReturnURL.Default.(string)
+	// payment.ReturnURLValidator is a validator for the "return_url" field. It is called by the builders before save.
+	payment.ReturnURLValidator = paymentDescReturnURL.Validators[0].(func(string) error)
 	// paymentDescProviderRef is the schema descriptor for provider_ref field.
-	paymentDescProviderRef := paymentFields[8].Descriptor()
+	paymentDescProviderRef := paymentFields[11].Descriptor()
 	// payment.DefaultProviderRef holds the default value on creation for the provider_ref field.
 	payment.DefaultProviderRef = paymentDescProviderRef.Default.(string)
 	// payment.ProviderRefValidator is a validator for the "provider_ref" field. It is called by the builders before save.
 	payment.ProviderRefValidator = paymentDescProviderRef.Validators[0].(func(string) error)
 	// paymentDescTransaction is the schema descriptor for transaction field.
-	paymentDescTransaction := paymentFields[9].Descriptor()
+	paymentDescTransaction := paymentFields[12].Descriptor()
 	// payment.DefaultTransaction holds the default value on creation for the transaction field.
 	payment.DefaultTransaction = paymentDescTransaction.Default.(string)
 	// payment.TransactionValidator is a validator for the "transaction" field. It is called by the builders before save.
 	payment.TransactionValidator = paymentDescTransaction.Validators[0].(func(string) error)
 	// paymentDescQrCode is the schema descriptor for qr_code field.
-	paymentDescQrCode := paymentFields[10].Descriptor()
+	paymentDescQrCode := paymentFields[13].Descriptor()
 	// payment.DefaultQrCode holds the default value on creation for the qr_code field.
 	payment.DefaultQrCode = paymentDescQrCode.Default.(string)
 	// payment.QrCodeValidator is a validator for the "qr_code" field. It is called by the builders before save.
 	payment.QrCodeValidator = paymentDescQrCode.Validators[0].(func(string) error)
 	// paymentDescRedirectURL is the schema descriptor for redirect_url field.
-	paymentDescRedirectURL := paymentFields[11].Descriptor()
+	paymentDescRedirectURL := paymentFields[14].Descriptor()
 	// payment.DefaultRedirectURL holds the default value on creation for the redirect_url field.
 	payment.DefaultRedirectURL = paymentDescRedirectURL.Default.(string)
 	// payment.RedirectURLValidator is a validator for the "redirect_url" field. It is called by the builders before save.
 	payment.RedirectURLValidator = paymentDescRedirectURL.Validators[0].(func(string) error)
 	// paymentDescClientSecret is the schema descriptor for client_secret field.
-	paymentDescClientSecret := paymentFields[12].Descriptor()
+	paymentDescClientSecret := paymentFields[15].Descriptor()
 	// payment.DefaultClientSecret holds the default value on creation for the client_secret field.
 	payment.DefaultClientSecret = paymentDescClientSecret.Default.(string)
 	// payment.ClientSecretValidator is a validator for the "client_secret" field. It is called by the builders before save.
 	payment.ClientSecretValidator = paymentDescClientSecret.Validators[0].(func(string) error)
 	// paymentDescDeclined is the schema descriptor for declined field.
-	paymentDescDeclined := paymentFields[13].Descriptor()
+	paymentDescDeclined := paymentFields[16].Descriptor()
 	// payment.DefaultDeclined holds the default value on creation for the declined field.
 	payment.DefaultDeclined = paymentDescDeclined.Default.(bool)
 	// paymentDescFailureCode is the schema descriptor for failure_code field.
-	paymentDescFailureCode := paymentFields[14].Descriptor()
+	paymentDescFailureCode := paymentFields[17].Descriptor()
 	// payment.DefaultFailureCode holds the default value on creation for the failure_code field.
 	payment.DefaultFailureCode = paymentDescFailureCode.Default.(string)
 	// payment.FailureCodeValidator is a validator for the "failure_code" field. It is called by the builders before save.
 	payment.FailureCodeValidator = paymentDescFailureCode.Validators[0].(func(string) error)
 	// paymentDescFeeCurrency is the schema descriptor for fee_currency field.
-	paymentDescFeeCurrency := paymentFields[16].Descriptor()
+	paymentDescFeeCurrency := paymentFields[19].Descriptor()
 	// payment.DefaultFeeCurrency holds the default value on creation for the fee_currency field.
 	payment.DefaultFeeCurrency = paymentDescFeeCurrency.Default.(string)
 	// payment.FeeCurrencyValidator is a validator for the "fee_currency" field. It is called by the builders before save.
 	payment.FeeCurrencyValidator = paymentDescFeeCurrency.Validators[0].(func(string) error)
 	// paymentDescVersion is the schema descriptor for version field.
-	paymentDescVersion := paymentFields[18].Descriptor()
+	paymentDescVersion := paymentFields[21].Descriptor()
 	// payment.DefaultVersion holds the default value on creation for the version field.
 	payment.DefaultVersion = paymentDescVersion.Default.(int64)
 	// paymentDescChecks is the schema descriptor for checks field.
-	paymentDescChecks := paymentFields[21].Descriptor()
+	paymentDescChecks := paymentFields[24].Descriptor()
 	// payment.DefaultChecks holds the default value on creation for the checks field.
 	payment.DefaultChecks = paymentDescChecks.Default.(int)
 	paymenteventFields := schema.PaymentEvent{}.Fields()
@@ -1000,12 +1018,24 @@ func init() {
 	sandboxchargeDescDescription := sandboxchargeFields[2].Descriptor()
 	// sandboxcharge.DescriptionValidator is a validator for the "description" field. It is called by the builders before save.
 	sandboxcharge.DescriptionValidator = sandboxchargeDescDescription.Validators[0].(func(string) error)
+	// sandboxchargeDescLanguage is the schema descriptor for language field.
+	sandboxchargeDescLanguage := sandboxchargeFields[3].Descriptor()
+	// sandboxcharge.DefaultLanguage holds the default value on creation for the language field.
+	sandboxcharge.DefaultLanguage = sandboxchargeDescLanguage.Default.(string)
+	// sandboxcharge.LanguageValidator is a validator for the "language" field. It is called by the builders before save.
+	sandboxcharge.LanguageValidator = sandboxchargeDescLanguage.Validators[0].(func(string) error)
+	// sandboxchargeDescReturnURL is the schema descriptor for return_url field.
+	sandboxchargeDescReturnURL := sandboxchargeFields[4].Descriptor()
+	// sandboxcharge.DefaultReturnURL holds the default value on creation for the return_url field.
+	sandboxcharge.DefaultReturnURL = sandboxchargeDescReturnURL.Default.(string)
+	// sandboxcharge.ReturnURLValidator is a validator for the "return_url" field. It is called by the builders before save.
+	sandboxcharge.ReturnURLValidator = sandboxchargeDescReturnURL.Validators[0].(func(string) error)
 	// sandboxchargeDescAmountMinor is the schema descriptor for amount_minor field.
-	sandboxchargeDescAmountMinor := sandboxchargeFields[3].Descriptor()
+	sandboxchargeDescAmountMinor := sandboxchargeFields[5].Descriptor()
 	// sandboxcharge.AmountMinorValidator is a validator for the "amount_minor" field. It is called by the builders before save.
 	sandboxcharge.AmountMinorValidator = sandboxchargeDescAmountMinor.Validators[0].(func(int64) error)
 	// sandboxchargeDescCurrency is the schema descriptor for currency field.
-	sandboxchargeDescCurrency := sandboxchargeFields[4].Descriptor()
+	sandboxchargeDescCurrency := sandboxchargeFields[6].Descriptor()
 	// sandboxcharge.CurrencyValidator is a validator for the "currency" field. It is called by the builders before save.
 	sandboxcharge.CurrencyValidator = func() func(string) error {
 		validators := sandboxchargeDescCurrency.Validators
@@ -1023,35 +1053,35 @@ func init() {
 		}
 	}()
 	// sandboxchargeDescTransaction is the schema descriptor for transaction field.
-	sandboxchargeDescTransaction := sandboxchargeFields[6].Descriptor()
+	sandboxchargeDescTransaction := sandboxchargeFields[8].Descriptor()
 	// sandboxcharge.DefaultTransaction holds the default value on creation for the transaction field.
 	sandboxcharge.DefaultTransaction = sandboxchargeDescTransaction.Default.(string)
 	// sandboxcharge.TransactionValidator is a validator for the "transaction" field. It is called by the builders before save.
 	sandboxcharge.TransactionValidator = sandboxchargeDescTransaction.Validators[0].(func(string) error)
 	// sandboxchargeDescDeclineCode is the schema descriptor for decline_code field.
-	sandboxchargeDescDeclineCode := sandboxchargeFields[7].Descriptor()
+	sandboxchargeDescDeclineCode := sandboxchargeFields[9].Descriptor()
 	// sandboxcharge.DefaultDeclineCode holds the default value on creation for the decline_code field.
 	sandboxcharge.DefaultDeclineCode = sandboxchargeDescDeclineCode.Default.(string)
 	// sandboxcharge.DeclineCodeValidator is a validator for the "decline_code" field. It is called by the builders before save.
 	sandboxcharge.DeclineCodeValidator = sandboxchargeDescDeclineCode.Validators[0].(func(string) error)
 	// sandboxchargeDescRefundedMinor is the schema descriptor for refunded_minor field.
-	sandboxchargeDescRefundedMinor := sandboxchargeFields[8].Descriptor()
+	sandboxchargeDescRefundedMinor := sandboxchargeFields[10].Descriptor()
 	// sandboxcharge.DefaultRefundedMinor holds the default value on creation for the refunded_minor field.
 	sandboxcharge.DefaultRefundedMinor = sandboxchargeDescRefundedMinor.Default.(int64)
 	// sandboxcharge.RefundedMinorValidator is a validator for the "refunded_minor" field. It is called by the builders before save.
 	sandboxcharge.RefundedMinorValidator = sandboxchargeDescRefundedMinor.Validators[0].(func(int64) error)
 	// sandboxchargeDescVersion is the schema descriptor for version field.
-	sandboxchargeDescVersion := sandboxchargeFields[9].Descriptor()
+	sandboxchargeDescVersion := sandboxchargeFields[11].Descriptor()
 	// sandboxcharge.DefaultVersion holds the default value on creation for the version field.
 	sandboxcharge.DefaultVersion = sandboxchargeDescVersion.Default.(int64)
 	// sandboxchargeDescCallTimes is the schema descriptor for call_times field.
-	sandboxchargeDescCallTimes := sandboxchargeFields[16].Descriptor()
+	sandboxchargeDescCallTimes := sandboxchargeFields[18].Descriptor()
 	// sandboxcharge.DefaultCallTimes holds the default value on creation for the call_times field.
 	sandboxcharge.DefaultCallTimes = sandboxchargeDescCallTimes.Default.(int)
 	// sandboxcharge.CallTimesValidator is a validator for the "call_times" field. It is called by the builders before save.
 	sandboxcharge.CallTimesValidator = sandboxchargeDescCallTimes.Validators[0].(func(int) error)
 	// sandboxchargeDescCallTries is the schema descriptor for call_tries field.
-	sandboxchargeDescCallTries := sandboxchargeFields[17].Descriptor()
+	sandboxchargeDescCallTries := sandboxchargeFields[19].Descriptor()
 	// sandboxcharge.DefaultCallTries holds the default value on creation for the call_tries field.
 	sandboxcharge.DefaultCallTries = sandboxchargeDescCallTries.Default.(int)
 	securityeventFields := schema.SecurityEvent{}.Fields()

@@ -24,6 +24,10 @@ type SandboxCharge struct {
 	MerchantPayment typedid.Payment `json:"merchant_payment,omitempty"`
 	// Description holds the value of the "description" field.
 	Description string `json:"description,omitempty"`
+	// of the page; empty = that of the browser
+	Language string `json:"language,omitempty"`
+	// page of the merchant that its page leads back to
+	ReturnURL string `json:"return_url,omitempty"`
 	// AmountMinor holds the value of the "amount_minor" field.
 	AmountMinor int64 `json:"amount_minor,omitempty"`
 	// Currency holds the value of the "currency" field.
@@ -68,7 +72,7 @@ func (*SandboxCharge) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case sandboxcharge.FieldAmountMinor, sandboxcharge.FieldRefundedMinor, sandboxcharge.FieldVersion, sandboxcharge.FieldCallTimes, sandboxcharge.FieldCallTries:
 			values[i] = new(sql.NullInt64)
-		case sandboxcharge.FieldDescription, sandboxcharge.FieldCurrency, sandboxcharge.FieldStatus, sandboxcharge.FieldTransaction, sandboxcharge.FieldDeclineCode:
+		case sandboxcharge.FieldDescription, sandboxcharge.FieldLanguage, sandboxcharge.FieldReturnURL, sandboxcharge.FieldCurrency, sandboxcharge.FieldStatus, sandboxcharge.FieldTransaction, sandboxcharge.FieldDeclineCode:
 			values[i] = new(sql.NullString)
 		case sandboxcharge.FieldExpiresAt, sandboxcharge.FieldCreatedAt, sandboxcharge.FieldSettlesAt, sandboxcharge.FieldPaidAt, sandboxcharge.FieldCallDue:
 			values[i] = new(sql.NullTime)
@@ -108,6 +112,18 @@ func (_m *SandboxCharge) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field description", values[i])
 			} else if value.Valid {
 				_m.Description = value.String
+			}
+		case sandboxcharge.FieldLanguage:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field language", values[i])
+			} else if value.Valid {
+				_m.Language = value.String
+			}
+		case sandboxcharge.FieldReturnURL:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field return_url", values[i])
+			} else if value.Valid {
+				_m.ReturnURL = value.String
 			}
 		case sandboxcharge.FieldAmountMinor:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -251,6 +267,12 @@ func (_m *SandboxCharge) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("description=")
 	builder.WriteString(_m.Description)
+	builder.WriteString(", ")
+	builder.WriteString("language=")
+	builder.WriteString(_m.Language)
+	builder.WriteString(", ")
+	builder.WriteString("return_url=")
+	builder.WriteString(_m.ReturnURL)
 	builder.WriteString(", ")
 	builder.WriteString("amount_minor=")
 	builder.WriteString(fmt.Sprintf("%v", _m.AmountMinor))

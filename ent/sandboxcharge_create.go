@@ -34,6 +34,18 @@ func (_c *SandboxChargeCreate) SetDescription(v string) *SandboxChargeCreate {
 	return _c
 }
 
+// SetLanguage sets the "language" field.
+func (_c *SandboxChargeCreate) SetLanguage(v string) *SandboxChargeCreate {
+	_c.mutation.SetLanguage(v)
+	return _c
+}
+
+// SetReturnURL sets the "return_url" field.
+func (_c *SandboxChargeCreate) SetReturnURL(v string) *SandboxChargeCreate {
+	_c.mutation.SetReturnURL(v)
+	return _c
+}
+
 // SetAmountMinor sets the "amount_minor" field.
 func (_c *SandboxChargeCreate) SetAmountMinor(v int64) *SandboxChargeCreate {
 	_c.mutation.SetAmountMinor(v)
@@ -83,6 +95,14 @@ func (_c *SandboxChargeCreate) Exec(ctx context.Context) error {
 
 // defaults sets the default values of the builder before save.
 func (_c *SandboxChargeCreate) defaults() {
+	if _, ok := _c.mutation.Language(); !ok {
+		v := sandboxcharge.DefaultLanguage
+		_c.mutation.SetLanguage(v)
+	}
+	if _, ok := _c.mutation.ReturnURL(); !ok {
+		v := sandboxcharge.DefaultReturnURL
+		_c.mutation.SetReturnURL(v)
+	}
 	if _, ok := _c.mutation.Status(); !ok {
 		v := sandboxcharge.DefaultStatus
 		_c.mutation.SetStatus(v)
@@ -124,6 +144,22 @@ func (_c *SandboxChargeCreate) check() error {
 	if v, ok := _c.mutation.Description(); ok {
 		if err := sandboxcharge.DescriptionValidator(v); err != nil {
 			return &ValidationError{Name: "description", err: fmt.Errorf(`ent: validator failed for field "SandboxCharge.description": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.Language(); !ok {
+		return &ValidationError{Name: "language", err: errors.New(`ent: missing required field "SandboxCharge.language"`)}
+	}
+	if v, ok := _c.mutation.Language(); ok {
+		if err := sandboxcharge.LanguageValidator(v); err != nil {
+			return &ValidationError{Name: "language", err: fmt.Errorf(`ent: validator failed for field "SandboxCharge.language": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.ReturnURL(); !ok {
+		return &ValidationError{Name: "return_url", err: errors.New(`ent: missing required field "SandboxCharge.return_url"`)}
+	}
+	if v, ok := _c.mutation.ReturnURL(); ok {
+		if err := sandboxcharge.ReturnURLValidator(v); err != nil {
+			return &ValidationError{Name: "return_url", err: fmt.Errorf(`ent: validator failed for field "SandboxCharge.return_url": %w`, err)}
 		}
 	}
 	if _, ok := _c.mutation.AmountMinor(); !ok {
@@ -236,6 +272,14 @@ func (_c *SandboxChargeCreate) createSpec() (*SandboxCharge, *sqlgraph.CreateSpe
 	if value, ok := _c.mutation.Description(); ok {
 		_spec.SetField(sandboxcharge.FieldDescription, field.TypeString, value)
 		_node.Description = value
+	}
+	if value, ok := _c.mutation.Language(); ok {
+		_spec.SetField(sandboxcharge.FieldLanguage, field.TypeString, value)
+		_node.Language = value
+	}
+	if value, ok := _c.mutation.ReturnURL(); ok {
+		_spec.SetField(sandboxcharge.FieldReturnURL, field.TypeString, value)
+		_node.ReturnURL = value
 	}
 	if value, ok := _c.mutation.AmountMinor(); ok {
 		_spec.SetField(sandboxcharge.FieldAmountMinor, field.TypeInt64, value)

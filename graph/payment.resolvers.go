@@ -46,7 +46,8 @@ func (r *mutationResolver) PayOrder(ctx context.Context, input model.PayOrderInp
 	}
 	paying, err := r.Payments.Pay(ctx, payment.PayInput{
 		Order: orderID, User: auth.PrincipalFrom(ctx).UserID, Provider: providerOf(input),
-		IdempotencyKey: input.IdempotencyKey, Address: r.address(ctx),
+		IdempotencyKey: input.IdempotencyKey, Address: r.address(ctx), Language: languageOf(ctx),
+		ReturnURL: deref(input.ReturnURL),
 	})
 	return &model.PayOrderPayload{
 		Order: r.toOrder(paying.Order), Payment: r.toPayment(ctx, paying.Payment), Replayed: paying.Replayed,

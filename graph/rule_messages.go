@@ -117,6 +117,8 @@ var rulesInWords = map[fault.Rule]text{
 	fault.NotZero:             {"must not be zero.", "不能为零。"},
 	fault.NotCommonPassword:   {"is a common password.", "密码过于常见。"},
 	fault.NotTheAccount:       {"must differ from the account.", "不能与账号相同。"},
+	fault.AllowedOrigin: {"must be an address of this shop, or of an origin that its settings allow.",
+		"须为本店或设置中允许的来源的网址。"},
 	fault.NotOffered: {"this way to pay does not take the order. Please choose another one.",
 		"该支付方式不支持此订单，请选择其他方式。"},
 	fault.NeedsAddress: {"a sale that limits by address requires one.", "按收货地址限购的活动须要求收货地址。"},

@@ -27,6 +27,12 @@ const (
 	FieldAmountMinor = "amount_minor"
 	// FieldCurrency holds the string denoting the currency field in the database.
 	FieldCurrency = "currency"
+	// FieldProduct holds the string denoting the product field in the database.
+	FieldProduct = "product"
+	// FieldLanguage holds the string denoting the language field in the database.
+	FieldLanguage = "language"
+	// FieldReturnURL holds the string denoting the return_url field in the database.
+	FieldReturnURL = "return_url"
 	// FieldProviderRef holds the string denoting the provider_ref field in the database.
 	FieldProviderRef = "provider_ref"
 	// FieldTransaction holds the string denoting the transaction field in the database.
@@ -75,6 +81,9 @@ var Columns = []string{
 	FieldStatus,
 	FieldAmountMinor,
 	FieldCurrency,
+	FieldProduct,
+	FieldLanguage,
+	FieldReturnURL,
 	FieldProviderRef,
 	FieldTransaction,
 	FieldQrCode,
@@ -113,6 +122,18 @@ var (
 	AmountMinorValidator func(int64) error
 	// CurrencyValidator is a validator for the "currency" field. It is called by the builders before save.
 	CurrencyValidator func(string) error
+	// DefaultProduct holds the default value on creation for the "product" field.
+	DefaultProduct string
+	// ProductValidator is a validator for the "product" field. It is called by the builders before save.
+	ProductValidator func(string) error
+	// DefaultLanguage holds the default value on creation for the "language" field.
+	DefaultLanguage string
+	// LanguageValidator is a validator for the "language" field. It is called by the builders before save.
+	LanguageValidator func(string) error
+	// DefaultReturnURL holds the default value on creation for the "return_url" field.
+	DefaultReturnURL string
+	// ReturnURLValidator is a validator for the "return_url" field. It is called by the builders before save.
+	ReturnURLValidator func(string) error
 	// DefaultProviderRef holds the default value on creation for the "provider_ref" field.
 	DefaultProviderRef string
 	// ProviderRefValidator is a validator for the "provider_ref" field. It is called by the builders before save.

@@ -17,6 +17,10 @@ const (
 	FieldMerchantPayment = "merchant_payment"
 	// FieldDescription holds the string denoting the description field in the database.
 	FieldDescription = "description"
+	// FieldLanguage holds the string denoting the language field in the database.
+	FieldLanguage = "language"
+	// FieldReturnURL holds the string denoting the return_url field in the database.
+	FieldReturnURL = "return_url"
 	// FieldAmountMinor holds the string denoting the amount_minor field in the database.
 	FieldAmountMinor = "amount_minor"
 	// FieldCurrency holds the string denoting the currency field in the database.
@@ -58,6 +62,8 @@ var Columns = []string{
 	FieldID,
 	FieldMerchantPayment,
 	FieldDescription,
+	FieldLanguage,
+	FieldReturnURL,
 	FieldAmountMinor,
 	FieldCurrency,
 	FieldStatus,
@@ -89,6 +95,14 @@ func ValidColumn(column string) bool {
 var (
 	// DescriptionValidator is a validator for the "description" field. It is called by the builders before save.
 	DescriptionValidator func(string) error
+	// DefaultLanguage holds the default value on creation for the "language" field.
+	DefaultLanguage string
+	// LanguageValidator is a validator for the "language" field. It is called by the builders before save.
+	LanguageValidator func(string) error
+	// DefaultReturnURL holds the default value on creation for the "return_url" field.
+	DefaultReturnURL string
+	// ReturnURLValidator is a validator for the "return_url" field. It is called by the builders before save.
+	ReturnURLValidator func(string) error
 	// AmountMinorValidator is a validator for the "amount_minor" field. It is called by the builders before save.
 	AmountMinorValidator func(int64) error
 	// CurrencyValidator is a validator for the "currency" field. It is called by the builders before save.

@@ -27,6 +27,11 @@ func (Payment) Fields() []ent.Field {
 			Comment("CREATING: the provider's answer to the creation is not known yet"),
 		field.Int64("amount_minor").NonNegative().Immutable(),
 		currency(),
+		field.String("product").MaxLen(4 * 120).Default("").Immutable().
+			Comment("name at the beginning: repeated calls to the provider send the same; empty in rows of former releases"),
+		field.String("language").MaxLen(8).Default("").Immutable().Comment("of the buyer, for the provider's pages"),
+		field.String("return_url").MaxLen(2048).Default("").Immutable().
+			Comment("page that the provider leads back to; empty = the page of the order in the settings"),
 		field.String("provider_ref").MaxLen(128).Default("").Comment("the provider's name for it"),
 		field.String("transaction").MaxLen(128).Default("").Comment("the provider's transaction number, once paid"),
 		field.String("qr_code").MaxLen(1024).Default(""),
@@ -174,6 +179,8 @@ func (SandboxCharge) Fields() []ent.Field {
 		key(uuid.UUID{}),
 		field.UUID("merchant_payment", id.Payment{}).Unique().Immutable().Comment("the merchant's idempotency key"),
 		field.String("description").MaxLen(200).Immutable(),
+		field.String("language").MaxLen(8).Default("").Immutable().Comment("of the page; empty = that of the browser"),
+		field.String("return_url").MaxLen(2048).Default("").Immutable().Comment("page of the merchant that its page leads back to"),
 		field.Int64("amount_minor").NonNegative().Immutable(),
 		currency(),
 		field.Enum("status").Values("OPEN", "PAID", "DECLINED", "CLOSED").Default("OPEN"),

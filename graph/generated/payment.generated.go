@@ -2280,7 +2280,7 @@ func (ec *executionContext) unmarshalInputPayOrderInput(ctx context.Context, obj
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"idempotencyKey", "method", "optionId", "orderId"}
+	fieldsInOrder := [...]string{"idempotencyKey", "method", "optionId", "orderId", "returnUrl"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2315,6 +2315,13 @@ func (ec *executionContext) unmarshalInputPayOrderInput(ctx context.Context, obj
 				return it, err
 			}
 			it.OrderID = data
+		case "returnUrl":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("returnUrl"))
+			data, err := ec.unmarshalOURL2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ReturnURL = data
 		}
 	}
 	return it, nil

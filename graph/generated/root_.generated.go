@@ -4171,6 +4171,11 @@ input PayOrderInput {
   optionId: ID @constraint(maxLength: 32)
   """Order to pay."""
   orderId: ID!
+  """
+  Page that the provider leads back to; by default the page of the order in the settings. Its origin is the shop's, that of ` + "`" + `[shop] storefront` + "`" + `, or one of
+  ` + "`" + `SECKILL_ALLOWED_ORIGINS` + "`" + `; others are refused with INVALID_INPUT. An open payment that leads to another page is closed first.
+  """
+  returnUrl: URL
 }
 
 """

@@ -1764,6 +1764,9 @@ type PayOrderInput struct {
 	OptionID *string `json:"optionId,omitempty"`
 	// Order to pay.
 	OrderID string `json:"orderId"`
+	// Page that the provider leads back to; by default the page of the order in the settings. Its origin is the shop's, that of `[shop] storefront`, or one of
+	// `SECKILL_ALLOWED_ORIGINS`; others are refused with INVALID_INPUT. An open payment that leads to another page is closed first.
+	ReturnURL *string `json:"returnUrl,omitempty"`
 }
 
 // Outcome of `payOrder`.

@@ -25,6 +25,7 @@ import (
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/config"
+	"seckill/internal/platform/origin"
 	"seckill/internal/platform/ratelimit"
 	"seckill/internal/platform/stream"
 	"seckill/internal/platform/telemetry"
@@ -247,6 +248,12 @@ func listenPublic(ctx context.Context, b base) (net.Listener, error) {
 		return nil
 	})
 	return l, nil
+}
+
+// storefronts returns the origins of the pages that may show the shop to buyers: the one at
+// base, and those in the settings.
+func (b base) storefronts(base string) origin.Set {
+	return origin.NewSet(append([]string{base, b.cfg.Storefront}, b.cfg.AllowedOrigins...)...)
 }
 
 // baseURL returns the URL under which browsers and payment providers reach this

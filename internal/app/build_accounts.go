@@ -109,6 +109,7 @@ func newProviders(b base, in accounts, keys auth.Keys, l net.Listener) (*oidc.Se
 	}
 	return oidc.New(oidc.Config{
 		Providers: providers, Address: baseURL(b.cfg, l), Keys: keys, Accounts: in.service,
+		Returns: b.storefronts(baseURL(b.cfg, l)),
 		Timeout: b.scaled(oidc.RequestTimeout), Clock: b.clock, Log: b.log,
 	}), nil
 }

@@ -52,6 +52,7 @@ func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (paymen
 		ReturnWithin: payment.ReturnWithin, Persons: b.persons,
 	}
 	base, page := baseURL(b.cfg, in.listener), mail.OrderPage(b.cfg.Storefront)
+	cfg.Returns = b.storefronts(base)
 	cfg.OrderPage = func(order id.Order, number string) string { return mail.Link(base, page.Path(order, number)) }
 	p := payments{}
 	var err error

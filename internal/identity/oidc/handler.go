@@ -24,8 +24,8 @@ import (
 const (
 	// stateLife is how long a user may take at the provider.
 	stateLife = 10 * time.Minute
-	// maxPath bounds the path after the sign-in, in bytes.
-	maxPath = 512
+	// maxTarget bounds the page after the sign-in, in bytes.
+	maxTarget = 512
 	// maxCode bounds the code of a provider, in bytes.
 	maxCode = 4096
 	// maxForm bounds the form that a provider lets the browser post, in bytes.
@@ -65,17 +65,18 @@ func (s *Service) start(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
+	to := s.target(r.URL.Query().Get("to"))
 	found, err := s.discover(r.Context(), p)
 	if err != nil {
-		s.fail(w, r, p, err)
+		s.fail(w, r, p, to, err)
 		return
 	}
 	st := state{
 		Provider: p.Name, State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(),
-		To: local(r.URL.Query().Get("to")), Expires: s.cfg.Clock.Now().Add(stateLife),
+		To: to, Expires: s.cfg.Clock.Now().Add(stateLife),
 	}
 	if err := s.keep(w, r, st); err != nil {
-		s.fail(w, r, p, err)
+		s.fail(w, r, p, to, err)
 		return
 	}
 	options := []oauth2.AuthCodeOption{gooidc.Nonce(st.Nonce), oauth2.S256ChallengeOption(st.Verifier)}
@@ -95,7 +96,7 @@ func (s *Service) posted(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
-		s.fail(w, r, p, errForeign)
+		s.fail(w, r, p, "", errForeign)
 		return
 	}
 	query := url.Values{}
@@ -121,16 +122,16 @@ func (s *Service) callback(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil, st.Provider != p.Name, subtle.ConstantTimeCompare([]byte(st.State), []byte(query.Get("state"))) != 1,
 		s.cfg.Clock.Now().After(st.Expires):
-		s.fail(w, r, p, errors.Join(err, errForeign))
+		s.fail(w, r, p, st.To, errors.Join(err, errForeign))
 		return
 	case query.Get("error") != "" || code == "" || len(code) > maxCode:
-		s.fail(w, r, p, errDeclined)
+		s.fail(w, r, p, st.To, errDeclined)
 		return
 	}
 	addr := auth.ClientAddr(r.Context())
 	first, err := s.cfg.Accounts.AdmitExternal(r.Context(), addr, st.State, stateLife)
 	if err != nil {
-		s.fail(w, r, p, err)
+		s.fail(w, r, p, st.To, err)
 		return
 	}
 	if !first { // the browser repeats a callback, which has signed in or said why not
@@ -139,13 +140,13 @@ func (s *Service) callback(w http.ResponseWriter, r *http.Request) {
 	}
 	in, err := s.identity(r.Context(), p, st, code, postedName(query.Get("user")))
 	if err != nil {
-		s.fail(w, r, p, err)
+		s.fail(w, r, p, st.To, err)
 		return
 	}
 	in.Addr = addr
 	signed, err := s.cfg.Accounts.SignInExternal(r.Context(), in)
 	if err != nil {
-		s.fail(w, r, p, err)
+		s.fail(w, r, p, st.To, err)
 		return
 	}
 	auth.NewCookie(w, auth.ClientFrom(r.Context()).Secure).Set(signed.Tokens.Refresh, signed.Tokens.RefreshExpiresAt)
@@ -169,8 +170,8 @@ var (
 	errDeclined = errors.New("the provider declined")
 )
 
-// fail sends the browser to the sign-in page with a reason. Details are in the log only.
-func (s *Service) fail(w http.ResponseWriter, r *http.Request, p *provider, err error) {
+// fail sends the browser to the page of refused with a reason. Details are in the log only.
+func (s *Service) fail(w http.ResponseWriter, r *http.Request, p *provider, to string, err error) {
 	why := "failed"
 	switch {
 	case errors.Is(err, errForeign):
@@ -189,7 +190,7 @@ func (s *Service) fail(w http.ResponseWriter, r *http.Request, p *provider, err 
 		s.cfg.Log.WarnContext(r.Context(), "sign-in with a provider failed", slog.String("provider", p.Name),
 			slog.Any("error", err))
 	}
-	http.Redirect(w, r, "/sign-in?oidc="+why, http.StatusSeeOther)
+	http.Redirect(w, r, s.refused(to, why), http.StatusSeeOther)
 }
 
 // cookieOwner is the authenticated owner of the sealed cookie: it has none.

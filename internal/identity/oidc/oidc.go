@@ -15,6 +15,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +27,7 @@ import (
 	"seckill/internal/identity/account"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/clock"
+	"seckill/internal/platform/origin"
 )
 
 const (
@@ -44,7 +46,8 @@ var algorithms = []string{gooidc.RS256, gooidc.ES256, gooidc.PS256, gooidc.EdDSA
 // Config holds the dependencies of a Service.
 type Config struct {
 	Providers []Provider
-	Address   string // public address of the shop, without a slash at its end
+	Address   string     // public address of the shop, without a slash at its end
+	Returns   origin.Set // besides paths of the shop, where the browser may be sent after the sign-in
 	Keys      auth.Keys
 	Accounts  *account.Service // opens sessions for users of providers
 	Timeout   time.Duration    // of one request to a provider; 0 = RequestTimeout
@@ -231,11 +234,25 @@ func (s *Service) Buttons() []Button {
 	return out
 }
 
-// local returns a path of this server to go to after the sign-in.
-func local(to string) string {
-	if len(to) > maxPath || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") ||
-		strings.ContainsAny(to, "\\\r\n\t") {
+// target returns where to go after the sign-in: a path of this server, or an address of an
+// allowed origin.
+func (s *Service) target(to string) string {
+	if len(to) > maxTarget || !s.cfg.Returns.Has(to) && (!strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") ||
+		strings.ContainsAny(to, "\\\r\n\t")) {
 		return "/"
 	}
 	return to
+}
+
+// refused returns where to go with a reason after a sign-in that failed: back to a page of
+// another origin, else to the shop's own.
+func (s *Service) refused(to, why string) string {
+	page, err := url.Parse(to)
+	if err != nil || !s.cfg.Returns.Has(to) {
+		return "/sign-in?oidc=" + why
+	}
+	query := page.Query()
+	query.Set("oidc", why)
+	page.RawQuery = query.Encode()
+	return page.String()
 }

@@ -29,6 +29,7 @@ import (
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/origin"
 	"seckill/internal/platform/periodic"
 	"seckill/internal/platform/postgres"
 	"seckill/internal/platform/redisconn"
@@ -175,7 +176,7 @@ func (s *shop) restart() {
 	})
 	s.pay = payment.New(payment.Config{
 		DB: s.db, Orders: s.orders, Publisher: publisher, Facts: orderfacts.Outbox{Webhooks: webhook.NewOutbox(s.clock, nil)}, Outbox: webhook.NewOutbox(s.clock, nil), Gate: s.flaky, Providers: []payment.Provider{cmp.Or(s.provider, payment.Provider(s.flaky))},
-		Timeout: testenv.Wait, Patience: testenv.Wait, Clock: s.clock, Registerer: s.registerer, Log: quiet, Security: s, Events: s,
+		Timeout: testenv.Wait, Patience: testenv.Wait, Clock: s.clock, Registerer: s.registerer, Log: quiet, Security: s, Events: s, Returns: origin.NewSet("https://store.example"),
 		Persons: person.NewHasher([][]byte{[]byte("a secret of at least 32 bytes, for tests")}),
 	})
 	s.returner = order.OrderReturns(s.db, func(ctx context.Context, reservations []order.Reservation) (building []id.Item, err error) {
@@ -220,6 +221,9 @@ func (s *shop) road(shop http.Handler) http.Handler {
 	})
 }
 
+// product is the name of what the sales sell.
+const product = "Lamp <1> 灯"
+
 // newSale adds a sale of one item to the database and opens its gate.
 func (s *shop) newSale(units int) {
 	s.t.Helper()
@@ -231,7 +235,12 @@ func (s *shop) newSale(units int) {
 		if err != nil {
 			return err
 		}
-		return tx.SaleItem.Create().SetID(s.item).SetSaleID(s.sale).SetGoodsID(id.New[id.Goods]()).SetPosition(0).
+		goods := id.New[id.Goods]()
+		err = tx.Goods.Create().SetID(goods).SetName(product).SetListPriceMinor(1999).SetCurrency(s.currency).SetCreatedAt(opening).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		return tx.SaleItem.Create().SetID(s.item).SetSaleID(s.sale).SetGoodsID(goods).SetPosition(0).
 			SetPriceMinor(1999).SetCurrency(s.currency).SetTotal(units).SetAvailable(units).Exec(ctx)
 	}))
 	loader := reservation.NewGate(reservation.GateConfig{Client: s.conn.Script, Keys: s.keys, Timeout: testenv.Wait})

@@ -13,6 +13,7 @@ import (
 	"seckill/internal/buy/order"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/locale"
 	"seckill/internal/platform/postgres"
 )
 
@@ -32,6 +33,8 @@ type PayInput struct {
 	Provider       string
 	IdempotencyKey string
 	Address        string // the buyer's IP address, for providers that require it; may be empty
+	Language       locale.Language
+	ReturnURL      string // page that the provider leads back to; "" = the page of the order
 }
 
 // Paying is an order and the payment that the buyer must complete.
@@ -47,8 +50,12 @@ var errNotPayable = errors.New("order is not to be paid so any more")
 
 // Pay begins a payment of an order. The same key returns the same payment. Another key
 // returns the open payment, if its provider confirms that it is open: an order has at
-// most one open payment. An open payment at another provider is closed first.
+// most one open payment. An open payment at another provider, or that leads back to another
+// page, is closed first.
 func (s *Service) Pay(ctx context.Context, in PayInput) (Paying, error) {
+	if in.ReturnURL != "" && !s.returnTo.Has(in.ReturnURL) {
+		return Paying{}, fault.BadField{At: []string{"returnUrl"}, Rule: fault.AllowedOrigin}
+	}
 	for range maxRaces {
 		paying, err := s.tryPay(ctx, in)
 		if err == nil || !(errors.Is(err, errNotPayable) || postgres.IsUnique(err)) {
@@ -67,7 +74,7 @@ func (s *Service) tryPay(ctx context.Context, in PayInput) (Paying, error) {
 	if err != nil {
 		return Paying{}, err
 	}
-	if p != nil && p.Provider != in.Provider {
+	if p != nil && !p.asIn(in) {
 		return Paying{Order: o}, fault.Refused{Why: fault.IdempotencyMismatch, At: []string{"idempotencyKey"}}
 	}
 	if p != nil {
@@ -95,7 +102,7 @@ func (s *Service) tryPay(ctx context.Context, in PayInput) (Paying, error) {
 		if p, err = s.begin(ctx, o, in, now); err != nil {
 			return Paying{}, err
 		}
-	case p.Provider != in.Provider:
+	case !p.asIn(in):
 		if s.closeOne(ctx, p) == closedNot {
 			return Paying{}, fault.New(fault.Unavailable, "The open payment cannot be closed yet. Please try again.")
 		}
@@ -106,6 +113,9 @@ func (s *Service) tryPay(ctx context.Context, in PayInput) (Paying, error) {
 	p, err = s.create(ctx, p, in.Address)
 	return Paying{Order: o, Payment: p}, err
 }
+
+// asIn reports whether the payment is one that the input asks for.
+func (p *Payment) asIn(in PayInput) bool { return p.Provider == in.Provider && p.ReturnURL == in.ReturnURL }
 
 // errNotOffered refuses a provider that does not take the order.
 var errNotOffered = fault.BadField{At: []string{"optionId"}, Rule: fault.NotOffered}
@@ -180,8 +190,16 @@ func (s *Service) begin(ctx context.Context, o *order.Order, in PayInput, now ti
 		if n == 0 {
 			return errNotPayable
 		}
+		item, err := tx.SaleItem.Get(ctx, o.Item)
+		if err != nil {
+			return err
+		}
+		goods, err := tx.Goods.Get(ctx, item.GoodsID)
+		if err != nil {
+			return err
+		}
 		row, err := tx.Payment.Create().SetID(id.New[id.Payment]()).SetOrderID(o.ID).SetUserID(o.User).
-			SetProvider(in.Provider).
+			SetProvider(in.Provider).SetProduct(goods.Name).SetLanguage(string(in.Language)).SetReturnURL(in.ReturnURL).
 			SetIdempotencyKey(in.IdempotencyKey).SetAmountMinor(o.TotalMinor()).SetCurrency(o.Currency).
 			SetExpiresAt(*o.PaymentDeadline).SetCheckAt(now.Add(firstCheck)).SetCreatedAt(now).SetUpdatedAt(now).Save(ctx)
 		if err != nil {

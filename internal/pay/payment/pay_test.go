@@ -3,9 +3,11 @@ package payment_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -17,6 +19,7 @@ import (
 	"seckill/internal/pay/payment/sandbox"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/locale"
 	"seckill/internal/testenv"
 )
 
@@ -392,14 +395,76 @@ func TestMoneyOfNothingKnownIsHeldAfterHalfAMinute(t *testing.T) {
 	})
 }
 
-// TestAProviderShowsTheNumberOfTheOrder has what buyers read at a provider: the number that the
-// shop shows, and no id.
-func TestAProviderShowsTheNumberOfTheOrder(t *testing.T) {
-	onBoth(t, 1, func(t *testing.T, s *shop) {
-		o := s.buy()
-		c := s.charge(s.begin(o, "key-1"))
-		if want := "Order " + o.Number; o.Number == "" || c.Description != want {
-			t.Errorf("the bank shows %q, want %q", c.Description, want)
+// TestAProviderShowsWhatIsBought has what buyers read at a provider: product, quantity, and the
+// number that the shop shows, in their language and without an id.
+func TestAProviderShowsWhatIsBought(t *testing.T) {
+	onBoth(t, 5, func(t *testing.T, s *shop) {
+		for _, c := range []struct {
+			quantity int
+			language locale.Language
+			want     string
+		}{{1, locale.English, "Lamp <1> 灯 · Order "}, {2, locale.English, "Lamp <1> 灯 × 2 · Order "}, {2, locale.Chinese, "Lamp <1> 灯 × 2 · 订单 "}} {
+			o := s.place(id.New[id.User](), c.quantity)
+			paying, err := s.pay.Pay(t.Context(), payment.PayInput{Order: o.ID, User: o.User, Provider: sandbox.Name, IdempotencyKey: "key-1", Language: c.language})
+			s.must(err)
+			charge := s.charge(paying.Payment)
+			if charge.Description != c.want+o.Number || o.Number == "" || charge.Language != string(c.language) || charge.ReturnURL != "/orders/"+o.ID.Public() {
+				t.Errorf("the bank has %+v, want %q", charge, c.want+o.Number)
+			}
 		}
+	})
+}
+
+// TestALongProductLeavesTheNumber cuts a description for providers with narrow bounds.
+func TestALongProductLeavesTheNumber(t *testing.T) {
+	t.Parallel()
+	in := payment.CreateInput{Number: "2026-0001", Product: strings.Repeat("灯", 120), Quantity: 12, Language: locale.Chinese}
+	got := in.Description(127)
+	if len(got) > 127 || !utf8.ValidString(got) || !strings.HasSuffix(got, "灯… × 12 · 订单 2026-0001") {
+		t.Errorf("%d bytes: %q", len(got), got)
+	}
+	if in.Product = ""; in.Description(127) != "订单 2026-0001" {
+		t.Errorf("without a product: %q", in.Description(127))
+	}
+}
+
+func TestAPaymentLeadsBackToThePageThatItsCallNames(t *testing.T) {
+	onBoth(t, 2, func(t *testing.T, s *shop) {
+		o := s.buy()
+		pay := func(key, page string) (payment.Paying, error) {
+			return s.pay.Pay(t.Context(), payment.PayInput{Order: o.ID, User: o.User, Provider: sandbox.Name, IdempotencyKey: key, ReturnURL: page})
+		}
+		for _, bad := range []string{
+			"/orders/1", "javascript:alert(1)", "//store.example/", "https://evil.example/", "https://me@store.example/", "https://store.example:8443/",
+			"https://store.example@evil.example/", "https://ѕtore.example/", "https://store.example/\n", "http://store.example/",
+		} {
+			_, err := pay("key-1", bad)
+			refusal := testenv.Refusal(t, err)
+			s.wantRefused(refusal, fault.InvalidInput)
+			if got := strings.Join(refusal.Path(), "."); got != "returnUrl" {
+				t.Errorf("%q is refused at %q", bad, got)
+			}
+		}
+		if n := s.db.Ent.Payment.Query().CountX(t.Context()); n != 0 {
+			t.Errorf("%d payments were begun by refused calls", n)
+		}
+		const page = "https://store.example/thanks?order=1"
+		first, err := pay("key-1", page)
+		s.must(err)
+		for _, key := range []string{"key-1", "key-2"} { // repeated, and from another tab
+			again, err := pay(key, page)
+			s.must(err)
+			if again.Payment.ID != first.Payment.ID || s.charge(again.Payment).ReturnURL != page {
+				t.Errorf("%s: %+v leads to %s", key, again.Payment, s.charge(again.Payment).ReturnURL)
+			}
+		}
+		_, err = pay("key-1", "https://store.example/other")
+		s.wantRefused(testenv.Refusal(t, err), fault.IdempotencyMismatch)
+		other, err := pay("key-3", "")
+		s.must(err)
+		if other.Payment.ID == first.Payment.ID || s.charge(other.Payment).ReturnURL != "/orders/"+o.ID.Public() {
+			t.Errorf("without an address: %+v", other.Payment)
+		}
+		s.wantPayment(first.Payment, payment.Closed)
 	})
 }

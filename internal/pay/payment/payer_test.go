@@ -119,7 +119,7 @@ func TestEveryProviderNamesTheMeansOfPayment(t *testing.T) {
 			t.Fatal(err)
 		}
 		in := payment.CreateInput{
-			Payment: id.New[id.Payment](), Order: id.New[id.Order](), Number: "1", Description: "1", AmountMinor: 1999, Currency: rig.Currency,
+			Payment: id.New[id.Payment](), Order: id.New[id.Order](), Number: "1", AmountMinor: 1999, Currency: rig.Currency,
 			CreatedAt: now.Now(), ExpiresAt: now.Now().Add(window),
 		}
 		made, err := provider.Create(t.Context(), in)

@@ -44,6 +44,7 @@ import (
 
 	"seckill/ent"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/locale"
 	"seckill/internal/platform/money"
 )
 
@@ -72,7 +73,10 @@ type Payment struct {
 	Status         Status
 	AmountMinor    int64
 	Currency       string
-	ProviderRef    string        // the provider's reference; empty while CREATING
+	Product        string          // its name when the payment began; empty in those of former releases
+	Language       locale.Language // of the buyer, for the provider's pages
+	ReturnURL      string          // that the buyer's client asked for; empty = the page of the order
+	ProviderRef    string          // the provider's reference; empty while CREATING
 	Transaction    string        // the provider's transaction number, once paid
 	Declined       bool          // closed because the provider refused it
 	Decline        Decline       // why it declined the last attempt; "" = it did not
@@ -88,11 +92,11 @@ type Payment struct {
 	UpdatedAt      time.Time
 }
 
-// known returns what the calls to the payment's provider need. number is that of the order.
-func (p *Payment) known(number string) Known {
+// known returns what the calls to the payment's provider need.
+func (p *Payment) known(number string, quantity int) Known {
 	return Known{Ref: p.ProviderRef, Transaction: p.Transaction, CreateInput: CreateInput{
-		Payment: p.ID, Order: p.Order, Number: number, Description: "Order " + number, AmountMinor: p.AmountMinor,
-		Currency: p.Currency, CreatedAt: p.CreatedAt, ExpiresAt: p.ExpiresAt,
+		Payment: p.ID, Order: p.Order, Number: number, Product: p.Product, Quantity: quantity, AmountMinor: p.AmountMinor,
+		Currency: p.Currency, Language: p.Language, CreatedAt: p.CreatedAt, ExpiresAt: p.ExpiresAt, ReturnURL: p.ReturnURL,
 	}}
 }
 
@@ -100,6 +104,7 @@ func fromRow(row *ent.Payment) *Payment {
 	p := &Payment{
 		ID: row.ID, Order: row.OrderID, User: row.UserID, Provider: row.Provider, IdempotencyKey: row.IdempotencyKey,
 		Status: Status(row.Status), AmountMinor: row.AmountMinor, Currency: row.Currency, ProviderRef: row.ProviderRef,
+		Product: row.Product, Language: locale.Language(row.Language), ReturnURL: row.ReturnURL,
 		Transaction: row.Transaction, Declined: row.Declined, Decline: Decline(row.FailureCode), QRCode: row.QrCode,
 		RedirectURL: row.RedirectURL, ClientSecret: row.ClientSecret, Version: row.Version,
 		ExpiresAt: row.ExpiresAt.UTC(), CreatedAt: row.CreatedAt.UTC(), PaidAt: row.PaidAt, UpdatedAt: row.UpdatedAt.UTC(),

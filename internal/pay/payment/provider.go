@@ -8,9 +8,11 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"time"
 
 	"seckill/internal/buy/order"
+	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/locale"
 	"seckill/internal/platform/money"
@@ -146,13 +148,37 @@ type CreateInput struct {
 	Payment     id.Payment // idempotency key
 	Order       id.Order
 	Number      string // of the order, as the buyer knows it
-	Description string // shown to the buyer: it has the number
-	AmountMinor int64
+	Product     string // its name; "" in payments of former releases
+	Quantity    int    // units of the product
+	AmountMinor int64  // of all units
 	Currency    string
-	CreatedAt   time.Time // when the shop began it: the same in repeated calls
+	Language    locale.Language // of the buyer; "" in payments of former releases
+	CreatedAt   time.Time       // when the shop began it: the same in repeated calls
 	ExpiresAt   time.Time
 	Address     string // the buyer's IP address; "" unless the buyer is there
-	ReturnURL   string // the buyer's page of the order
+	ReturnURL   string // where the provider's page leads back to
+}
+
+// OrderText returns what the order is called, in the buyer's language.
+func (in CreateInput) OrderText() string {
+	if in.Language == locale.Chinese {
+		return "订单 " + in.Number
+	}
+	return "Order " + in.Number
+}
+
+// Description returns product, quantity and number of the order for the buyer, in at most
+// most bytes. A product whose name is too long loses the end of the name.
+func (in CreateInput) Description(most int) string {
+	tail := in.OrderText()
+	if in.Product == "" {
+		return tail
+	}
+	tail = " · " + tail
+	if in.Quantity > 1 {
+		tail = " × " + strconv.Itoa(in.Quantity) + tail
+	}
+	return fault.Shorten(in.Product, most-len(tail)) + tail
 }
 
 // Known is what the shop knows of a payment that it created, or tried to create.

@@ -18,6 +18,7 @@ import (
 	"seckill/internal/platform/batch"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/origin"
 	"seckill/internal/platform/postgres"
 )
 
@@ -68,6 +69,7 @@ type Config struct {
 	// OrderPage returns the address of the buyer's page of an order, to which providers
 	// send the buyer back; nil = its path.
 	OrderPage func(order id.Order, number string) string
+	Returns   origin.Set    // where PayInput.ReturnURL may lead
 	Persons   person.Hasher // for sales whose limits count means of payment
 	// ReturnWithin bounds the random time after which units of cancelled and expired orders
 	// return to the gate; 0 = at once.
@@ -122,6 +124,7 @@ type Service struct {
 	returns   time.Duration // Config.ReturnWithin
 	persons   person.Hasher
 	orderPage func(order id.Order, number string) string
+	returnTo  origin.Set // Config.Returns
 	looks     *batch.Batcher[look, []order.Cluster]
 	expiry    expiryScan
 	clock     clock.Clock
@@ -140,7 +143,7 @@ func New(cfg Config) *Service {
 		receipts: cfg.Receipts, gate: cfg.Gate, providers: map[string]Provider{}, offered: cfg.Providers,
 		events: cfg.Events, inbox: cfg.Inbox, timeout: cmp.Or(cfg.Timeout, ProviderTimeout),
 		patience: cmp.Or(cfg.Patience, defaultPatience), returns: cfg.ReturnWithin, persons: cfg.Persons,
-		orderPage: cfg.OrderPage,
+		orderPage: cfg.OrderPage, returnTo: cfg.Returns,
 		expiry:    expiryScan{batches: maxExpireBatches}, clock: cfg.Clock, shared: cfg.Shared,
 		metrics: newMetrics(cfg.Registerer), log: cfg.Log,
 	}

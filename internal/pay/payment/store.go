@@ -1,6 +1,7 @@
 package payment
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -99,11 +100,12 @@ func (s *Service) RefundsOf(ctx context.Context, orders ...id.Order) (map[id.Ord
 
 // knownTo returns what the calls to a payment's provider need.
 func (s *Service) knownTo(ctx context.Context, p *Payment) (Known, error) {
-	row, err := s.db.Ent.Order.Query().Where(entorder.ID(p.Order)).Select(entorder.FieldNumber).Only(ctx)
+	row, err := s.db.Ent.Order.Query().Where(entorder.ID(p.Order)).Select(entorder.FieldNumber, entorder.FieldQuantity).
+		Only(ctx)
 	if err != nil {
 		return Known{}, fmt.Errorf("read number of order %s: %w", p.Order, err)
 	}
-	known := p.known(row.Number)
-	known.ReturnURL = s.orderPage(p.Order, row.Number)
+	known := p.known(row.Number, row.Quantity)
+	known.ReturnURL = cmp.Or(p.ReturnURL, s.orderPage(p.Order, row.Number))
 	return known, nil
 }

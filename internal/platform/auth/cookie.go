@@ -12,6 +12,9 @@ const (
 	// Names of the cookies that carry a browser's refresh token and its device token.
 	refreshCookie = "seckill_refresh"
 	deviceCookie  = "seckill_device"
+	// signedInCookie shows scripts that there is a refresh token. It opens nothing: a page
+	// that knows no session yet asks for one only with it, and not for every visitor.
+	signedInCookie = "seckill_signed_in"
 	// hostPrefix makes a browser accept a cookie only from this host over TLS, so that
 	// no other subdomain sets or shadows it (RFC 6265bis §4.1.3.2).
 	hostPrefix = "__Host-"
@@ -80,6 +83,7 @@ func (c *Cookie) Device() string {
 // Set sends a refresh token to the browser.
 func (c *Cookie) Set(token string, expires time.Time) {
 	c.write(&http.Cookie{Name: refreshCookie, Value: token, Expires: expires}) //nolint:gosec // write sets the attributes
+	c.show(&http.Cookie{Value: "1", Expires: expires})                         //nolint:gosec // show sets the attributes
 }
 
 // SetDevice sends a device token to the browser.
@@ -91,6 +95,7 @@ func (c *Cookie) SetDevice(token string, expires time.Time) {
 func (c *Cookie) Clear() {
 	if c != nil {
 		c.write(&http.Cookie{Name: refreshCookie, MaxAge: -1}) //nolint:gosec // write sets the attributes
+		c.show(&http.Cookie{MaxAge: -1})                       //nolint:gosec // show sets the attributes
 	}
 }
 
@@ -101,13 +106,24 @@ func (c *Cookie) name(name string) string {
 	return name
 }
 
-// write replaces an earlier cookie of the same name in the response.
+// write sets a cookie that only the server reads.
 func (c *Cookie) write(v *http.Cookie) {
-	path := "/graphql"
+	v.Name, v.Path, v.HttpOnly = c.name(v.Name), "/graphql", true
 	if c.secure {
-		path = "/" // required by hostPrefix
+		v.Path = "/" // required by hostPrefix
 	}
-	v.Name, v.Path, v.HttpOnly, v.Secure, v.SameSite = c.name(v.Name), path, true, c.secure, http.SameSiteStrictMode //nolint:gosec // Secure follows the request: the demo has no TLS
+	c.send(v)
+}
+
+// show sets the cookie that scripts read, under the same name with and without TLS.
+func (c *Cookie) show(v *http.Cookie) {
+	v.Name, v.Path = signedInCookie, "/"
+	c.send(v)
+}
+
+// send replaces an earlier cookie of the same name in the response.
+func (c *Cookie) send(v *http.Cookie) {
+	v.Secure, v.SameSite = c.secure, http.SameSiteStrictMode //nolint:gosec // Secure follows the request: the demo has no TLS
 	c.answer["Set-Cookie"] = append(slices.DeleteFunc(c.answer["Set-Cookie"], func(line string) bool {
 		return strings.HasPrefix(line, v.Name+"=")
 	}), v.String())

@@ -100,6 +100,7 @@ var (
 	NotTheAccount           = Rule{Code: "not the account itself"}
 	OneCurrency             = Rule{Code: "one currency in a sale"}
 	NeedsAddress            = Rule{Code: "needs requiresAddress"}
+	AllowedOrigin           = Rule{Code: "an address of an allowed origin"}
 	NotOffered              = Rule{Code: "option is not offered for this order"}
 	KnownCurrency           = Rule{Code: "an amount of a known currency"}
 	StartInTheFuture        = Rule{Code: "startsAt in the future"}

@@ -36,25 +36,28 @@ export function followOrder(client: Client, id: string, take: (order: Order) => 
   });
 }
 
-/** Name of the payment action for idempotency keys: each option has its own key. */
-const payAction = (option: string): string => `pay ${option}`;
+/** Name of the payment action for idempotency keys: each option has its own key, and each page to come back to. */
+const payAction = (option: string, returnUrl?: string): string => `pay ${option}${returnUrl ? ` ${returnUrl}` : ''}`;
 
-/** Begins a payment, or returns the one that was begun before. A closed one is replaced. */
-export async function payOrder(client: Client, orderId: string, optionId: string): Promise<OrderPayload | null> {
-  const act = payAction(optionId);
+/**
+ * Begins a payment, or returns the one that was begun before. A closed one is replaced. The provider leads back to `returnUrl`,
+ * a page of an origin that the server allows, or without it to the page of the order in the server's settings.
+ */
+export async function payOrder(client: Client, orderId: string, optionId: string, returnUrl?: string): Promise<OrderPayload | null> {
+  const act = payAction(optionId, returnUrl);
   const idempotencyKey = actionKey(client.store, act, orderId);
-  const input = { orderId, optionId, idempotencyKey };
+  const input = { orderId, optionId, idempotencyKey, ...(returnUrl && { returnUrl }) };
   const { payOrder: payload } = await client.request(PayOrder, { input });
   if (payload?.payment?.status === 'PENDING') return payload;
   clearActionKey(client.store, act, orderId, idempotencyKey);
-  return payload?.payment?.status === 'CLOSED' ? payOrder(client, orderId, optionId) : payload;
+  return payload?.payment?.status === 'CLOSED' ? payOrder(client, orderId, optionId, returnUrl) : payload;
 }
 
 /** Begins another payment after a declined one. */
-export function payAgain(client: Client, orderId: string, optionId: string): Promise<OrderPayload | null> {
-  const act = payAction(optionId);
+export function payAgain(client: Client, orderId: string, optionId: string, returnUrl?: string): Promise<OrderPayload | null> {
+  const act = payAction(optionId, returnUrl);
   clearActionKey(client.store, act, orderId, actionKey(client.store, act, orderId));
-  return payOrder(client, orderId, optionId);
+  return payOrder(client, orderId, optionId, returnUrl);
 }
 
 /** Cancels an order that was not paid. */

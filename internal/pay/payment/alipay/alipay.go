@@ -126,11 +126,24 @@ func number[T ~[16]byte](id T) string { return hex.EncodeToString(id[:]) }
 
 func yuan(minor int64) string { return money.Amount{Minor: minor, Currency: cny}.Decimal() }
 
+// maxSubject bounds the subject of a trade, in bytes.
+const maxSubject = 256
+
+// subject returns the description for the buyer without the characters that Alipay refuses in it.
+func subject(in payment.CreateInput) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("/=&", r) {
+			return ' '
+		}
+		return r
+	}, in.Description(maxSubject))
+}
+
 // Create opens a payment: a code that Alipay returns, or a signed link, which needs no
 // call.
 func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.Created, error) {
 	trade := api.Trade{
-		Subject: "订单 " + in.Number, OutTradeNo: number(in.Payment), TotalAmount: yuan(in.AmountMinor),
+		Subject: subject(in), OutTradeNo: number(in.Payment), TotalAmount: yuan(in.AmountMinor),
 		NotifyURL: p.shop + "/webhooks/payments/" + p.Name(), TimeExpire: in.ExpiresAt.In(beijing).Format(timeFormat),
 	}
 	if p.phone {

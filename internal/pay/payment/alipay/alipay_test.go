@@ -15,6 +15,7 @@ import (
 	"seckill/internal/pay/payment/providertest"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/locale"
 )
 
 var now = time.Date(2026, 11, 20, 20, 0, 0, 0, time.UTC)
@@ -55,7 +56,7 @@ func serve(t *testing.T, handler http.Handler) string {
 func known() payment.Known {
 	return payment.Known{CreateInput: payment.CreateInput{
 		ReturnURL: returnURL,
-		Payment:   id.New[id.Payment](), Order: id.New[id.Order](), Number: "1", Description: "Order 1", AmountMinor: 69905, Currency: "CNY", ExpiresAt: now.Add(15 * time.Minute),
+		Payment:   id.New[id.Payment](), Order: id.New[id.Order](), Number: "1", Product: "Lamp/=&", Quantity: 3, Language: locale.English, AmountMinor: 69905, Currency: "CNY", ExpiresAt: now.Add(15 * time.Minute),
 	}}
 }
 
@@ -90,7 +91,7 @@ func TestThePageForPhonesIsSignedAndLeadsBackToTheOrder(t *testing.T) {
 	if values.Get("return_url") != back || values.Get("notify_url") != "https://shop.example/webhooks/payments/alipay-wap" {
 		t.Errorf("page %v", values)
 	}
-	for _, part := range []string{`"total_amount":"699.05"`, `"time_expire":"2026-11-21 04:15:00"`, `"product_code":"QUICK_WAP_WAY"`, strings.ReplaceAll(k.Payment.String(), "-", "")} {
+	for _, part := range []string{`"total_amount":"699.05"`, `"subject":"Lamp    × 3 · Order 1"`, `"time_expire":"2026-11-21 04:15:00"`, `"product_code":"QUICK_WAP_WAY"`, strings.ReplaceAll(k.Payment.String(), "-", "")} {
 		if !strings.Contains(values.Get("biz_content"), part) {
 			t.Errorf("no %s in %s", part, values.Get("biz_content"))
 		}

@@ -44,7 +44,7 @@ func (s Stripe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		_, _ = w.Write(stripeSession(s.open(Charge{
 			Payment:     parse(form.Get("client_reference_id")),
-			AmountMinor: minor(form.Get("line_items[0][price_data][unit_amount]")),
+			AmountMinor: minor(form.Get("line_items[0][price_data][unit_amount]")) * minor(form.Get("line_items[0][quantity]")),
 			Currency:    strings.ToUpper(form.Get("line_items[0][price_data][currency]")), ExpiresAt: expires,
 		})))
 	case r.URL.Path == "/v1/refunds" && r.Method == http.MethodGet:

@@ -59,6 +59,8 @@ type Charge struct {
 	ID          uuid.UUID
 	Merchant    id.Payment // the merchant's payment id
 	Description string
+	Language    string // of the page; "" = that of the browser
+	ReturnURL   string // page of the merchant; "" = the page leads back nowhere
 	AmountMinor int64
 	Currency    string
 	Status      string // OPEN PAID DECLINED CLOSED
@@ -74,6 +76,7 @@ type Charge struct {
 func fromRow(row *ent.SandboxCharge) *Charge {
 	return &Charge{
 		ID: row.ID, Merchant: row.MerchantPayment, Description: row.Description, AmountMinor: row.AmountMinor,
+		Language: row.Language, ReturnURL: row.ReturnURL,
 		Currency: row.Currency, Status: string(row.Status), Transaction: row.Transaction, Decline: row.DeclineCode,
 		Refunded: row.RefundedMinor, refunds: row.Refunds,
 		ExpiresAt: row.ExpiresAt.UTC(), PaidAt: row.PaidAt, SettlesAt: row.SettlesAt,
@@ -100,7 +103,7 @@ func (b *Bank) now() time.Time { return b.clock.Now().UTC().Truncate(time.Micros
 func (b *Bank) Open(ctx context.Context, want Charge) (*Charge, error) {
 	err := b.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.SandboxCharge.Create().SetID(id.New[uuid.UUID]()).SetMerchantPayment(want.Merchant).
-			SetDescription(want.Description).
+			SetDescription(want.Description).SetLanguage(want.Language).SetReturnURL(want.ReturnURL).
 			SetAmountMinor(want.AmountMinor).SetCurrency(want.Currency).SetExpiresAt(want.ExpiresAt).SetCreatedAt(b.now()).
 			Exec(ctx)
 	})

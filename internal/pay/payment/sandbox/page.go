@@ -12,7 +12,6 @@ import (
 	"image/png"
 	"log/slog"
 	"net/http"
-	"strings"
 
 	"github.com/boombuler/barcode"
 	"github.com/boombuler/barcode/qr"
@@ -20,7 +19,6 @@ import (
 	"golang.org/x/text/language"
 
 	"seckill/internal/pay/payment"
-	"seckill/internal/platform/id"
 	"seckill/internal/platform/money"
 )
 
@@ -52,9 +50,6 @@ func (p *Pages) Handler() http.Handler {
 	mux.HandleFunc("GET /sandbox/pay/{charge}", p.show)
 	mux.HandleFunc("GET /sandbox/pay/{charge}/qr.png", p.qr)
 	mux.HandleFunc("POST /sandbox/pay/{charge}/{act}", p.act)
-	mux.HandleFunc("GET /sandbox/pay/{charge}/{order}", p.show)
-	mux.HandleFunc("GET /sandbox/pay/{charge}/{order}/qr.png", p.qr)
-	mux.HandleFunc("POST /sandbox/pay/{charge}/{order}/{act}", p.act)
 	mux.HandleFunc("GET /sandbox/page.css", p.css)
 	return mux
 }
@@ -63,26 +58,23 @@ func (p *Pages) Handler() http.Handler {
 type view struct {
 	*Charge
 	Say     words
-	Number  string // of the order
 	Amount  string
 	Open    bool
 	Outcome string
 	Acts    []act
-	Tail    string // of the path of the page, which names the order; "" = unknown
-	Back    string // path of the order in the shop; "" = unknown
 }
 
 type act struct{ Path, Label, Hint string }
 
 // words are the texts of the page in one language. Acts are in the order of the page.
 type words struct {
-	Lang, Title, Badge, Order, QR, Expires, Back string
+	Lang, Title, Badge, QR, Expires, Back    string
 	Returned, Paid, Coming, Declined, Expired    string
 	Acts                                         []act
 }
 
 var english = words{
-	Lang: "en", Title: "Test bank", Badge: "Test bank: no real money", Order: "Order",
+	Lang: "en", Title: "Test bank", Badge: "Test bank: no real money",
 	QR: "QR code of this page, to open it on a phone", Expires: "Expires at", Back: "Back to the order",
 	Returned: "Paid, and given back.", Paid: "Paid. You may go back to the shop.",
 	Coming:   "Your money is on its way, and will be late.",
@@ -98,7 +90,7 @@ var english = words{
 }
 
 var chinese = words{
-	Lang: "zh-CN", Title: "测试银行", Badge: "测试银行：不涉及真实资金", Order: "订单", QR: "本页二维码，可在手机上打开", Expires: "支付截止时间：",
+	Lang: "zh-CN", Title: "测试银行", Badge: "测试银行：不涉及真实资金", QR: "本页二维码，可在手机上打开", Expires: "支付截止时间：",
 	Back:     "返回订单",
 	Returned: "已支付，并已退款。", Paid: "已支付，可返回商城。", Coming: "款项正在途中，将逾期到账。",
 	Declined: "支付被拒绝，可返回商城重试。", Expired: "支付已过期。",
@@ -114,22 +106,13 @@ var chinese = words{
 
 var languages = language.NewMatcher([]language.Tag{language.English, language.Chinese})
 
-// wordsFor returns the words in the language that the browser asks for.
-func wordsFor(r *http.Request) words {
-	if _, i := language.MatchStrings(languages, r.Header.Get("Accept-Language")); i == 1 {
+// wordsFor returns the words in the language of a charge, else in the one that the browser
+// asks for.
+func wordsFor(r *http.Request, c *Charge) words {
+	if _, i := language.MatchStrings(languages, c.Language, r.Header.Get("Accept-Language")); i == 1 {
 		return chinese
 	}
 	return english
-}
-
-// backTo returns the part of the page's path that names the order, so that its visitor can go
-// back, and the path of the order; "" for a page that names none.
-func backTo(r *http.Request) (tail, path string) {
-	o, err := id.ParseOrder(r.PathValue("order"))
-	if err != nil {
-		return "", ""
-	}
-	return "/" + o.Public(), "/orders/" + o.Public()
 }
 
 func (p *Pages) show(w http.ResponseWriter, r *http.Request) {
@@ -137,12 +120,10 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	say := wordsFor(r)
-	tail, back := backTo(r)
+	say := wordsFor(r, c)
 	v := view{
-		Charge: c, Say: say, Number: strings.TrimPrefix(c.Description, "Order "),
-		Amount: money.Amount{Minor: c.AmountMinor, Currency: c.Currency}.String(), Acts: say.Acts,
-		Open: c.Status == "OPEN" && c.SettlesAt == nil && p.bank.now().Before(c.ExpiresAt), Tail: tail, Back: back,
+		Charge: c, Say: say, Amount: money.Amount{Minor: c.AmountMinor, Currency: c.Currency}.String(), Acts: say.Acts,
+		Open: c.Status == "OPEN" && c.SettlesAt == nil && p.bank.now().Before(c.ExpiresAt),
 	}
 	switch {
 	case v.Open:
@@ -170,8 +151,7 @@ func (p *Pages) qr(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	tail, _ := backTo(r)
-	picture, err := qrCode(p.pageURL + "/pay/" + c.ID.String() + tail)
+	picture, err := qrCode(p.pageURL + "/pay/" + c.ID.String())
 	if err != nil {
 		http.Error(w, "no code", http.StatusInternalServerError)
 		return
@@ -228,8 +208,7 @@ func (p *Pages) act(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the sandbox bank is away; try again", http.StatusServiceUnavailable)
 		return
 	}
-	tail, _ := backTo(r)
-	http.Redirect(w, r, "/sandbox/pay/"+c.ID.String()+tail, http.StatusSeeOther) //nolint:gosec // a path of this server
+	http.Redirect(w, r, "/sandbox/pay/"+c.ID.String(), http.StatusSeeOther) //nolint:gosec // a path of this server
 }
 
 func (p *Pages) css(w http.ResponseWriter, r *http.Request) {

@@ -14,6 +14,9 @@ import (
 // Name is the provider's name.
 const Name = "sandbox"
 
+// maxDescription bounds the description of a charge, in bytes.
+const maxDescription = 200
+
 // Provider implements payment.Provider on the bank.
 type Provider struct {
 	bank    *Bank
@@ -43,13 +46,13 @@ func (*Provider) Terms() payment.Terms {
 // Create opens a charge.
 func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.Created, error) {
 	c, err := p.bank.Open(ctx, Charge{
-		Merchant: in.Payment, Description: in.Description, AmountMinor: in.AmountMinor, Currency: in.Currency,
-		ExpiresAt: in.ExpiresAt,
+		Merchant: in.Payment, Description: in.Description(maxDescription), Language: string(in.Language),
+		ReturnURL: in.ReturnURL, AmountMinor: in.AmountMinor, Currency: in.Currency, ExpiresAt: in.ExpiresAt,
 	})
 	if err != nil {
 		return payment.Created{}, err
 	}
-	page := p.pageURL + "/pay/" + c.ID.String() + "/" + in.Order.Public()
+	page := p.pageURL + "/pay/" + c.ID.String()
 	return payment.Created{Ref: c.ID.String(), QRCode: page, RedirectURL: page}, nil
 }
 

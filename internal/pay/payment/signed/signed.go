@@ -38,6 +38,8 @@ const (
 	maxReply = 16 << 10
 	// maxText bounds the service's numbers of transactions and payments in bytes.
 	maxText = 128
+	// maxDescription bounds the description for the buyer in bytes.
+	maxDescription = 500
 )
 
 // Config holds the dependencies of a Provider.
@@ -83,7 +85,10 @@ type charge struct {
 	Payment     id.Payment `json:"payment"`
 	Order       id.Order   `json:"order"`
 	Number      string     `json:"orderNumber"` // as the buyer knows it
-	Description string     `json:"description"`
+	Product     string     `json:"product"`     // its name
+	Quantity    int        `json:"quantity"`    // units of the product
+	Description string     `json:"description"` // product, quantity and number in the buyer's language
+	Language    string     `json:"language"`    // of the buyer: en or zh
 	AmountMinor int64      `json:"amountMinor"`
 	Amount      string     `json:"amount"` // the same with the decimals of the currency, as buyers read it
 	Currency    string     `json:"currency"`
@@ -95,7 +100,8 @@ type charge struct {
 
 func (p *Provider) charge(known payment.Known) charge {
 	return charge{
-		Payment: known.Payment, Order: known.Order, Number: known.Number, Description: known.Description,
+		Payment: known.Payment, Order: known.Order, Number: known.Number, Product: known.Product,
+		Quantity: known.Quantity, Description: known.Description(maxDescription), Language: string(known.Language),
 		AmountMinor: known.AmountMinor, Currency: known.Currency,
 		Amount:    money.Amount{Minor: known.AmountMinor, Currency: known.Currency}.Decimal(),
 		ExpiresAt: known.ExpiresAt.UTC(), ReturnURL: known.ReturnURL,

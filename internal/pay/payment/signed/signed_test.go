@@ -21,6 +21,7 @@ import (
 	"seckill/internal/pay/payment/signed"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/locale"
 	"seckill/internal/testenv"
 )
 
@@ -39,7 +40,7 @@ func provider(t *testing.T, cfg signed.Config) *signed.Provider {
 
 func known(expires time.Time) payment.Known {
 	return payment.Known{CreateInput: payment.CreateInput{
-		Payment: id.New[id.Payment](), Order: id.New[id.Order](), Description: "Order 1", AmountMinor: 69900, Currency: "EUR", ExpiresAt: expires,
+		Payment: id.New[id.Payment](), Order: id.New[id.Order](), Number: "1", Product: "Lamp", Quantity: 2, Language: locale.Chinese, AmountMinor: 69900, Currency: "EUR", ExpiresAt: expires,
 	}}
 }
 

@@ -39,7 +39,7 @@ func (p *Provider) intend(ctx context.Context, in payment.CreateInput) (*api.Pay
 	i, err := p.client.V1PaymentIntents.Create(ctx, &api.PaymentIntentCreateParams{
 		Params: api.Params{IdempotencyKey: api.String(in.Payment.String())}, Amount: api.Int64(in.AmountMinor),
 		Currency:           api.String(strings.ToLower(in.Currency)),
-		PaymentMethodTypes: []*string{api.String("card")}, Description: api.String(in.Description),
+		PaymentMethodTypes: []*string{api.String("card")}, Description: api.String(in.Description(maxText)),
 		Metadata: map[string]string{"payment": in.Payment.String(), "order": in.Order.String(), shownBy: onElement},
 	})
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 
 	"seckill/internal/pay/payment"
 	"seckill/internal/platform/clock"
+	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 )
 
@@ -153,20 +154,39 @@ func refusal(err error) error {
 	return payment.Refusal(said.HTTPStatusCode, err)
 }
 
+// maxText bounds the texts for the buyer, in bytes.
+const maxText = 250
+
+// lines returns the order as Checkout shows it. Payments of former releases are one line with the
+// number, as they were sent: Stripe refuses other parameters under their idempotency key.
+func lines(in payment.CreateInput) []*api.CheckoutSessionCreateLineItemParams {
+	price := &api.CheckoutSessionCreateLineItemPriceDataParams{
+		Currency: api.String(strings.ToLower(in.Currency)), UnitAmount: api.Int64(in.AmountMinor),
+		ProductData: &api.CheckoutSessionCreateLineItemPriceDataProductDataParams{Name: api.String(in.OrderText())},
+	}
+	units := int64(1)
+	if in.Product != "" {
+		units = int64(in.Quantity)
+		price.UnitAmount = api.Int64(in.AmountMinor / units)
+		price.ProductData.Name = api.String(fault.Shorten(in.Product, maxText))
+		price.ProductData.Description = api.String(in.OrderText())
+	}
+	return []*api.CheckoutSessionCreateLineItemParams{{Quantity: api.Int64(units), PriceData: price}}
+}
+
 func (p *Provider) open(ctx context.Context, in payment.CreateInput) (*api.CheckoutSession, error) {
 	known := map[string]string{"payment": in.Payment.String(), "order": in.Order.String()}
+	var language *string // nil = that of the browser
+	if in.Language != "" {
+		language = api.String(string(in.Language))
+	}
 	s, err := p.client.V1CheckoutSessions.Create(ctx, &api.CheckoutSessionCreateParams{
 		Params: api.Params{IdempotencyKey: api.String(in.Payment.String())}, Mode: api.String("payment"),
 		PaymentMethodTypes: []*string{api.String("card")}, ClientReferenceID: api.String(in.Payment.String()),
 		SuccessURL: api.String(in.ReturnURL), CancelURL: api.String(in.ReturnURL), ExpiresAt: api.Int64(expiry(in).Unix()),
 		Metadata: known, PaymentIntentData: &api.CheckoutSessionCreatePaymentIntentDataParams{Metadata: known,
-			Description: api.String(in.Description)},
-		LineItems: []*api.CheckoutSessionCreateLineItemParams{{
-			Quantity: api.Int64(1), PriceData: &api.CheckoutSessionCreateLineItemPriceDataParams{
-				Currency: api.String(strings.ToLower(in.Currency)), UnitAmount: api.Int64(in.AmountMinor),
-				ProductData: &api.CheckoutSessionCreateLineItemPriceDataProductDataParams{Name: api.String(in.Description)},
-			},
-		}},
+			Description: api.String(in.Description(maxText))},
+		Locale: language, LineItems: lines(in),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create checkout session: %w", refusal(err))

@@ -26,6 +26,7 @@ import (
 	"seckill/internal/pay/payment/stripe"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/locale"
 )
 
 const secret = "whsec_of_a_test"
@@ -129,7 +130,7 @@ func provider(t *testing.T, at string) *stripe.Provider {
 func known(ref, transaction string) payment.Known {
 	return payment.Known{Ref: ref, Transaction: transaction, CreateInput: payment.CreateInput{
 		ReturnURL: returnURL,
-		Payment:   id.New[id.Payment](), Order: id.New[id.Order](), Number: "1", Description: "Order 1", AmountMinor: 69900, Currency: "CNY", CreatedAt: deadline.Add(-15 * time.Minute), ExpiresAt: deadline,
+		Payment:   id.New[id.Payment](), Order: id.New[id.Order](), Number: "1", Product: "Lamp/=&", Quantity: 3, Language: locale.English, AmountMinor: 69900, Currency: "CNY", CreatedAt: deadline.Add(-15 * time.Minute), ExpiresAt: deadline,
 	}}
 }
 
@@ -161,7 +162,9 @@ func TestStripesOwnServerAcceptsEveryRequest(t *testing.T) {
 	create, sent := m.asked[0], m.asked[4]
 	order := returnURL
 	for field, want := range map[string]string{
-		"client_reference_id": k.Payment.String(), "line_items[0][price_data][unit_amount]": "69900", "line_items[0][price_data][currency]": "cny",
+		"client_reference_id": k.Payment.String(), "line_items[0][price_data][unit_amount]": "23300", "line_items[0][quantity]": "3", "locale": "en",
+		"line_items[0][price_data][product_data][name]": "Lamp/=&", "line_items[0][price_data][product_data][description]": "Order 1",
+		"payment_intent_data[description]": "Lamp/=& × 3 · Order 1", "line_items[0][price_data][currency]": "cny",
 		"success_url": order, "cancel_url": order, "expires_at": fmt.Sprint(deadline.Add(31 * time.Minute).Unix()), "mode": "payment",
 	} {
 		if got := create.form.Get(field); got != want {

@@ -196,13 +196,16 @@ func (p *Provider) Terms() payment.Terms {
 // shortest is how long a payment can be paid at least: WeChat Pay requires more than a minute.
 const shortest = 90 * time.Second
 
+// maxDescription bounds the description for the buyer, in bytes.
+const maxDescription = 127
+
 func number[T ~[16]byte](id T) *string { return core.String(hex.EncodeToString(id[:])) }
 
 // Create opens a payment. A repeated call with the same number returns a code for the same
 // payment.
 func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.Created, error) {
 	notices := p.cfg.ShopURL + "/webhooks/payments/" + p.Name()
-	description := "订单 " + in.Number
+	description := in.Description(maxDescription)
 	expires := in.ExpiresAt.Truncate(time.Second)
 	if first := in.CreatedAt.Add(shortest).Truncate(time.Second); expires.Before(first) {
 		expires = first

@@ -21,6 +21,7 @@ import (
 	"seckill/internal/pay/payment/wechat"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/locale"
 )
 
 var now = time.Date(2026, 11, 20, 20, 0, 0, 0, time.UTC)
@@ -98,7 +99,7 @@ func client(t *testing.T) *http.Client {
 func known() payment.Known {
 	return payment.Known{CreateInput: payment.CreateInput{
 		ReturnURL: returnURL,
-		Payment:   id.New[id.Payment](), Order: id.New[id.Order](), Number: "1", Description: "Order 1", AmountMinor: 69900, Currency: "CNY", CreatedAt: now, ExpiresAt: now.Add(15 * time.Minute), Address: "203.0.113.7",
+		Payment:   id.New[id.Payment](), Order: id.New[id.Order](), Number: "1", Product: "Lamp/=&", Quantity: 3, Language: locale.English, AmountMinor: 69900, Currency: "CNY", CreatedAt: now, ExpiresAt: now.Add(15 * time.Minute), Address: "203.0.113.7",
 	}}
 }
 
@@ -121,6 +122,7 @@ func TestAQRCodeAndALinkForPhonesAreCreatedAsWeChatPayWants(t *testing.T) {
 	want := map[string]string{
 		"appid": "wx0000000000000001", "mchid": providertest.WeChatMerchant, "out_trade_no": strings.ReplaceAll(k.Payment.String(), "-", ""),
 		"time_expire": "2026-11-20T20:15:00Z", "notify_url": "https://shop.example/webhooks/payments/wechat", "amount": "map[currency:CNY total:69900]",
+		"description": "Lamp/=& × 3 · Order 1",
 	}
 	for field, value := range want {
 		if got := fmt.Sprint(r.asked[0][field]); got != value {
