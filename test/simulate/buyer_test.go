@@ -300,6 +300,10 @@ func (b *buyer) finish(ctx context.Context, _ *seed.Result) {
 	acted, asked := false, false
 	for ctx.Err() == nil {
 		list, err := b.read(ctx)
+		if err == nil && len(list) == 0 && b.in.lostRecord() {
+			b.note("the order is gone")
+			return
+		}
 		if err != nil || len(list) == 0 {
 			b.pause(ctx, time.Second)
 			continue
@@ -363,7 +367,7 @@ func (b *buyer) act(ctx context.Context, order string) bool {
 	b.paying++
 	first := b.paying == 1
 	b.mu.Unlock()
-	wait := 2 * time.Second
+	wait := time.Second
 	if b.plan == paysLate {
 		wait = 12 * time.Second
 	}

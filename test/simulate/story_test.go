@@ -153,6 +153,20 @@ var faults = []fault{
 		in.lost()
 		in.redis.restart(redisCopy{})
 	}},
+	{"database set back", func(in *installation, r *source) {
+		if err := in.db.replace("before", "main"); err != nil {
+			in.fail("copy the database: %v", err)
+		}
+		time.Sleep(r.upTo(3 * time.Second))
+		in.meet("database set back")
+		in.lost()
+		in.mu.Lock()
+		in.recordLost = true
+		in.mu.Unlock()
+		if err := in.db.replace("main", "before"); err != nil {
+			in.fail("set the database back: %v", err)
+		}
+	}},
 	{"clock of a process wrong", func(in *installation, r *source) {
 		m := in.slots[r.intn(len(in.slots))].now()
 		in.skew(m, r, 4*time.Second)
@@ -232,11 +246,18 @@ func (in *installation) troubleBank(r *source, t bankTrouble) {
 	in.bank.set(bankTrouble{})
 }
 
-// lost notes that Redis loses data now: a task that was accepted before may fail.
+// lost notes that Redis or the database loses data now: a task that was accepted before may fail.
 func (in *installation) lost() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.loss = time.Now()
+}
+
+// lostRecord reports whether the database was set back.
+func (in *installation) lostRecord() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.recordLost
 }
 
 // meet counts in which states the buyers are while a fault comes.
@@ -305,10 +326,12 @@ func (in *installation) disturb() {
 	r := newSource(in.seed, 3)
 	var running sync.WaitGroup
 	for range r.intn(in.most + 1) {
-		f, wait, own := faults[r.intn(len(faults))], r.upTo(2*time.Second), newSource(in.seed, 100+uint64(r.intn(1<<20)))
+		f, wait, own := faults[r.intn(len(faults))], r.upTo(1500*time.Millisecond), newSource(in.seed, 100+uint64(r.intn(1<<20)))
 		time.Sleep(wait)
 		in.note("fault: " + f.name)
-		in.meet(f.name)
+		if !strings.HasSuffix(f.name, "set back") { // which begins with a copy
+			in.meet(f.name)
+		}
 		running.Go(func() { f.do(in, own) })
 	}
 	running.Wait()
