@@ -72,8 +72,12 @@ type orderNode struct {
 
 func (b *buyer) is(s state) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.state = s
+	b.mu.Unlock()
+	b.in.mu.Lock()
+	defer b.in.mu.Unlock()
+	close(b.in.entered[s])
+	b.in.entered[s] = make(chan struct{})
 }
 
 func (b *buyer) now() state {

@@ -58,9 +58,9 @@ func (s *source) upTo(d time.Duration) time.Duration {
 // chance reports true in n of 100 cases.
 func (s *source) chance(n int) bool { return s.intn(100) < n }
 
-func newNetwork(random *source) *network {
+func newNetwork(random *source, slowest time.Duration) *network {
 	return &network{random: random, listeners: map[string]*listener{}, links: map[*link]struct{}{},
-		ports: 20_000, slowest: 2 * time.Millisecond}
+		ports: 20_000, slowest: slowest}
 }
 
 // link is a connection with its two ends.

@@ -46,6 +46,9 @@ type installation struct {
 	coverage *coverage
 	log      *slog.Logger
 
+	usual   time.Duration         // longest delay of a write without faults
+	entered [states]chan struct{} // guarded by mu; closed when a buyer enters the state
+
 	ending     sync.WaitGroup // processes and servers that have not ended
 	supervised sync.WaitGroup
 	began      time.Time
@@ -93,7 +96,11 @@ func newInstallation(t testing.TB, seed uint64, e *engine) *installation {
 	if *verbose {
 		in.log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	}
-	in.network = newNetwork(newSource(seed, 1))
+	for s := range in.entered {
+		in.entered[s] = make(chan struct{})
+	}
+	in.usual = []time.Duration{2, 15, 50}[in.random.intn(3)] * time.Millisecond
+	in.network = newNetwork(newSource(seed, 1), in.usual)
 	in.db = newDatabase(e)
 	var err error
 	in.redis, err = startRedis(in.network, &machine{name: "redis", addr: netip.MustParseAddr("10.9.0.1")}, redisAddr)

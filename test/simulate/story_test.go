@@ -132,7 +132,7 @@ var faults = []fault{
 	{"network slow", func(in *installation, r *source) {
 		in.network.setSlowest(50*time.Millisecond + r.upTo(400*time.Millisecond))
 		time.Sleep(r.upTo(4 * time.Second))
-		in.network.setSlowest(2 * time.Millisecond)
+		in.network.setSlowest(in.usual)
 	}},
 	{"commits lost", func(in *installation, r *source) { in.failCommits(r, commitLost) }},
 	{"replies of commits lost", func(in *installation, r *source) { in.failCommits(r, commitUnseen) }},
@@ -325,9 +325,16 @@ func (in *installation) open(ctx context.Context) {
 func (in *installation) disturb() {
 	r := newSource(in.seed, 3)
 	var running sync.WaitGroup
-	for range r.intn(in.most + 1) {
-		f, wait, own := faults[r.intn(len(faults))], r.upTo(1500*time.Millisecond), newSource(in.seed, 100+uint64(r.intn(1<<20)))
-		time.Sleep(wait)
+	for i := range r.intn(in.most + 1) {
+		f, own := faults[r.intn(len(faults))], newSource(in.seed, 100+uint64(i))
+		switch r.intn(4) {
+		case 0: // with the one before
+		case 1:
+			time.Sleep(r.upTo(1500 * time.Millisecond))
+		default:
+			in.await(placing+state(r.intn(int(done-placing))), 2*time.Second)
+			time.Sleep(r.upTo(60 * time.Millisecond))
+		}
 		in.note("fault: " + f.name)
 		if !strings.HasSuffix(f.name, "set back") { // which begins with a copy
 			in.meet(f.name)
@@ -336,6 +343,19 @@ func (in *installation) disturb() {
 	}
 	running.Wait()
 	in.note("no more faults")
+}
+
+// await waits until a buyer enters a state, for a time at most.
+func (in *installation) await(s state, most time.Duration) {
+	in.mu.Lock()
+	entered := in.entered[s]
+	in.mu.Unlock()
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-entered:
+	case <-timer.C:
+	}
 }
 
 // tools opens what commands use, on a machine that no fault meets.
