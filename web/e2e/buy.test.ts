@@ -96,7 +96,7 @@ test('the session cookie is hidden from scripts and survives a reload', async ()
   await signIn(page, it.demo, 'alice', '/orders');
   const cookies = await page.context().cookies(`${it.demo.url}/graphql`);
   expect(cookies.map(({ name }) => name)).toContain('seckill_refresh');
-  for (const cookie of cookies) expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict' });
+  for (const { name, ...cookie } of cookies) expect(cookie).toMatchObject({ httpOnly: name !== 'seckill_signed_in', sameSite: 'Strict' });
   expect(await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }))).not.toContain('oken');
   const names = recordOperations(page);
   await page.reload();
@@ -107,6 +107,27 @@ test('the session cookie is hidden from scripts and survives a reload', async ()
   await page.getByText('Sign in to see your orders.').waitFor();
   const left = await page.context().cookies(`${it.demo.url}/graphql`);
   expect(left.map(({ name }) => name)).not.toContain('seckill_refresh');
+});
+
+test('a session that another page began is that of the shop, and of its user', async () => {
+  const page = await it.page();
+  const beginElsewhere = async (account: string): Promise<void> => {
+    const query = 'mutation ($input: LoginInput!) { login(input: $input) { userErrors { code } } }';
+    const data = { query, variables: { input: { account: `${account}@demo.example`, password: 'flash-sale-demo' } } };
+    const answer = await page.request.post(`${it.demo.url}/graphql`, { data, headers: { 'x-seckill-session': 'cookie' } });
+    expect(await answer.json()).toMatchObject({ data: { login: { userErrors: [] } } });
+  };
+  const names = recordOperations(page);
+  await page.goto(`${it.demo.url}/orders`);
+  await page.getByText('Sign in to see your orders.').waitFor();
+  expect(names, 'a visitor asks for no session').not.toContain('RefreshSession');
+  await beginElsewhere('alice');
+  await page.goto(`${it.demo.url}/account`);
+  await page.getByText('alice@demo.example').first().waitFor();
+  await beginElsewhere('bob'); // while the page keeps the name of alice
+  await page.goto(`${it.demo.url}/account`);
+  await page.getByText('bob@demo.example').first().waitFor();
+  expect(await page.getByText('alice').count()).toBe(0);
 });
 
 test('a refused buyer sees the step, the reason and the units that were left', async () => {

@@ -115,7 +115,9 @@ func (s *Service) tryPay(ctx context.Context, in PayInput) (Paying, error) {
 }
 
 // asIn reports whether the payment is one that the input asks for.
-func (p *Payment) asIn(in PayInput) bool { return p.Provider == in.Provider && p.ReturnURL == in.ReturnURL }
+func (p *Payment) asIn(in PayInput) bool {
+	return p.Provider == in.Provider && p.ReturnURL == in.ReturnURL
+}
 
 // errNotOffered refuses a provider that does not take the order.
 var errNotOffered = fault.BadField{At: []string{"optionId"}, Rule: fault.NotOffered}

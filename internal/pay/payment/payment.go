@@ -77,13 +77,13 @@ type Payment struct {
 	Language       locale.Language // of the buyer, for the provider's pages
 	ReturnURL      string          // that the buyer's client asked for; empty = the page of the order
 	ProviderRef    string          // the provider's reference; empty while CREATING
-	Transaction    string        // the provider's transaction number, once paid
-	Declined       bool          // closed because the provider refused it
-	Decline        Decline       // why it declined the last attempt; "" = it did not
-	QRCode         string        // text to show as a QR code; may be empty
-	RedirectURL    string        // where to redirect the buyer; may be empty
-	ClientSecret   string        // for the buyer's browser only; may be empty
-	Fee            *money.Amount // what the provider keeps; nil until it is known
+	Transaction    string          // the provider's transaction number, once paid
+	Declined       bool            // closed because the provider refused it
+	Decline        Decline         // why it declined the last attempt; "" = it did not
+	QRCode         string          // text to show as a QR code; may be empty
+	RedirectURL    string          // where to redirect the buyer; may be empty
+	ClientSecret   string          // for the buyer's browser only; may be empty
+	Fee            *money.Amount   // what the provider keeps; nil until it is known
 	Dispute        Dispute
 	Version        int64
 	ExpiresAt      time.Time

@@ -144,7 +144,7 @@ func New(cfg Config) *Service {
 		events: cfg.Events, inbox: cfg.Inbox, timeout: cmp.Or(cfg.Timeout, ProviderTimeout),
 		patience: cmp.Or(cfg.Patience, defaultPatience), returns: cfg.ReturnWithin, persons: cfg.Persons,
 		orderPage: cfg.OrderPage, returnTo: cfg.Returns,
-		expiry:    expiryScan{batches: maxExpireBatches}, clock: cfg.Clock, shared: cfg.Shared,
+		expiry: expiryScan{batches: maxExpireBatches}, clock: cfg.Clock, shared: cfg.Shared,
 		metrics: newMetrics(cfg.Registerer), log: cfg.Log,
 	}
 	for _, p := range cfg.Providers {

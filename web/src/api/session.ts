@@ -21,18 +21,32 @@ type Tokens = ResultOf<typeof TokenParts>;
 const MARGIN_MS = 20_000;
 const STORE = 'session';
 
-/** The user of the last visit. */
-function kept(): User | null {
+/** The user of the last visit, and the subject of their tokens. */
+function record(): { person?: User; subject?: string } | null {
   try {
-    return JSON.parse(persistentStore.getItem(STORE) ?? 'null')?.person ?? null;
+    return JSON.parse(persistentStore.getItem(STORE) ?? 'null');
   } catch {
     return null;
   }
 }
 
-function keep(who: User): void {
-  persistentStore.setItem(STORE, JSON.stringify({ person: who }));
+const kept = (): User | null => record()?.person ?? null;
+
+function keep(person: User, subject: string | undefined): void {
+  persistentStore.setItem(STORE, JSON.stringify({ person, subject }));
 }
+
+/** The subject of an access token, a JWT. */
+function subjectOf(token: string): string | undefined {
+  try {
+    return JSON.parse(atob(token.split('.')[1]!.replaceAll('-', '+').replaceAll('_', '/'))).sub;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether the browser has a session, maybe of a page of another origin. The server sets this cookie beside the one of the session. */
+const hasCookie = (): boolean => document.cookie.includes('seckill_signed_in=');
 
 /** The signed-in user; null when signed out. Known at once after a reload, verified by the first refresh. */
 export const currentUser = signal<User | null>(kept());
@@ -63,7 +77,7 @@ channel?.addEventListener('message', ({ data }: MessageEvent<Notice>) => {
 /** Takes over the tokens of a sign-in, registration or refresh. */
 export function startSession(tokens: Tokens, who: User): void {
   access = { token: tokens.accessToken, expires: Date.parse(tokens.accessTokenExpiresAt) };
-  keep(who);
+  keep(who, subjectOf(tokens.accessToken));
   channel?.postMessage({ person: who, ...access } satisfies Notice);
   setUser(who);
 }
@@ -107,33 +121,38 @@ async function withLock(work: () => Promise<void>): Promise<void> {
 async function exchange(): Promise<void> {
   const before = kept();
   if (access && access.expires - now() >= MARGIN_MS) return; // another tab was first
-  if (!before) return forget();
+  if (!before && currentUser.peek()) return forget(); // signed out in another tab
   const { refreshSession } = await http.post(RefreshSession, { input: {} }, null);
-  if (kept()?.id !== before.id) return; // signed out, or in as another user, meanwhile
-  if (refreshSession?.tokens) return startSession(refreshSession.tokens, before);
+  if (kept()?.id !== before?.id) return; // signed out, or in as another user, meanwhile
+  if (refreshSession?.tokens) return takeOver(refreshSession.tokens);
   const code = refreshSession?.userErrors[0]?.code;
   if (code === 'RATE_LIMITED') throw new Fault('RATE_LIMITED', '', 1000);
   forget();
 }
 
-/** Takes over the session that is in the cookie after a sign-in at a provider; false if there is none. */
-export async function resume(): Promise<boolean> {
-  const { refreshSession } = await http.post(RefreshSession, { input: {} }, null);
-  if (!refreshSession?.tokens) return false;
-  const { viewer } = await http.post(Viewer, {}, refreshSession.tokens.accessToken);
-  if (viewer) startSession(refreshSession.tokens, viewer);
-  return viewer !== null;
+/** Takes over refreshed tokens. Their user is read unless it is the kept one: a page of another origin may have signed in as another user. */
+async function takeOver(tokens: Tokens): Promise<void> {
+  const { person, subject } = record() ?? {};
+  const same = person && subject === subjectOf(tokens.accessToken);
+  const who = same ? person : (await http.post(Viewer, {}, tokens.accessToken)).viewer;
+  if (who) startSession(tokens, who);
 }
 
-/** Verifies the kept session and reads the user. Transient faults are left to the next request. */
+/** Takes over the session that is in the cookie after a sign-in at a provider or on a page of another origin; false if there is none. */
+export async function resume(): Promise<boolean> {
+  await refresh();
+  return currentUser.peek() !== null;
+}
+
+/** Verifies the session and reads the user. Transient faults are left to the next request. */
 export async function restore(): Promise<void> {
-  if (!currentUser.peek()) return;
   try {
+    if (!currentUser.peek()) return void (hasCookie() && (await resume()));
     const token = await bearer();
     if (!token) return;
     const { viewer } = await http.post(Viewer, {}, token);
     if (viewer && kept()?.id === viewer.id) {
-      keep(viewer);
+      keep(viewer, record()?.subject);
       setUser(viewer);
       currentUser.value = viewer;
     }

@@ -68,9 +68,9 @@ type act struct{ Path, Label, Hint string }
 
 // words are the texts of the page in one language. Acts are in the order of the page.
 type words struct {
-	Lang, Title, Badge, QR, Expires, Back    string
-	Returned, Paid, Coming, Declined, Expired    string
-	Acts                                         []act
+	Lang, Title, Badge, QR, Expires, Back     string
+	Returned, Paid, Coming, Declined, Expired string
+	Acts                                      []act
 }
 
 var english = words{
