@@ -5,7 +5,7 @@ import { cancelOrders, openSales } from './api';
 import { shiftsOf } from './axe';
 import { siteEnvironment } from './environment';
 import { slowLine } from './line';
-import { browserFixture, button, checkByBrowser, signIn, type Credentials } from './shop';
+import { browserFixture, button, buy, checkByBrowser, recordOperations, signIn, type Credentials } from './shop';
 
 const it = browserFixture();
 const environment = siteEnvironment();
@@ -124,4 +124,40 @@ test.each(LINES)('on a line of %i ms a buyer who let two orders expire reads why
   await sheet(page).getByText('您有两次未按时付款').waitFor();
   expect(await button(page, 'blocked').innerText()).toMatch(/^约 (14|15)\s?分钟后再试$/);
   await page.screenshot({ path: 'screens/blocked-zh-360.png' });
+});
+
+test('a sale of the list shows title, picture, price and stock before its own data is there, and stays in place when it comes', async () => {
+  await openSales(environment.site, [{ title: 'From the list', currencyCode: 'CNY', price: '9.00', listPrice: '12.00', products: 2 }]);
+  for (const [viewport, phase] of [[{ width: 1280, height: 800 }, 'wide'], [{ width: 390, height: 844 }, 'phone']] as const) {
+    const page = await it.page({ viewport });
+    let answer = (): void => {};
+    const held = new Promise<void>((resolve) => (answer = resolve));
+    await page.route('**/graphql', async (route) => {
+      if (route.request().postDataJSON().operationName === 'SaleBySlug') await held;
+      await route.fallback();
+    });
+    await signIn(page, environment.site, 'alice');
+    await page.getByRole('link', { name: 'From the list' }).click();
+    await page.getByRole('heading', { level: 1, name: 'From the list' }).waitFor();
+    await page.locator('main strong', { hasText: '¥9' }).first().waitFor();
+    await page.locator('[data-stock]').first().waitFor();
+    expect(await page.getByRole('radio').count()).toBe(2);
+    await page.screenshot({ path: `screens/outline-${phase}.png` });
+    answer();
+    await button(page, 'buy').waitFor();
+    await expect.poll(() => page.evaluate(() => document.activeElement?.tagName)).toBe('H1');
+    expect(await shiftsOf(page), phase).toBeLessThanOrEqual(0.02);
+  }
+});
+
+test('the captcha is answered while the buyer looks, so that a press costs two requests', async () => {
+  const [slug] = await openSales(environment.site, [{ title: 'Looked at', currencyCode: 'CNY', price: '9.00', listPrice: '12.00' }]);
+  const page = await it.page();
+  const operations = recordOperations(page);
+  const working = page.waitForEvent('worker');
+  await signIn(page, environment.site, 'alice', `/s/${slug}`);
+  await (await working).waitForEvent('close'); // the answer is there
+  operations.length = 0;
+  await buy(page);
+  expect(operations.filter((name) => ['CreateCaptcha', 'IssuePath', 'PlaceOrder'].includes(name))).toEqual(['IssuePath', 'PlaceOrder']);
 });

@@ -3,7 +3,7 @@ import { signal } from '@preact/signals';
 import { now, reading } from './clock';
 import { RevisionStore } from './store';
 import { onUserChange, currentUser } from './session';
-import type { Entry, TaskPosition, Order, PublicSale, Sale, Stock, Task } from '@seckill/client/types';
+import type { Card, Entry, TaskPosition, Order, PublicSale, Sale, Stock, Task } from '@seckill/client/types';
 
 /** Sales with all fields of a sale page. Their viewer is the signed-in user. */
 export const sales = new RevisionStore<Sale>();
@@ -15,6 +15,9 @@ export const tasks = new RevisionStore<Task>();
 export const taskPositions = signal<Record<string, TaskPosition | null>>({});
 /** Orders. */
 export const orders = new RevisionStore<Order>();
+
+/** Sales as the list showed them, by slug: what their pages show until their own data is there. */
+export const cards = new Map<string, Card>();
 
 /** When the known viewer of a sale was read, in ms of server time, by sale. */
 const viewerTimes = new Map<string, number>();

@@ -6,7 +6,6 @@ import { backoff } from '@seckill/client/backoff';
 import { work } from '@seckill/client/captcha/solve';
 import { toFault } from '@seckill/client/fault';
 import { request } from '../api/client';
-import { persistentStore } from '../api/storage';
 import type { CaptchaPurpose, Challenge, Failure } from '@seckill/client/types';
 import { CreateCaptcha } from '@seckill/client/documents/server';
 import { faultText, explain, t } from '../i18n/text';
@@ -15,6 +14,7 @@ import { readOut } from '../ui/live-region';
 import type { Answer } from '@seckill/client/purchase';
 import { ExternalCaptcha, readParameters } from './outside';
 import { Puzzle } from './picture';
+import { byBrowser, preferBrowser, wantedKind } from './preference';
 
 /** The state of the captcha. */
 type State =
@@ -35,10 +35,6 @@ interface Props {
   /** The user closed the dialog. */
   close(): void;
 }
-
-const PREFERENCE_KEY = 'captcha';
-/** Whether the user has not chosen pictures: then the browser solves the captcha if the sale allows it. */
-const byBrowser = (): boolean => persistentStore.getItem(PREFERENCE_KEY) !== 'picture';
 
 /** A check that takes longer than this, in ms, shows its progress and can be replaced by a picture. */
 const SLOW_MS = 3_000;
@@ -94,7 +90,7 @@ export function Captcha({ purpose, saleId, challenge, failure, onAnswer, close }
     const mine = ++latest.current;
     state.value = { state: 'loading' };
     try {
-      const kind = quietly || persistentStore.getItem(PREFERENCE_KEY) === 'browser' ? { kind: 'PROOF_OF_WORK' as const } : { automatic: byBrowser() };
+      const kind = quietly ? { kind: 'PROOF_OF_WORK' as const } : wantedKind();
       const { createCaptcha: made } = await request(CreateCaptcha, {
         input: { purpose, ...(saleId && { saleId }), ...kind },
       });
@@ -133,7 +129,7 @@ export function Captcha({ purpose, saleId, challenge, failure, onAnswer, close }
   }, [picture?.id]);
 
   const prefer = (browser: boolean): void => {
-    persistentStore.setItem(PREFERENCE_KEY, browser ? 'browser' : 'picture');
+    preferBrowser(browser);
     asks.value = !browser;
     void fetchOne();
   };

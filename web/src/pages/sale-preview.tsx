@@ -31,7 +31,7 @@ export function SalePreview({ sale: of, itemId, phase, hidden }: Props) {
   const item = sale.items.find(({ id }) => id === itemId) ?? sale.items[0];
   if (!item) return null;
   // updatedAt is the end of the sale, so that the stock is not marked as old.
-  const stockOf = ({ stock }: Item): Stock => ({ ...stock, ...(hidden && { remaining: null, total: null }), updatedAt: sale.endsAt });
+  const stockOf = ({ stock }: Pick<Item, 'stock'>): Stock => ({ ...stock, ...(hidden && { remaining: null, total: null }), updatedAt: sale.endsAt });
   const starts = Date.parse(sale.startsAt);
   const at = { UPCOMING: Math.min(now(), starts - EARLY_MS), LIVE: starts, ENDED: Date.parse(sale.endsAt) }[phase];
   const situation: Situation = { sale, itemId: item.id, stock: stockOf(item), quantity: quantityOf(sale, item, 1), signedIn: true, attempt: { step: 'idle' }, now: at, readAt: 0 };

@@ -2,10 +2,12 @@
 import type { ComponentChildren } from 'preact';
 import { Link } from 'wouter-preact';
 import { now, reading, second } from '../api/clock';
-import type { Item, Phase, Sale, Stock } from '@seckill/client/types';
+import { stocks } from '../api/stores';
+import type { Card, Item, Phase, Sale, Stock } from '@seckill/client/types';
 import { clockTime, isolate, moment, money, span, t } from '../i18n/text';
-import { isOver } from '../purchase/button';
+import { isOver, usePhase } from '../purchase/button';
 import { altOf, shownLevel, PhaseChip, Picture, Price, StockBar, Title, DateTime } from '../ui/bits';
+import { useTitle } from '../ui/title';
 import { Opening } from '../ui/countdown';
 import { Markdown } from './markdown';
 import { Select, upTo } from '../ui/select';
@@ -17,7 +19,7 @@ interface Props {
   sale: Sale;
   item: Item;
   phase: Phase;
-  stockOf: (item: Item) => Stock;
+  stockOf: GlanceProps['stockOf'];
   choose: (id: string) => void;
   wanted: number;
   want: (n: number) => void;
@@ -50,11 +52,23 @@ function styleOf(accent: Sale['accent']): Record<string, string> | undefined {
   return { '--color-fill': pair('fill'), '--color-press': pair('press'), '--color-accent': pair('text') };
 }
 
-/** The page of a loaded sale: the picture, the price with the choice and the status sheet, then times, rules and texts. */
-export function SaleView({ sale, item, phase, stockOf, choose, wanted, want, sheet, checklist, remind, children }: Props) {
-  const most = mostOf(sale, item);
+/** The picture beside the price with what follows it; below, the children. */
+const LAYOUT = 'grid grid-cols-1 items-start gap-4 max-sm:first:-mt-6 sm:gap-6 lg:grid-cols-[minmax(0,1fr)_24rem] lg:grid-rows-[auto_1fr] lg:gap-x-8';
+
+interface GlanceProps {
+  sale: Card & Partial<Pick<Sale, 'viewer'>>;
+  item: Card['items'][number];
+  phase: Phase;
+  stockOf: (item: Card['items'][number]) => Stock;
+  choose: (id: string) => void;
+  /** Below the choice between items. */
+  children: ComponentChildren;
+}
+
+/** What the list of sales knows already: picture, title, price, what is left, the items. */
+function Glance({ sale, item, phase, stockOf, choose, children }: GlanceProps) {
   return (
-    <div style={styleOf(sale.accent)} class="grid grid-cols-1 items-start gap-4 max-sm:first:-mt-6 sm:gap-6 lg:grid-cols-[minmax(0,1fr)_24rem] lg:grid-rows-[auto_1fr] lg:gap-x-8">
+    <>
       <div class="relative -mx-4 overflow-hidden sm:mx-0 sm:rounded-2xl">
         <Picture goods={item.goods} alt={altOf(item.goods)} class="aspect-[4/3] max-h-[34dvh] w-full lg:max-h-[60dvh]" />
         <Opening startsAt={Date.parse(sale.startsAt)} upcoming={phase === 'UPCOMING'} />
@@ -70,9 +84,44 @@ export function SaleView({ sale, item, phase, stockOf, choose, wanted, want, she
           {!isOver(phase) && <StockBar stock={stockOf(item)} asOf />}
         </div>
         {sale.items.length > 1 && <Items sale={sale} chosen={item.id} choose={choose} stockOf={stockOf} />}
+        {children}
+      </div>
+    </>
+  );
+}
+
+/** The page of a sale that is known from the list only, until its own data is there. */
+export function SaleOutline({ sale }: { sale: Card }) {
+  useTitle(sale.title);
+  const phase = usePhase(sale);
+  const item = sale.items[0];
+  if (!item) return <Title><bdi>{sale.title}</bdi></Title>;
+  return (
+    <div class={LAYOUT} aria-busy="true">
+      <Glance sale={sale} item={item} phase={phase} stockOf={({ id, stock }) => stocks.of(id).value ?? stock} choose={() => {}}>
+        <div class="sheet">
+          <p class="flex min-h-32 items-center gap-3 text-soft" role="status">
+            <span class="spin" />
+            {t('page.loading')}
+          </p>
+        </div>
+      </Glance>
+      <div class="grid gap-3" aria-hidden="true">
+        {['h-24', 'h-4 w-2/3', 'h-4 w-1/2'].map((size) => <div key={size} class={`rounded-xl bg-sunk ${size}`} />)}
+      </div>
+    </div>
+  );
+}
+
+/** The page of a loaded sale: the picture, the price with the choice and the status sheet, then times, rules and texts. */
+export function SaleView({ sale, item, phase, stockOf, choose, wanted, want, sheet, checklist, remind, children }: Props) {
+  const most = mostOf(sale, item);
+  return (
+    <div style={styleOf(sale.accent)} class={LAYOUT}>
+      <Glance sale={sale} item={item} phase={phase} stockOf={stockOf} choose={choose}>
         {limitOfOrder(sale, item) > 1 && !isOver(phase) && <Quantity most={most} value={quantityOf(sale, item, wanted)} set={want} />}
         {sheet}
-      </div>
+      </Glance>
       <div class="grid min-w-0 gap-6">
         <div class="card grid gap-4 p-4">
           <Window sale={sale} phase={phase} />
@@ -95,7 +144,7 @@ function limitOf(sale: Sale, item: Item): string {
 }
 
 /** The user's order of an item, if there is one. */
-function Ordered({ sale, id }: { sale: Sale; id: string }) {
+function Ordered({ sale, id }: { sale: GlanceProps['sale']; id: string }) {
   const order = sale.viewer?.items.find((each) => each.item.id === id)?.order;
   if (!order) return null;
   return (
@@ -200,7 +249,7 @@ function Window({ sale, phase }: { sale: Sale; phase: Phase }) {
 }
 
 /** The choice between items. */
-function Items({ sale, chosen, choose, stockOf }: Pick<Props, 'sale' | 'choose' | 'stockOf'> & { chosen: string }) {
+function Items({ sale, chosen, choose, stockOf }: Pick<GlanceProps, 'sale' | 'choose' | 'stockOf'> & { chosen: string }) {
   return (
     <fieldset class="grid gap-2">
       <legend class="sr-only">{t('sale.item')}</legend>

@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { useLocation, useSearch } from 'wouter-preact';
-import { putPublicSale, putSale, sales, stocks } from '../api/stores';
+import { cards, putPublicSale, putSale, sales, stocks } from '../api/stores';
 import { Fault } from '@seckill/client/fault';
 import { follow } from '../api/client';
 import { useLoad } from '../api/load';
@@ -20,11 +20,13 @@ import { SaleNotFound, Stale, Title, Unready } from '../ui/bits';
 import { useCountedTitle } from '../ui/title';
 import { Attempts } from './attempts';
 import { DrawCheck } from './draw-check';
-import { quantityOf, SaleView } from './sale-view';
+import { quantityOf, SaleOutline, SaleView } from './sale-view';
 
 export { SalePreview } from './sale-preview'; // exported here, so that it shares the chunk of this page
 
 const POLL_MS = 3_000;
+/** The page with room for the status sheet at the foot of a phone. */
+const PAGE = 'page max-lg:pb-[max(20rem,calc(var(--sheet,0px)+2rem))]';
 /** Within how long all viewers read what they may do after a change that they see at the same moment. */
 const SPREAD_MS = 1_000;
 
@@ -90,10 +92,12 @@ export function SalePage({ slug }: { slug: string }) {
   const { page, reload } = useLoad(`sale ${slug}`, (signal) => ask(slug, signal));
   const loaded = page.value.state === 'ready' ? page.value : null;
   useSale(loaded?.data.id ?? null, slug);
+  const card = cards.get(slug);
+  if (page.value.state === 'loading' && card) return <div class={PAGE}><SaleOutline sale={card} /></div>;
   if (page.value.state !== 'ready') return <Unready page={page.value} again={reload} inset missing={<div class="page"><SaleNotFound again={reload} /></div>} />;
   const sale = sales.of(page.value.data.id).value ?? page.value.data;
   return (
-    <div class="page max-lg:pb-[max(20rem,calc(var(--sheet,0px)+2rem))]">
+    <div class={PAGE}>
       <Stale fault={page.value.fault} again={reload} />
       <Shown sale={sale} reload={reload} />
     </div>
@@ -119,7 +123,7 @@ function Shown({ sale, reload }: { sale: Sale; reload: () => void }) {
   useCountedTitle(sale.title, phase === 'UPCOMING' ? opensFor(sale) : null);
   if (!item) return <Title><bdi>{sale.title}</bdi></Title>;
   const attempt = purchaseOf(sale.id, reload).attempt.value;
-  const stockOf = ({ id, stock }: Item): Stock => stockAfter(attempt, id, stocks.of(id).value ?? stock);
+  const stockOf = ({ id, stock }: Pick<Item, 'id' | 'stock'>): Stock => stockAfter(attempt, id, stocks.of(id).value ?? stock);
   const quantity = quantityOf(sale, item, wanted.value);
   return (
     <SaleView

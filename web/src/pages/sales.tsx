@@ -2,7 +2,7 @@
 import { computed, useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { Link, useLocation, useSearch } from 'wouter-preact';
-import { stocks } from '../api/stores';
+import { cards, stocks } from '../api/stores';
 import { now, second } from '../api/clock';
 import { follow } from '../api/client';
 import { usePaged } from '../api/paged';
@@ -180,7 +180,10 @@ export function Sales() {
   useEffect(() => void (draft.value = search), [search]);
   const { page, reload, next: showMore, busy } = usePaged(`sales ${search}`, async (after, signal) => {
     const { sales } = await ask(after, search, signal);
-    for (const { node } of sales?.edges ?? []) for (const item of node.items) stocks.put(item.id, item.stock);
+    for (const { node } of sales?.edges ?? []) {
+      cards.set(node.slug, node);
+      for (const item of node.items) stocks.put(item.id, item.stock);
+    }
     return sales;
   });
 

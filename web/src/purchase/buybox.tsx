@@ -6,6 +6,7 @@ import { viewerTime } from '../api/stores';
 import type { Item, Sale, Stock } from '@seckill/client/types';
 import { t } from '../i18n/text';
 import { OPENING, useLeft, useThresholds } from '../ui/countdown';
+import { useCaptchaAhead } from '../captcha/ahead';
 import { lazy } from '../ui/lazy';
 import { toast } from '../ui/toast';
 import { type Purchase } from '@seckill/client/purchase';
@@ -88,6 +89,7 @@ export function BuyBox({ sale: read, item, stock, quantity, signedIn, reload, ch
   const status = statusOf(situation, button);
   useShared(sale, signedIn ? sharedOf(button, situation, status) : null);
   const offer = offerOf(sale, item.id);
+  const ahead = useCaptchaAhead(purchase, signedIn && button.kind === 'buy' && attempt.step === 'idle' && !offer);
   useEffect(
     () => () => {
       const { step } = purchase.attempt.peek();
@@ -137,10 +139,16 @@ export function BuyBox({ sale: read, item, stock, quantity, signedIn, reload, ch
         <Check
           purpose="SECKILL"
           saleId={sale.id}
-          challenge={attempt.challenge}
+          challenge={attempt.challenge ?? (attempt.failure ? null : ahead.challenge)}
           failure={attempt.failure}
-          onAnswer={(answer) => purchase.answer(answer)}
-          close={() => purchase.dismiss()}
+          onAnswer={(answer) => {
+            ahead.forget(); // it can be used once
+            purchase.answer(answer);
+          }}
+          close={() => {
+            ahead.forget();
+            purchase.dismiss();
+          }}
         />
       )}
       {waitlist.check && (

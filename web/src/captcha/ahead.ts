@@ -1,0 +1,60 @@
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { work } from '@seckill/client/captcha/solve';
+import { CreateCaptcha } from '@seckill/client/documents/server';
+import type { Purchase } from '@seckill/client/purchase';
+import type { Challenge } from '@seckill/client/types';
+import { now } from '../api/clock';
+import { request } from '../api/client';
+import { byBrowser, wantedKind } from './preference';
+
+/** Within how long the pages that waited for an opening ask, in ms, so that they do not ask in the same second. */
+const SPREAD_MS = 5_000;
+/** An answer is renewed this long before it expires, in ms. */
+const MARGIN_MS = 10_000;
+
+/**
+ * Requests the captcha of a sale while the buyer looks at it, and works it out if the browser can: the press then costs two round trips.
+ * Returns a challenge that is not worked out yet, for the captcha of that press, and a function that forgets it.
+ */
+export function useCaptchaAhead(purchase: Purchase, wanted: boolean): { challenge: Challenge | null; forget: () => void } {
+  const open = useSignal<Challenge | null>(null);
+  const waited = useRef(!wanted); // for the opening, or for the stock to return
+  const known = purchase.ready.value !== null;
+  useEffect(() => {
+    if (!wanted || known || !byBrowser()) return;
+    const left = new AbortController();
+    let stop = (): void => {};
+    const ask = async (): Promise<void> => {
+      const input = { purpose: 'SECKILL' as const, saleId: purchase.saleId, ...wantedKind() };
+      const challenge = (await request(CreateCaptcha, { input }, left.signal)).createCaptcha?.challenge;
+      if (!challenge || challenge.early || left.signal.aborted) return;
+      open.value = challenge;
+      if (challenge.kind !== 'PROOF_OF_WORK') return;
+      stop = work(challenge.parameters ?? '{}', (report) => {
+        if (!('answer' in report)) return;
+        stop();
+        open.value = null;
+        purchase.answer({ challengeId: challenge.id, answer: report.answer, expires: Date.parse(challenge.expiresAt), early: false });
+      });
+    };
+    const timer = setTimeout(() => ask().catch(() => {}), waited.current ? Math.random() * SPREAD_MS : 0); // the press asks again
+    return () => {
+      left.abort();
+      clearTimeout(timer);
+      stop();
+    };
+  }, [purchase, wanted, known]);
+
+  const expires = purchase.ready.value?.expires ?? Infinity;
+  useEffect(() => {
+    if (expires === Infinity) return;
+    const timer = setTimeout(() => {
+      if (document.visibilityState === 'visible') purchase.ready.value = null; // a hidden page asks when its button is pressed
+    }, expires - MARGIN_MS - now());
+    return () => clearTimeout(timer);
+  }, [purchase, expires]);
+
+  const challenge = open.value && Date.parse(open.value.expiresAt) - MARGIN_MS > now() ? open.value : null;
+  return { challenge, forget: () => void (open.value = null) };
+}
