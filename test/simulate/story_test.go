@@ -24,14 +24,18 @@ type slot struct {
 	killed  chan struct{} // guarded by mu; closed by kill
 }
 
+// renew gives the next process a machine.
+func (s *slot) renew() (*machine, chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.machine, s.process, s.killed = &machine{name: s.name, addr: s.addr.addr}, nil, make(chan struct{})
+	return s.machine, s.killed
+}
+
 // supervise runs the process until ctx ends.
 func (s *slot) supervise(ctx context.Context) {
 	for ctx.Err() == nil {
-		m := &machine{name: s.name, addr: s.addr.addr}
-		killed := make(chan struct{})
-		s.mu.Lock()
-		s.machine, s.process, s.killed = m, nil, killed
-		s.mu.Unlock()
+		m, killed := s.renew()
 		p, err := s.in.start(m, s.roles...)
 		if err != nil {
 			s.in.network.kill(m)
@@ -316,6 +320,7 @@ var topologies = [][][]string{
 func (in *installation) open(ctx context.Context) {
 	for i, roles := range topologies[in.random.intn(len(topologies))] {
 		s := &slot{in: in, name: fmt.Sprintf("process %d", i+1), roles: roles, addr: in.machine("")}
+		s.renew() // faults may come before it starts
 		in.slots = append(in.slots, s)
 		in.supervised.Go(func() { s.supervise(ctx) })
 	}
