@@ -47,7 +47,7 @@ faults: services ## run the tests that kill processes, in full size; a table of 
 	@go run ./test/testrun faults
 
 .PHONY: prove
-prove: services ## explore the model, compare the scripts with it, judge drills, test the tests with seeded faults; at most 20 minutes
+prove: services ## explore the model, compare the scripts with it, check histories of drills and of killed processes, test the tests with seeded faults; at most 20 minutes
 	@set -a; . .services/env; go run ./test/prove
 
 .PHONY: seeded

@@ -12,7 +12,7 @@ type Op string
 
 // Calls. Look is one that shows whether units are left, and takes nothing.
 const (
-	Ask    Op = "ask for a path token"
+	Ask    Op = "ask for a token"
 	Place  Op = "place"
 	Cancel Op = "cancel"
 	Look   Op = "look"
@@ -30,6 +30,25 @@ type Call struct {
 	Repeated bool  // a former call may have taken the unit
 	// A cancelled unit returns at any time after Began. A reply of SoldOut may be as old as Stale.
 	Began, Over time.Time
+}
+
+// String returns the call and its reply.
+func (c Call) String() string {
+	switch {
+	case c.Op == Cancel:
+		return fmt.Sprintf("cancel task %d", c.Task)
+	case c.Op == Ask && c.Code == Accepted:
+		return fmt.Sprintf("%s: token %d", c.Op, c.Token)
+	case c.Op == Place && c.Task != 0:
+		return fmt.Sprintf("%s with token %d: task %d", c.Op, c.Token, c.Task)
+	}
+	reply, known := map[Code]string{
+		0: "no reply", SoldOut: "sold out", AlreadyHolding: "already ordered", PathInvalid: "token is not valid",
+	}[c.Code]
+	if !known {
+		reply = fmt.Sprint("code ", c.Code)
+	}
+	return fmt.Sprintf("%s: %s", c.Op, reply)
 }
 
 // Stale is how old "sold out" may be: processes refuse from memory.
@@ -88,10 +107,7 @@ func saleModel(stock int8) porcupine.Model {
 			right := s.gives(c)
 			return right, s
 		},
-		DescribeOperation: func(input, _ any) string {
-			c := input.(Call)
-			return fmt.Sprintf("%s: %d (task %d, token %d)", c.Op, c.Code, c.Task, c.Token)
-		},
+		DescribeOperation: func(input, _ any) string { return input.(Call).String() },
 		DescribeState: func(state any) string {
 			g := state.(Sale).Gates[0]
 			return fmt.Sprintf("stock %d, reserved %d, tasks %d", g.Stock, g.Reserved, [Buyers]Task{

@@ -1,6 +1,6 @@
 // Command prove runs the searches for unknown faults: exploration of the model, the scripts against
-// the model, histories of drills, and seeded faults against the tests. It prints each run and a table
-// at the end.
+// the model, histories and traces of whole installations, the simulation, and seeded faults against the
+// tests. It prints each run and a table at the end.
 package main
 
 import (
@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"regexp"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 )
@@ -25,26 +26,48 @@ type step struct {
 	figures *regexp.Regexp
 }
 
-var steps = []step{
+// lanes run side by side: the first uses one core, the second waits for services most of the time.
+var lanes = [][]step{
 	{
-		"all states of the model",
-		goTest("./test/model", "-tags", "prove", "-run", "TestEveryState|TestMoreStates", "-timeout", "15m"),
-		regexp.MustCompile(`explore_test\.go:\d+: (.* states, .*)`),
+		{
+			"all states of the model",
+			goTest("./test/model", "-tags", "prove", "-run", "TestEveryState|TestMoreStates", "-timeout", "20m"),
+			regexp.MustCompile(`explore_test\.go:\d+: (.* states, .*)`),
+		},
 	},
 	{
-		"scripts on Redis as the model",
-		goTest("./test/model", "-run", "TestTheScripts", "-timeout", "5m", "-rapid.checks=1000", "-rapid.nofailfile"),
-		regexp.MustCompile(`\[rapid\] (OK, passed .*|failed .*)`),
+		{
+			"scripts on Redis as the model",
+			goTest("./test/model", "-run", "TestTheScripts", "-timeout", "10m", "-rapid.checks=1000", "-rapid.nofailfile"),
+			regexp.MustCompile(`\[rapid\] (OK, passed .*|failed .*)`),
+		},
+		{
+			"histories and traces as such",
+			goTest("./internal/ops/history", "./test/model", "-run", "History|ATrace", "-timeout", "5m"),
+			regexp.MustCompile(`^--- (\w+: Test.*)`),
+		},
+		{
+			"histories of drills",
+			goTest("./cmd/seckill", "-run", "TestADrill", "-timeout", "10m"),
+			regexp.MustCompile(`^--- (\w+: Test.*)`),
+		},
+		{
+			"traces of killed processes",
+			goTest("./test/system", "-tags", "faults", "-run", "TestTheModelAccepts", "-timeout", "10m"),
+			regexp.MustCompile(`traces_faults_test\.go:\d+: (\d+ kills .*)`),
+		},
+		{
+			"seeded faults", []string{"run", "./test/seeded"},
+			regexp.MustCompile(`^(\d+ of \d+ found|.*  (?:Test\w+|NO TEST|not seeded: .*)  .*|.*  not seeded: .*)$`),
+		},
 	},
-	{
-		"histories of drills",
-		goTest("./internal/ops/drill", "./cmd/seckill", "-run", "History|TestADrill", "-timeout", "5m"),
-		regexp.MustCompile(`^--- (\w+: Test.*)`),
-	},
-	{
-		"seeded faults", []string{"run", "./test/seeded"},
-		regexp.MustCompile(`^(\d+ of \d+ found|.*  NO TEST  .*)$`),
-	},
+}
+
+// simulation follows the first lane where the package is there.
+var simulation = step{
+	"the whole product on virtual time",
+	goTest("./test/simulate", "-timeout", "20m", "-seeds", "1000"),
+	regexp.MustCompile(`simulate_test\.go:\d+: (\d+ stories, .*)`),
 }
 
 // goTest returns the arguments of a test run: flags after the packages.
@@ -55,31 +78,67 @@ func goTest(args ...string) []string {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "\nproof\tresult\ttime\tfigures")
-	failed := false
-	for _, s := range steps {
-		fmt.Fprintf(os.Stdout, "\n%s: go %s\n", s.name, strings.Join(s.args, " "))
-		began := time.Now()
-		lines, err := s.run(ctx)
-		result := "holds"
-		if err != nil {
-			result, failed = "FAILS", true
-		}
-		if len(lines) == 0 {
-			lines = []string{""}
-		}
-		for i, line := range lines {
-			if i == 0 {
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", s.name, result, time.Since(began).Round(time.Second), line)
-			} else {
-				fmt.Fprintf(table, "\t\t\t%s\n", line)
-			}
-		}
+	if _, err := os.Stat("test/simulate"); err == nil {
+		lanes[0] = append(lanes[0], simulation)
 	}
-	if err := table.Flush(); err != nil || failed {
+	began := time.Now()
+	var table report
+	var running sync.WaitGroup
+	for _, lane := range lanes {
+		running.Go(func() {
+			for _, s := range lane {
+				table.add(ctx, s)
+			}
+		})
+	}
+	running.Wait()
+	if !table.print(time.Since(began)) {
 		os.Exit(1) //nolint:gocritic // nothing is left to be undone
 	}
+}
+
+// report collects the results of all steps.
+type report struct {
+	mu     sync.Mutex
+	rows   [][4]string // guarded by mu
+	failed bool        // guarded by mu
+}
+
+// add runs a step.
+func (r *report) add(ctx context.Context, s step) {
+	fmt.Fprintf(os.Stdout, "%s: go %s\n", s.name, strings.Join(s.args, " "))
+	began := time.Now()
+	lines, err := s.run(ctx)
+	took := time.Since(began).Round(time.Second).String()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	result := "holds"
+	if err != nil {
+		result, r.failed = "FAILS", true
+	}
+	if len(lines) == 0 {
+		lines = []string{""}
+	}
+	for i, line := range lines {
+		if i > 0 {
+			r.rows = append(r.rows, [4]string{3: line})
+			continue
+		}
+		r.rows = append(r.rows, [4]string{s.name, result, took, line})
+	}
+}
+
+// print prints the table, and reports whether all holds.
+func (r *report) print(took time.Duration) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "\nproof\tresult\ttime\tfigures")
+	for _, row := range r.rows {
+		fmt.Fprintln(table, strings.Join(row[:], "\t"))
+	}
+	fmt.Fprintf(table, "\nall in %s\n", took.Round(time.Second))
+	return table.Flush() == nil && !r.failed
 }
 
 // run runs a step, shows its output, and returns its figures.
@@ -97,8 +156,8 @@ func (s step) run(ctx context.Context) (figures []string, err error) {
 			if found := s.figures.FindStringSubmatch(strings.TrimRight(line, "\n")); found != nil {
 				figures = append(figures, found[1])
 			}
-			if !strings.HasPrefix(line, "=== ") {
-				fmt.Fprint(os.Stdout, line)
+			if !strings.HasPrefix(line, "=== ") && !strings.HasPrefix(line, "    --- PASS") && line != "" {
+				fmt.Fprint(os.Stdout, s.name+": "+line)
 			}
 			if err != nil {
 				return
