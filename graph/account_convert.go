@@ -84,15 +84,10 @@ func userPage(first int, after, search *string, role *auth.Role, disabled *bool)
 }
 
 func toUserConnection(page account.Page) *model.UserConnection {
-	out := &model.UserConnection{Edges: make([]*model.UserEdge, len(page.Users))}
-	cursors := make([]string, len(page.Users))
-	for i, u := range page.Users {
-		node := toUser(u)
-		cursors[i] = node.ID.Public()
-		out.Edges[i] = &model.UserEdge{Cursor: node.ID.Public(), Node: node}
-	}
-	out.PageInfo = toPageInfo(cursors, page.HasNext, page.HasPrevious)
-	return out
+	out := toPage(
+		pageOf(page.Users, func(u *account.User) string { return u.ID.Public() }, page.HasNext, page.HasPrevious),
+		toUser, func(n *model.User, cursor string) *model.UserEdge { return &model.UserEdge{Cursor: cursor, Node: n} })
+	return &model.UserConnection{Nodes: out.nodes, Edges: out.edges, PageInfo: out.info}
 }
 
 // changeUser runs a change of the user with a public id and returns the user as changed.

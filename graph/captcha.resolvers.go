@@ -24,9 +24,6 @@ func (r *mutationResolver) CreateCaptcha(ctx context.Context, input model.Create
 	}
 	if input.SaleID != nil {
 		saleID, err := r.visibleSale(ctx, *input.SaleID)
-		if fault.CodeOf(err) == fault.NotFound {
-			return nil, unknown("saleId")
-		}
 		if err != nil {
 			return nil, err
 		}

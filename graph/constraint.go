@@ -17,6 +17,7 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
 
+	"seckill/graph/guard"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/typed"
 )
@@ -152,9 +153,13 @@ func (c *Constraints) InterceptField(ctx context.Context, next graphql.Resolver)
 	if !fc.IsResolver {
 		return next(ctx)
 	}
-	value, err := c.resolve(ctx, fc, next)
 	if fc.Object != c.schema.Mutation.Name {
-		return value, err
+		return c.resolve(ctx, fc, next)
+	}
+	var value any
+	err := guard.Spent(graphql.GetOperationContext(ctx))
+	if err == nil || barred(ctx, fc) { // a missing right is reported before limits
+		value, err = c.resolve(ctx, fc, next)
 	}
 	c.resolver.counted(ctx, fc, value, err)
 	if err != nil {

@@ -17,13 +17,31 @@ func toMoney(a money.Amount) *model.Money {
 	return &model.Money{Amount: a.Decimal(), CurrencyCode: a.Currency, FractionDigits: a.Digits()}
 }
 
-// toPage converts a page into edges.
-func toPage[T, E any](p storefront.Page[T], edge func(node T, cursor string) E) ([]E, *model.PageInfo) {
-	edges := make([]E, len(p.Nodes))
+// paged is a page in the parts of a connection.
+type paged[N, E any] struct {
+	nodes []N
+	edges []E
+	info  *model.PageInfo
+}
+
+// toPage converts a page into the parts of a connection.
+func toPage[T, N, E any](p storefront.Page[T], node func(T) N, edge func(node N, cursor string) E) paged[N, E] {
+	out := paged[N, E]{nodes: make([]N, len(p.Nodes)), edges: make([]E, len(p.Nodes)),
+		info: toPageInfo(p.Cursors, p.HasNext, p.HasPrev)}
 	for i, n := range p.Nodes {
-		edges[i] = edge(n, p.Cursors[i])
+		out.nodes[i] = node(n)
+		out.edges[i] = edge(out.nodes[i], p.Cursors[i])
 	}
-	return edges, toPageInfo(p.Cursors, p.HasNext, p.HasPrev)
+	return out
+}
+
+// pageOf returns a page of nodes with their cursors.
+func pageOf[T any](nodes []T, cursor func(T) string, next, prev bool) storefront.Page[T] {
+	p := storefront.Page[T]{Nodes: nodes, Cursors: make([]string, len(nodes)), HasNext: next, HasPrev: prev}
+	for i, n := range nodes {
+		p.Cursors[i] = cursor(n)
+	}
+	return p
 }
 
 // listing reads a list in pages.
@@ -42,10 +60,7 @@ func (l listing[T]) page(ctx context.Context) (p storefront.Page[T], total *int,
 	if err != nil {
 		return p, nil, err
 	}
-	p = storefront.Page[T]{Nodes: list[:min(len(list), l.first)], HasNext: len(list) > l.first, HasPrev: l.begun}
-	for _, n := range p.Nodes {
-		p.Cursors = append(p.Cursors, l.cursor(n))
-	}
+	p = pageOf(list[:min(len(list), l.first)], l.cursor, len(list) > l.first, l.begun)
 	total, err = totalOf(ctx, l.count)
 	return p, total, err
 }

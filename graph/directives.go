@@ -172,19 +172,10 @@ func permits(p *auth.Principal, role auth.Role, scope *auth.Scope) bool {
 // middleware then leave the error to the field's authorisation directive, so that it is
 // reported before limits and constraints.
 func barred(ctx context.Context, fc *graphql.FieldContext) bool {
-	d := fc.Field.Definition.Directives.ForName("auth")
-	if d == nil {
+	q := requirementOf(fc.Field.Definition.Directives)
+	if q == nil {
 		return false
 	}
-	role := auth.Customer // the default in the schema
-	if arg := d.Arguments.ForName("role"); arg != nil {
-		role = auth.Role(arg.Value.Raw)
-	}
-	var scope *auth.Scope
-	if arg := d.Arguments.ForName("scope"); arg != nil {
-		named := auth.Scope(arg.Value.Raw)
-		scope = &named
-	}
 	p := auth.PrincipalFrom(ctx)
-	return p == nil || !permits(p, role, scope)
+	return p == nil || !permits(p, q.role, unlessZero(q.scope))
 }

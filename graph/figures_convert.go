@@ -25,7 +25,7 @@ func toStats(s *salestats.Stats) *model.SaleStats {
 		Accepted: int(s.Accepted), Replayed: int(s.Replayed), Faults: int(s.Faulted),
 		RequestsPerSecond: s.RequestsPerSecond, OrdersPerSecond: s.OrdersPerSecond, P50Ms: toMs(s.P50), P99Ms: toMs(s.P99),
 		QueueDepth: s.QueueDepth, QueueAgeSeconds: s.QueueAge.Seconds(),
-		Orders: s.Orders, PaidOrders: s.Paid, LapsedOrders: s.Expired, CancelledOrders: s.Cancelled,
+		Orders: s.Orders, PaidOrders: s.Paid, ExpiredOrders: s.Expired, CancelledOrders: s.Cancelled,
 		RefundedOrders: s.Refunded, FailedTasks: s.Failed,
 		TotalUnits: s.Units.Total, RemainingUnits: s.Units.Remaining, PendingUnits: s.Units.Pending(),
 		PaidUnits:     s.Units.Sold,

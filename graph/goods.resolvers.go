@@ -9,10 +9,13 @@ import (
 	"context"
 	"seckill/graph/generated"
 	"seckill/graph/model"
-	"seckill/internal/buy/sale"
 	"seckill/internal/buy/storefront"
 	"seckill/internal/platform/auth"
 )
+
+func (r *queryResolver) Product(ctx context.Context, by model.GoodsLookup) (*model.Goods, error) {
+	return r.product(ctx, by)
+}
 
 func (r *queryResolver) Goods(ctx context.Context, first *int, after *string, last *int, before *string, search *string) (*model.GoodsConnection, error) {
 	page, err := r.Shop.Goods(ctx, storefront.GoodsSearch{Text: deref(search), All: reads(ctx, auth.CatalogueRead)},
@@ -20,11 +23,10 @@ func (r *queryResolver) Goods(ctx context.Context, first *int, after *string, la
 	if err != nil {
 		return nil, err
 	}
-	out := &model.GoodsConnection{TotalCount: &page.Total}
-	out.Edges, out.PageInfo = toPage(page, func(g *sale.Goods, cursor string) *model.GoodsEdge {
-		return &model.GoodsEdge{Cursor: cursor, Node: toGoods(g)}
+	out := toPage(page, toGoods, func(g *model.Goods, cursor string) *model.GoodsEdge {
+		return &model.GoodsEdge{Cursor: cursor, Node: g}
 	})
-	return out, nil
+	return &model.GoodsConnection{Nodes: out.nodes, Edges: out.edges, PageInfo: out.info, TotalCount: &page.Total}, nil
 }
 
 func (r *Resolver) Goods() generated.GoodsResolver { return &goodsResolver{r} }

@@ -27,16 +27,6 @@ func heldPage(first int, after, provider *string) (payment.HeldList, error) {
 	return payment.HeldList{After: from, Limit: first, Provider: deref(provider)}, err
 }
 
-// heldPayments lists money that waits for an operator.
-func (r *Resolver) heldPayments(ctx context.Context, in payment.HeldList) ([]*model.HeldPayment, error) {
-	list, err := r.Payments.HeldEvents(ctx, in)
-	out := make([]*model.HeldPayment, len(list))
-	for i := range list {
-		out[i] = toHeld(&list[i])
-	}
-	return out, err
-}
-
 func (r *Resolver) heldConnection(ctx context.Context, in payment.HeldList) (*model.HeldPaymentConnection, error) {
 	page, total, err := listing[payment.Held]{
 		first: in.Limit, begun: !in.After.IsZero(),
@@ -50,10 +40,10 @@ func (r *Resolver) heldConnection(ctx context.Context, in payment.HeldList) (*mo
 	if err != nil {
 		return nil, err
 	}
-	edges, info := toPage(page, func(h payment.Held, cursor string) *model.HeldPaymentEdge {
-		return &model.HeldPaymentEdge{Cursor: cursor, Node: toHeld(&h)}
+	out := toPage(page, func(h payment.Held) *model.HeldPayment { return toHeld(&h) }, func(n *model.HeldPayment, cursor string) *model.HeldPaymentEdge {
+		return &model.HeldPaymentEdge{Cursor: cursor, Node: n}
 	})
-	return &model.HeldPaymentConnection{Edges: edges, PageInfo: info, TotalCount: total}, nil
+	return &model.HeldPaymentConnection{Nodes: out.nodes, Edges: out.edges, PageInfo: out.info, TotalCount: total}, nil
 }
 
 // heldNode returns money that waits for an operator, for operators.

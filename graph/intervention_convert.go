@@ -13,28 +13,6 @@ import (
 	"seckill/internal/staff/operator"
 )
 
-// interventions lists operator actions that move units. A malformed id is that of no sale.
-func (r *Resolver) interventions(ctx context.Context, saleID *string, states []operator.State) ([]*model.Intervention,
-	error) {
-	in := operator.InterventionList{States: states}
-	if saleID != nil {
-		u, err := id.ParseSale(*saleID)
-		if err != nil {
-			return []*model.Intervention{}, nil
-		}
-		in.Sale = &u
-	}
-	list, err := r.Operator.Interventions(ctx, in)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]*model.Intervention, len(list))
-	for i, in := range list {
-		out[i] = toIntervention(in)
-	}
-	return out, nil
-}
-
 // interventionPage parses the arguments of a page.
 func interventionPage(first int, after *string, f *model.InterventionFilter) (operator.InterventionList, error) {
 	from, err := cursor.Parse(after, id.ParseAct)
@@ -70,10 +48,10 @@ func (r *Resolver) interventionConnection(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	edges, info := toPage(page, func(i *operator.Intervention, cursor string) *model.InterventionEdge {
-		return &model.InterventionEdge{Cursor: cursor, Node: toIntervention(i)}
+	out := toPage(page, toIntervention, func(n *model.Intervention, cursor string) *model.InterventionEdge {
+		return &model.InterventionEdge{Cursor: cursor, Node: n}
 	})
-	return &model.InterventionConnection{Edges: edges, PageInfo: info, TotalCount: total}, nil
+	return &model.InterventionConnection{Nodes: out.nodes, Edges: out.edges, PageInfo: out.info, TotalCount: total}, nil
 }
 
 func toIntervention(in *operator.Intervention) *model.Intervention {

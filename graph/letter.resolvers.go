@@ -66,21 +66,11 @@ func (r *queryResolver) DeadLetter(ctx context.Context, id string) (*model.DeadL
 	return toLetter(l), err
 }
 
-func (r *queryResolver) DeadLetters(ctx context.Context, first int, after *string) ([]*model.DeadLetter, error) {
-	list, err := r.Letters.List(ctx, deref(after), first)
-	return toLetters(list), err
-}
-
-func (r *queryResolver) DeadLettersConnection(ctx context.Context, first int, after *string) (*model.DeadLetterConnection, error) {
+func (r *queryResolver) DeadLetters(ctx context.Context, first int, after *string) (*model.DeadLetterConnection, error) {
 	return r.letterConnection(ctx, first, after)
 }
 
-func (r *queryResolver) DeadLetterActs(ctx context.Context) ([]*model.DeadLetterAct, error) {
-	acts, err := r.Letters.Acts(ctx, orderintake.ActList{Limit: maxActs})
-	return toLetterActs(acts), err
-}
-
-func (r *queryResolver) DeadLetterActsConnection(ctx context.Context, first int, after *string, kind *orderintake.Kind) (*model.DeadLetterActConnection, error) {
+func (r *queryResolver) DeadLetterActs(ctx context.Context, first int, after *string, kind *orderintake.Kind) (*model.DeadLetterActConnection, error) {
 	in := orderintake.ActList{Limit: first}
 	if kind != nil {
 		in.Kind = *kind
@@ -88,15 +78,7 @@ func (r *queryResolver) DeadLetterActsConnection(ctx context.Context, first int,
 	return r.actConnection(ctx, in, after)
 }
 
-func (r *queryResolver) HeldPayments(ctx context.Context, first int, after *string) ([]*model.HeldPayment, error) {
-	in, err := heldPage(first, after, nil)
-	if err != nil {
-		return nil, err
-	}
-	return r.heldPayments(ctx, in)
-}
-
-func (r *queryResolver) HeldPaymentsConnection(ctx context.Context, first int, after *string, provider *string) (*model.HeldPaymentConnection, error) {
+func (r *queryResolver) HeldPayments(ctx context.Context, first int, after *string, provider *string) (*model.HeldPaymentConnection, error) {
 	in, err := heldPage(first, after, provider)
 	if err != nil {
 		return nil, err

@@ -35,22 +35,6 @@ func readable(b []byte) string {
 	return strings.ToValidUTF8(string(b[:min(len(b), maxFieldText)]), "\uFFFD")
 }
 
-func toLetters(list []*orderintake.Letter) []*model.DeadLetter {
-	out := make([]*model.DeadLetter, len(list))
-	for i, l := range list {
-		out[i] = toLetter(l)
-	}
-	return out
-}
-
-func toLetterActs(list []*orderintake.Act) []*model.DeadLetterAct {
-	out := make([]*model.DeadLetterAct, len(list))
-	for i, a := range list {
-		out[i] = toLetterAct(a)
-	}
-	return out
-}
-
 func toLetterAct(a *orderintake.Act) *model.DeadLetterAct {
 	return &model.DeadLetterAct{At: a.At, Kind: a.Kind, LetterID: a.Letter, Note: a.Note, Reason: a.Reason, Source: a}
 }
@@ -73,14 +57,11 @@ func (r *Resolver) letterConnection(ctx context.Context, first int, after *strin
 	if err != nil {
 		return nil, err
 	}
-	edges, info := toPage(page, func(l *orderintake.Letter, cursor string) *model.DeadLetterEdge {
-		return &model.DeadLetterEdge{Cursor: cursor, Node: toLetter(l)}
+	out := toPage(page, toLetter, func(n *model.DeadLetter, cursor string) *model.DeadLetterEdge {
+		return &model.DeadLetterEdge{Cursor: cursor, Node: n}
 	})
-	return &model.DeadLetterConnection{Edges: edges, PageInfo: info, TotalCount: total}, nil
+	return &model.DeadLetterConnection{Nodes: out.nodes, Edges: out.edges, PageInfo: out.info, TotalCount: total}, nil
 }
-
-// maxActs bounds the list of decisions that has no pages.
-const maxActs = 200
 
 // actConnection returns a page of decisions about dead letters. A cursor is the id of a
 // decision.
@@ -102,10 +83,10 @@ func (r *Resolver) actConnection(ctx context.Context, in orderintake.ActList,
 	if err != nil {
 		return nil, err
 	}
-	edges, info := toPage(page, func(a *orderintake.Act, cursor string) *model.DeadLetterActEdge {
-		return &model.DeadLetterActEdge{Cursor: cursor, Node: toLetterAct(a)}
+	out := toPage(page, toLetterAct, func(n *model.DeadLetterAct, cursor string) *model.DeadLetterActEdge {
+		return &model.DeadLetterActEdge{Cursor: cursor, Node: n}
 	})
-	return &model.DeadLetterActConnection{Edges: edges, PageInfo: info, TotalCount: total}, nil
+	return &model.DeadLetterActConnection{Nodes: out.nodes, Edges: out.edges, PageInfo: out.info, TotalCount: total}, nil
 }
 
 // letterNode returns a dead letter, for operators.

@@ -90,11 +90,8 @@ func (r *Resolver) moneyNode(ctx context.Context, kind id.Kind, u uuid.UUID) (mo
 func (r *Resolver) catalogueNode(ctx context.Context, kind id.Kind, u uuid.UUID) (model.Node, error) {
 	switch kind {
 	case id.KindGoods:
-		goods, public, err := r.Shop.Product(ctx, id.Goods(u))
-		if err != nil || !public && !reads(ctx, auth.CatalogueRead) {
-			return nil, err
-		}
-		return orNil(toGoods(goods)), nil
+		goods, err := r.visibleGoods(ctx, id.Goods(u))
+		return orNil(toGoods(goods)), err
 	case id.KindItem:
 		item, v, err := r.Shop.Item(ctx, id.Item(u))
 		if err != nil || visible(ctx, v) == nil {

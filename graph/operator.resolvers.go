@@ -223,28 +223,12 @@ func (r *queryResolver) Orders(ctx context.Context, first *int, after *string, l
 	return r.orderConnection(ctx, in)
 }
 
-func (r *queryResolver) SearchOrders(ctx context.Context, text string) ([]*model.Order, error) {
-	found, err := r.Operator.FindOrders(ctx, actor(ctx), text)
-	if err != nil {
-		return nil, searched(err)
-	}
-	out := make([]*model.Order, len(found))
-	for i, o := range found {
-		out[i] = r.toOrder(o)
-	}
-	return out, nil
-}
-
 func (r *queryResolver) SearchUsers(ctx context.Context, text string) ([]*model.User, error) {
 	found, err := r.Operator.FindUsers(ctx, actor(ctx), text)
 	return toPeople(found), searched(err)
 }
 
-func (r *queryResolver) Interventions(ctx context.Context, saleID *string, states []operator.State) ([]*model.Intervention, error) {
-	return r.interventions(ctx, saleID, states)
-}
-
-func (r *queryResolver) InterventionsConnection(ctx context.Context, first int, after *string, filter *model.InterventionFilter) (*model.InterventionConnection, error) {
+func (r *queryResolver) Interventions(ctx context.Context, first int, after *string, filter *model.InterventionFilter) (*model.InterventionConnection, error) {
 	in, err := interventionPage(first, after, filter)
 	if err != nil {
 		return nil, err

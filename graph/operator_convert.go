@@ -66,8 +66,9 @@ func goodsPatch(in model.UpdateGoodsInput) operator.GoodsPatch {
 func itemDrafts(in []*model.SaleItemInput) []operator.ItemDraft {
 	items := make([]operator.ItemDraft, len(in))
 	for i, item := range in {
-		goods, _ := id.ParseGoods(item.GoodsID)
-		items[i] = operator.ItemDraft{Goods: goods, Price: amount(item.Price), Stock: item.Stock,
+		goods, _ := id.ParseGoods(deref(item.GoodsID))
+		items[i] = operator.ItemDraft{Goods: goods, External: deref(item.GoodsExternalID),
+			Ambiguous: (item.GoodsID == nil) == (item.GoodsExternalID == nil), Price: amount(item.Price), Stock: item.Stock,
 			PurchaseLimit: deref(item.PurchaseLimit)}
 	}
 	return items
@@ -157,8 +158,8 @@ func toLogEntries(lines []sale.LogLine) []*model.SaleLogEntry {
 	out := make([]*model.SaleLogEntry, len(lines))
 	for i, l := range lines {
 		out[i] = &model.SaleLogEntry{
-			At: l.At, Act: string(l.Act), Action: l.Act, Changes: pointers(l.Changes()), Status: l.To, Note: unlessZero(l.Note),
-			Details: unlessZero(l.Details), Source: l,
+			At: l.At, Action: l.Act, Changes: pointers(l.Changes()), Status: l.To, Note: unlessZero(l.Note),
+			Source: l,
 		}
 	}
 	return out
@@ -170,8 +171,8 @@ func (r *Resolver) goodsTimeline(ctx context.Context, goods id.Goods) ([]*model.
 	out := make([]*model.GoodsLogEntry, len(lines))
 	for i, l := range lines {
 		out[i] = &model.GoodsLogEntry{
-			At: l.At, Act: string(l.Act), Action: l.Act, Changes: pointers(l.Changes()), Note: unlessZero(l.Note),
-			Details: unlessZero(l.Details), Source: l,
+			At: l.At, Action: l.Act, Changes: pointers(l.Changes()), Note: unlessZero(l.Note),
+			Source: l,
 		}
 	}
 	return out, err

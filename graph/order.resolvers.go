@@ -14,7 +14,6 @@ import (
 	"seckill/internal/buy/storefront"
 	"seckill/internal/pay/payment"
 	"seckill/internal/platform/auth"
-	idpkg "seckill/internal/platform/id"
 )
 
 func (r *orderResolver) Sale(ctx context.Context, obj *model.Order) (*model.Sale, error) {
@@ -87,12 +86,8 @@ func (r *queryResolver) MyOrders(ctx context.Context, first *int, after *string,
 	return r.orderConnection(ctx, in)
 }
 
-func (r *queryResolver) Order(ctx context.Context, id string) (*model.Order, error) {
-	orderID, err := idpkg.ParseOrder(id)
-	if err != nil {
-		return nil, nil
-	}
-	o, err := r.visibleOrder(ctx, orderID)
+func (r *queryResolver) Order(ctx context.Context, by model.OrderLookup) (*model.Order, error) {
+	o, err := r.orderBy(ctx, by)
 	return r.toOrder(o), err
 }
 

@@ -3,6 +3,7 @@ package graph
 import (
 	"context"
 
+	"seckill/graph/model"
 	"seckill/internal/buy/order"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/fault"
@@ -33,6 +34,28 @@ func (r *Resolver) ownOrder(ctx context.Context, orderID string) (*order.Order, 
 func (r *Resolver) visibleOrder(ctx context.Context, orderID id.Order) (*order.Order, error) {
 	return ratelimit.Find(ctx, r.Absences, func(ctx context.Context) (*order.Order, error) {
 		return r.Orders.OrderFor(ctx, orderID, auth.PrincipalFrom(ctx).UserID, reads(ctx, auth.OrdersRead))
+	})
+}
+
+// orderBy returns the order with a key if the caller may see it, else nil. An order has the
+// UUID of the task that became it.
+func (r *Resolver) orderBy(ctx context.Context, by model.OrderLookup) (*order.Order, error) {
+	switch {
+	case by.ID != nil:
+		u, err := id.ParseOrder(*by.ID)
+		if err != nil {
+			return nil, nil
+		}
+		return r.visibleOrder(ctx, u)
+	case by.TaskID != nil:
+		u, err := id.ParseTask(*by.TaskID)
+		if err != nil {
+			return nil, nil
+		}
+		return r.visibleOrder(ctx, id.Order(u))
+	}
+	return ratelimit.Find(ctx, r.Absences, func(ctx context.Context) (*order.Order, error) {
+		return r.Orders.NumberFor(ctx, deref(by.Number), auth.PrincipalFrom(ctx).UserID, reads(ctx, auth.OrdersRead))
 	})
 }
 

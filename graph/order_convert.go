@@ -107,13 +107,9 @@ func (r *Resolver) orderConnection(ctx context.Context, in order.ListInput) (*mo
 	if err != nil {
 		return nil, err
 	}
-	out := &model.OrderConnection{Edges: make([]*model.OrderEdge, len(page.Orders))}
-	cursors := make([]string, len(page.Orders))
-	for i, o := range page.Orders {
-		cursors[i] = order.CursorOf(o).String()
-		out.Edges[i] = &model.OrderEdge{Cursor: cursors[i], Node: r.toOrder(o)}
-	}
-	out.PageInfo = toPageInfo(cursors, page.HasNext, page.HasPrevious)
-	out.TotalCount, err = totalOf(ctx, func(ctx context.Context) (int, error) { return r.Orders.Count(ctx, in.Filter) })
-	return out, err
+	out := toPage(
+		pageOf(page.Orders, func(o *order.Order) string { return order.CursorOf(o).String() }, page.HasNext, page.HasPrevious),
+		r.toOrder, func(n *model.Order, cursor string) *model.OrderEdge { return &model.OrderEdge{Cursor: cursor, Node: n} })
+	total, err := totalOf(ctx, func(ctx context.Context) (int, error) { return r.Orders.Count(ctx, in.Filter) })
+	return &model.OrderConnection{Nodes: out.nodes, Edges: out.edges, PageInfo: out.info, TotalCount: total}, err
 }

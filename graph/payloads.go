@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -16,7 +17,9 @@ import (
 func (r *Resolver) refused(ctx context.Context, payload any, err error) (any, error) {
 	refusal, ok := fault.AsRefusal(err)
 	if !ok {
-		return nil, err
+		if refusal = expected(err); refusal == nil {
+			return nil, err
+		}
 	}
 	field := graphql.GetFieldContext(ctx).Field.Name
 	telemetry.OperationFrom(ctx).Fail(string(refusal.Reason()))
@@ -29,6 +32,23 @@ func (r *Resolver) refused(ctx context.Context, payload any, err error) (any, er
 		errs = append(errs, r.userError(ctx, each))
 	}
 	return set(payload, errs), nil
+}
+
+// expected returns the refusal that a fault stands for in a mutation, where a wait and an
+// unknown id are always userErrors; nil for other faults.
+func expected(err error) fault.Refusal {
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		return nil
+	}
+	switch f.Code {
+	case fault.RateLimited:
+		return fault.Throttled{RetryAfter: f.RetryAfter}
+	case fault.NotFound:
+		return fault.Refused{Why: fault.Unknown}
+	default:
+		return nil
+	}
 }
 
 // setUserErrors sets the userErrors of a payload, or of a new one when it is nil, and

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 
@@ -63,32 +64,59 @@ func TestARefusedMutationAnswersUserErrorsBesideItsPayload(t *testing.T) {
 		"fault":                   {order(), fault.New(fault.Unavailable, "later"), `"code":"UNAVAILABLE"`},
 		"fault around a refusal":  {order(), fault.Wrap(fault.Unavailable, "later", refusal), `"code":"UNAVAILABLE"`},
 		"fault beside a refusal":  {order(), errors.Join(refusal, fault.New(fault.Timeout, "late")), `"code":"TIMEOUT"`},
+		"wait of a look-up":       {nil, &fault.Error{Code: fault.RateLimited}, `{"data":{"cancelOrder":{"order":null,"userErrors":[{"code":"RATE_LIMITED","path":null}]}}`},
+		"unknown to a look-up":    {nil, fault.New(fault.NotFound, "none"), `{"data":{"cancelOrder":{"order":null,"userErrors":[{"code":"NOT_FOUND","path":null}]}}`},
 		"no error and no payload": {nil, nil, `{"data":{"cancelOrder":null}`},
 	} {
-		resolver := &graph.Resolver{}
-		exec := generated.NewExecutableSchema(generated.Config{
-			Resolvers:  cancelling{resolver, func() (*model.CancelOrderPayload, error) { return c.payload, c.err }},
-			Directives: generated.DirectiveRoot{Auth: resolver.Directives().Auth, RateLimit: unlimited},
-		})
-		g, err := guard.New(guard.Options{Schema: exec.Schema()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		h := transport.NewHandler(transport.Options{
-			Schema: exec, Guard: g, Sockets: transport.NewSockets(transport.SocketOptions{}),
-			Extensions:     []graphql.HandlerExtension{graph.NewConstraints(exec.Schema(), resolver)},
-			ErrorPresenter: graph.Errors{Log: slog.New(slog.DiscardHandler)}.Present,
-		})
-		body := `{"query":"mutation { cancelOrder(input: {orderId: \"order_1\"}) { order { id } userErrors { code path } } }"}`
-		req := httptest.NewRequest(http.MethodPost, "/graphql", strings.NewReader(body))
-		req.Header.Set("Content-Type", "application/json")
-		out := httptest.NewRecorder()
-		h.ServeHTTP(out, req.WithContext(auth.WithPrincipal(req.Context(), &auth.Principal{Role: auth.Customer})))
-		got := strings.TrimSpace(out.Body.String())
+		got := cancelled(t, func() (*model.CancelOrderPayload, error) { return c.payload, c.err }, nil)
 		if !strings.Contains(got, c.want) || strings.Contains(got, `"errors"`) == strings.Contains(c.want, "data") {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
+}
+
+// A mutation has one channel for waits: also that of the request budget is in its payload.
+func TestASpentBudgetIsAUserErrorOfAMutation(t *testing.T) {
+	t.Parallel()
+	ran := func() (*model.CancelOrderPayload, error) {
+		t.Error("the mutation ran")
+		return nil, nil
+	}
+	got := cancelled(t, ran, func(_ context.Context, cost int64) (guard.Budget, error) {
+		if cost >= 100 { // of reading the document, before it is known to be a mutation
+			return guard.Budget{}, nil
+		}
+		return guard.Budget{}, &fault.Error{Code: fault.RateLimited, RetryAfter: time.Second}
+	})
+	if want := `{"data":{"cancelOrder":{"order":null,"userErrors":[{"code":"RATE_LIMITED","path":null}]}}`; !strings.HasPrefix(got, want) {
+		t.Error(got)
+	}
+}
+
+// cancelled returns the answer to a cancelOrder with a resolver and a budget; nil = without one.
+func cancelled(t *testing.T, do func() (*model.CancelOrderPayload, error),
+	spend func(context.Context, int64) (guard.Budget, error)) string {
+	t.Helper()
+	resolver := &graph.Resolver{}
+	exec := generated.NewExecutableSchema(generated.Config{
+		Resolvers:  cancelling{resolver, do},
+		Directives: generated.DirectiveRoot{Auth: resolver.Directives().Auth, RateLimit: unlimited},
+	})
+	g, err := guard.New(guard.Options{Schema: exec.Schema(), Spend: spend})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := transport.NewHandler(transport.Options{
+		Schema: exec, Guard: g, Sockets: transport.NewSockets(transport.SocketOptions{}),
+		Extensions:     []graphql.HandlerExtension{graph.NewConstraints(exec.Schema(), resolver)},
+		ErrorPresenter: graph.Errors{Log: slog.New(slog.DiscardHandler)}.Present,
+	})
+	body := `{"query":"mutation { cancelOrder(input: {orderId: \"order_1\"}) { order { id } userErrors { code path } } }"}`
+	req := httptest.NewRequest(http.MethodPost, "/graphql", strings.NewReader(body))
+	req.Header.Set("Content-Type", "application/json")
+	out := httptest.NewRecorder()
+	h.ServeHTTP(out, req.WithContext(auth.WithPrincipal(req.Context(), &auth.Principal{Role: auth.Customer})))
+	return strings.TrimSpace(out.Body.String())
 }
 
 func unlimited(ctx context.Context, _ any, next graphql.Resolver, _ int, _ float64) (any, error) {

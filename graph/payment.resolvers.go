@@ -45,7 +45,7 @@ func (r *mutationResolver) PayOrder(ctx context.Context, input model.PayOrderInp
 		return nil, unknown("orderId")
 	}
 	paying, err := r.Payments.Pay(ctx, payment.PayInput{
-		Order: orderID, User: auth.PrincipalFrom(ctx).UserID, Provider: providerOf(input),
+		Order: orderID, User: auth.PrincipalFrom(ctx).UserID, Provider: deref(input.OptionID),
 		IdempotencyKey: input.IdempotencyKey, Address: r.address(ctx), Language: languageOf(ctx),
 		ReturnURL: deref(input.ReturnURL),
 	})

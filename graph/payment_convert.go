@@ -7,22 +7,10 @@ import (
 	"seckill/graph/model"
 	"seckill/internal/buy/order"
 	"seckill/internal/pay/payment"
-	"seckill/internal/pay/payment/sandbox"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/money"
 )
-
-// providerOf returns the name of the provider that an input names; "" for none.
-func providerOf(in model.PayOrderInput) string {
-	switch {
-	case in.OptionID != nil:
-		return *in.OptionID
-	case in.Method != nil && *in.Method == model.PaymentMethodSandbox:
-		return sandbox.Name
-	}
-	return ""
-}
 
 // address returns the IP address of a client; "" when it is not known.
 func (r *Resolver) address(ctx context.Context) string {
@@ -30,14 +18,6 @@ func (r *Resolver) address(ctx context.Context) string {
 		return addr.String()
 	}
 	return ""
-}
-
-// methodOf returns the method of a provider.
-func methodOf(provider string) model.PaymentMethod {
-	if provider == sandbox.Name {
-		return model.PaymentMethodSandbox
-	}
-	return model.PaymentMethodOther
 }
 
 func toOption(ctx context.Context, o payment.Option) *model.PaymentOption {
@@ -72,8 +52,8 @@ func (r *Resolver) toPayment(ctx context.Context, p *payment.Payment) *model.Pay
 	}
 	out := &model.Payment{
 		ID: p.ID, Status: paymentStatuses[p.Status],
-		Amount: toMoney(money.Amount{Minor: p.AmountMinor, Currency: p.Currency}),
-		Method: methodOf(p.Provider), Option: toOption(ctx, r.Payments.Option(p.Provider)),
+		Amount:    toMoney(money.Amount{Minor: p.AmountMinor, Currency: p.Currency}),
+		Option:    toOption(ctx, r.Payments.Option(p.Provider)),
 		CreatedAt: p.CreatedAt, ExpiresAt: p.ExpiresAt, PaidAt: p.PaidAt,
 		QRCode: orAbsent(p.QRCode), RedirectURL: orAbsent(p.RedirectURL), Transaction: orAbsent(p.Transaction),
 	}

@@ -79,6 +79,8 @@ func ownData(fc *graphql.FieldContext, caller id.User) bool {
 			return v.Source.User == caller
 		case **model.Order:
 			return (*v).Source.User == caller
+		case model.OrderEventData:
+			return false
 		}
 	}
 	return fc.Object == "Recipient"

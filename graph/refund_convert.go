@@ -52,18 +52,14 @@ func (r *Resolver) refundConnection(ctx context.Context, in payment.RefundList) 
 	if err != nil {
 		return nil, err
 	}
-	out := &model.RefundConnection{Edges: make([]*model.RefundEdge, len(page.Refunds))}
-	cursors := make([]string, len(page.Refunds))
-	for i, f := range page.Refunds {
-		cursors[i] = f.ID.Public()
-		out.Edges[i] = &model.RefundEdge{Cursor: cursors[i], Node: toRefund(ctx, f)}
-	}
-	out.PageInfo = toPageInfo(cursors, page.HasNext, page.HasPrevious)
-	out.TotalCount, err = totalOf(ctx, func(ctx context.Context) (int,
-		error) {
-		return r.Payments.CountRefunds(ctx, in.RefundFilter)
-	})
-	return out, err
+	out := toPage(
+		pageOf(page.Refunds, func(f *payment.Refund) string { return f.ID.Public() }, page.HasNext, page.HasPrevious),
+		func(f *payment.Refund) *model.Refund { return toRefund(ctx, f) },
+		func(n *model.Refund, cursor string) *model.RefundEdge {
+			return &model.RefundEdge{Cursor: cursor, Node: n}
+		})
+	total, err := totalOf(ctx, func(ctx context.Context) (int, error) { return r.Payments.CountRefunds(ctx, in.RefundFilter) })
+	return &model.RefundConnection{Nodes: out.nodes, Edges: out.edges, PageInfo: out.info, TotalCount: total}, err
 }
 
 // refundDecision parses the input of decideRefund.

@@ -67,14 +67,16 @@ func (r *Resolver) clusters(ctx context.Context, v *sale.Sale, first int, after 
 	if err != nil {
 		return nil, err
 	}
-	edges, info := toPage(page, func(c order.Cluster, cursor string) *model.OrderClusterEdge {
-		return &model.OrderClusterEdge{Cursor: cursor, Node: &model.OrderCluster{
+	out := toPage(page, func(c order.Cluster) *model.OrderCluster {
+		return &model.OrderCluster{
 			Kind: c.Kind, Label: c.Label, Accounts: c.Accounts, Orders: c.Orders, Units: c.Units, UnpaidOrders: c.Unpaid,
 			HeldOrders:          c.Held,
 			FirstAfterOpeningMs: sinceOpening(v, c.First), LastAfterOpeningMs: sinceOpening(v, c.Last),
-		}}
+		}
+	}, func(n *model.OrderCluster, cursor string) *model.OrderClusterEdge {
+		return &model.OrderClusterEdge{Cursor: cursor, Node: n}
 	})
-	return &model.OrderClusterConnection{Edges: edges, PageInfo: info}, nil
+	return &model.OrderClusterConnection{Nodes: out.nodes, Edges: out.edges, PageInfo: out.info}, nil
 }
 
 // sinceOpening returns the milliseconds from the opening of a sale, as far as an Int reaches.

@@ -122,6 +122,7 @@ var rulesInWords = map[fault.Rule]text{
 	fault.NotOffered: {"this way to pay does not take the order. Please choose another one.",
 		"该支付方式不支持此订单，请选择其他方式。"},
 	fault.NeedsAddress: {"a sale that limits by address requires one.", "按收货地址限购的活动须要求收货地址。"},
+	fault.OneGoodsID:   {"name the product by its id here or by its id in your system, not by both.", "须用商品 ID 或外部系统 ID 之一指定商品，不能同时使用。"},
 	fault.OneCurrency:  {"all items of a sale have one currency.", "同一活动的商品须使用同一币种。"},
 	fault.KnownCurrency: {"must be an amount of a known currency, without more decimals than it has.",
 		"须为有效币种的金额，小数位数不能超过该币种。"},

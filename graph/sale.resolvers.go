@@ -25,11 +25,10 @@ func (r *queryResolver) Sales(ctx context.Context, first *int, after *string, la
 	if err != nil {
 		return nil, err
 	}
-	out := &model.SaleConnection{TotalCount: &page.Total}
-	out.Edges, out.PageInfo = toPage(page, func(v *sale.Sale, cursor string) *model.SaleEdge {
-		return &model.SaleEdge{Cursor: cursor, Node: r.toSale(v)}
+	out := toPage(page, r.toSale, func(n *model.Sale, cursor string) *model.SaleEdge {
+		return &model.SaleEdge{Cursor: cursor, Node: n}
 	})
-	return out, nil
+	return &model.SaleConnection{Nodes: out.nodes, Edges: out.edges, PageInfo: out.info, TotalCount: &page.Total}, nil
 }
 
 func (r *queryResolver) Sale(ctx context.Context, by model.SaleLookup) (*model.Sale, error) {

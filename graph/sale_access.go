@@ -3,9 +3,9 @@ package graph
 import (
 	"context"
 
+	"seckill/graph/model"
 	"seckill/internal/buy/sale"
 	"seckill/internal/platform/auth"
-	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 )
 
@@ -17,18 +17,45 @@ func visible(ctx context.Context, v *sale.Sale) *sale.Sale {
 	return v
 }
 
+// visibleGoods returns a product if the caller may see it, else nil.
+func (r *Resolver) visibleGoods(ctx context.Context, goodsID id.Goods) (*sale.Goods, error) {
+	g, public, err := r.Shop.Product(ctx, goodsID)
+	if err != nil || !public && !reads(ctx, auth.CatalogueRead) {
+		return nil, err
+	}
+	return g, nil
+}
+
+// product returns the product with a key if the caller may see it, else nil. Only those who
+// read the whole catalogue know ids of other systems.
+func (r *Resolver) product(ctx context.Context, by model.GoodsLookup) (*model.Goods, error) {
+	if by.ExternalID != nil {
+		if !reads(ctx, auth.CatalogueRead) {
+			return nil, nil
+		}
+		g, err := r.Operator.GoodsByExternalID(ctx, *by.ExternalID)
+		return toGoods(g), err
+	}
+	goodsID, err := id.ParseGoods(deref(by.ID))
+	if err != nil {
+		return nil, nil
+	}
+	g, err := r.visibleGoods(ctx, goodsID)
+	return toGoods(g), err
+}
+
 // visibleSale parses the id of a sale that the caller may see.
 func (r *Resolver) visibleSale(ctx context.Context, saleID string) (id.Sale, error) {
 	u, err := id.ParseSale(saleID)
 	if err != nil {
-		return id.Sale{}, fault.New(fault.NotFound, "There is no such sale.")
+		return id.Sale{}, unknown("saleId")
 	}
 	v, err := r.Shop.Sale(ctx, u)
 	if err != nil {
 		return id.Sale{}, err
 	}
 	if visible(ctx, v) == nil {
-		return id.Sale{}, fault.New(fault.NotFound, "There is no such sale.")
+		return id.Sale{}, unknown("saleId")
 	}
 	return u, nil
 }

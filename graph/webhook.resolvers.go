@@ -7,6 +7,7 @@ package graph
 
 import (
 	"context"
+	"seckill/graph/generated"
 	"seckill/graph/model"
 	"seckill/internal/outbox/webhook"
 	"seckill/internal/platform/auth"
@@ -70,8 +71,8 @@ func (r *queryResolver) WebhookEndpoints(ctx context.Context) ([]*model.WebhookE
 }
 
 func (r *queryResolver) WebhookDeliveries(ctx context.Context, endpointID string, first int, after *string, state *webhook.DeliveryState) (*model.WebhookDeliveryConnection, error) {
-	in, ok, err := deliveryPage(endpointID, first, after, state)
-	if err != nil || !ok {
+	in, err := deliveryPage(endpointID, first, after, state)
+	if err != nil {
 		return nil, err
 	}
 	page, more, err := r.Webhooks.Deliveries(ctx, in)
@@ -89,3 +90,22 @@ func (r *queryResolver) Events(ctx context.Context, first int, after *string, ki
 	}
 	return toEventConnection(page, more, after != nil), nil
 }
+
+func (r *webhookDeliveryResolver) Data(ctx context.Context, obj *model.WebhookDelivery) (model.WebhookEventData, error) {
+	return toEventData(obj.Event, obj.Payload)
+}
+
+func (r *webhookEventResolver) Data(ctx context.Context, obj *model.WebhookEvent) (model.WebhookEventData, error) {
+	return toEventData(obj.Event, obj.Payload)
+}
+
+func (r *Resolver) WebhookDelivery() generated.WebhookDeliveryResolver {
+	return &webhookDeliveryResolver{r}
+}
+
+func (r *Resolver) WebhookEvent() generated.WebhookEventResolver { return &webhookEventResolver{r} }
+
+type (
+	webhookDeliveryResolver struct{ *Resolver }
+	webhookEventResolver    struct{ *Resolver }
+)

@@ -1,12 +1,15 @@
 package graph
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 
 	"seckill/graph/model"
 	"seckill/internal/outbox/webhook"
 	"seckill/internal/platform/cursor"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/money"
 )
 
 // toEventKind returns the name of a kind of event in the API: ORDER_PLACED for
@@ -77,29 +80,21 @@ func toDelivery(d *webhook.Delivery) *model.WebhookDelivery {
 	return out
 }
 
-// deliveryPage parses the arguments of the webhookDeliveries query; false = there is no
-// such endpoint.
-func deliveryPage(endpoint string, first int, after *string, state *webhook.DeliveryState) (webhook.DeliveriesInput,
-	bool, error) {
-	in := webhook.DeliveriesInput{Limit: first, State: state}
-	var err error
-	if in.Endpoint, err = id.ParseEndpoint(endpoint); err != nil {
-		return in, false, nil // no endpoint has such an id
-	}
+// deliveryPage parses the arguments of the webhookDeliveries query.
+func deliveryPage(endpoint string, first int, after *string, state *webhook.DeliveryState) (in webhook.DeliveriesInput,
+	err error) {
+	in = webhook.DeliveriesInput{Limit: first, State: state}
+	in.Endpoint, _ = id.ParseEndpoint(endpoint) // a malformed id is that of no endpoint
 	in.After, err = cursor.Parse(after, id.ParseDelivery)
-	return in, true, err
+	return in, err
 }
 
 func toDeliveryConnection(page []*webhook.Delivery, more, before bool) *model.WebhookDeliveryConnection {
-	out := &model.WebhookDeliveryConnection{Edges: make([]*model.WebhookDeliveryEdge, len(page))}
-	cursors := make([]string, len(page))
-	for i, d := range page {
-		node := toDelivery(d)
-		cursors[i] = node.ID.Public()
-		out.Edges[i] = &model.WebhookDeliveryEdge{Cursor: node.ID.Public(), Node: node}
-	}
-	out.PageInfo = toPageInfo(cursors, more, before)
-	return out
+	out := toPage(pageOf(page, func(d *webhook.Delivery) string { return d.ID.Public() }, more, before), toDelivery,
+		func(n *model.WebhookDelivery, cursor string) *model.WebhookDeliveryEdge {
+			return &model.WebhookDeliveryEdge{Cursor: cursor, Node: n}
+		})
+	return &model.WebhookDeliveryConnection{Nodes: out.nodes, Edges: out.edges, PageInfo: out.info}
 }
 
 // endpointID parses the id of an endpoint in an input.
@@ -118,14 +113,60 @@ func eventPage(first int, after *string, kinds []model.WebhookEventKind) (webhoo
 }
 
 func toEventConnection(page []webhook.Record, more, before bool) *model.WebhookEventConnection {
-	out := &model.WebhookEventConnection{Edges: make([]*model.WebhookEventEdge, len(page))}
-	cursors := make([]string, len(page))
-	for i, e := range page {
-		cursors[i] = e.Cursor.String()
-		out.Edges[i] = &model.WebhookEventEdge{Cursor: cursors[i], Node: &model.WebhookEvent{
-			ID: e.ID, Event: toEventKind(e.Kind), Subject: e.Subject, Payload: string(e.Payload), CreatedAt: e.At,
-		}}
+	out := toPage(pageOf(page, func(e webhook.Record) string { return e.Cursor.String() }, more, before),
+		func(e webhook.Record) *model.WebhookEvent {
+			return &model.WebhookEvent{
+				ID: e.ID, Event: toEventKind(e.Kind), Subject: e.Subject, Payload: string(e.Payload), CreatedAt: e.At,
+			}
+		}, func(n *model.WebhookEvent, cursor string) *model.WebhookEventEdge {
+			return &model.WebhookEventEdge{Cursor: cursor, Node: n}
+		})
+	return &model.WebhookEventConnection{Nodes: out.nodes, Edges: out.edges, PageInfo: out.info}
+}
+
+// orderEvent is the data of an event of an order. Its metadata is an object there, and a
+// list in the API.
+type orderEvent struct {
+	model.OrderEventData
+	Metadata map[string]string `json:"metadata"`
+}
+
+// toEventData returns the data of an event in the types of the API, whose fields have the
+// names of those in the body.
+func toEventData(kind model.WebhookEventKind, body string) (model.WebhookEventData, error) {
+	switch kind {
+	case model.WebhookEventKindSaleStateChanged:
+		return decoded[model.SaleStateEventData](body)
+	case model.WebhookEventKindStockLow:
+		return decoded[model.StockLowEventData](body)
+	case model.WebhookEventKindPaymentUnmatched:
+		data, err := decoded[model.UnmatchedPaymentEventData](body)
+		setDigits(data.Amount)
+		return data, err
 	}
-	out.PageInfo = toPageInfo(cursors, more, before)
-	return out
+	event, err := decoded[orderEvent](body)
+	data := event.OrderEventData
+	data.Metadata = toMetadata(event.Metadata)
+	setDigits(data.UnitPrice, data.Total, data.RefundedAmount)
+	if data.Refund != nil {
+		setDigits(data.Refund.Amount)
+	}
+	return data, err
+}
+
+func decoded[T any](body string) (T, error) {
+	var event struct{ Data T }
+	if err := json.Unmarshal([]byte(body), &event); err != nil {
+		return event.Data, fmt.Errorf("read the body of an event: %w", err)
+	}
+	return event.Data, nil
+}
+
+// setDigits sets the decimals of amounts, which the body of an event does not have.
+func setDigits(amounts ...*model.Money) {
+	for _, m := range amounts {
+		if m != nil {
+			m.FractionDigits = money.Amount{Currency: m.CurrencyCode}.Digits()
+		}
+	}
 }

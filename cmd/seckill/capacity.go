@@ -9,7 +9,7 @@ import (
 )
 
 // costs are CPU times of one core per operation, in microseconds. The defaults are those of
-// the hardware of docs/performance.md; docs/capacity.md has a table of them.
+// the hardware of test/bench/performance.md; docs/capacity.md has a table of them.
 type costs struct {
 	Image      float64 `default:"1550" help:"Of the API: an image captcha with the drawing of the next one, and the path token."`
 	Proof      float64 `default:"380" help:"Of the API: a proof of work and the path token."`

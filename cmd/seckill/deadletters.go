@@ -17,7 +17,7 @@ type deadLettersCmd struct {
 }
 
 type replayCmd struct {
-	Letters []string `arg:"" optional:"" name:"id" help:"Ids of dead letters, as deadLettersConnection lists them."`
+	Letters []string `arg:"" optional:"" name:"id" help:"Ids of dead letters, as deadLetters lists them."`
 	All     bool     `help:"Replay all dead letters."`
 	Note    string   `required:"" placeholder:"TEXT" help:"Why, for the log of decisions."`
 }

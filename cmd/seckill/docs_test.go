@@ -13,6 +13,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/vektah/gqlparser/v2"
+	"github.com/vektah/gqlparser/v2/validator/rules"
+
+	"seckill/graph"
 )
 
 // top is the root of the module, relative to this package.
@@ -37,7 +42,7 @@ func pages(t *testing.T) map[string]string {
 	for _, page := range roots {
 		add(filepath.Base(page))
 	}
-	for _, folder := range []string{"docs", "deploy"} {
+	for _, folder := range []string{"docs", "deploy", "test/bench"} {
 		err := fs.WalkDir(os.DirFS(top), folder, func(path string, d fs.DirEntry, err error) error {
 			if err == nil && strings.HasSuffix(path, ".md") && !d.IsDir() {
 				add(path)
@@ -167,6 +172,23 @@ func TestCommandsOfTheDocumentationExist(t *testing.T) {
 	}
 	if len(helps) < 8 {
 		t.Errorf("found only %d commands in the documentation", len(helps))
+	}
+}
+
+// The documents of all pages are valid in the API; those of docs/buyers-api.md are run too.
+func TestDocumentsOfTheDocumentationFitTheAPI(t *testing.T) {
+	t.Parallel()
+	schema, found := graph.Schema(), 0
+	for page, text := range pages(t) {
+		for _, block := range regexp.MustCompile("(?s)```graphql\n(.*?)```").FindAllStringSubmatch(text, -1) {
+			found++
+			if _, errs := gqlparser.LoadQueryWithRules(schema, block[1], rules.NewDefaultRules()); errs != nil {
+				t.Errorf("%s: %v\n%s", page, errs, block[1])
+			}
+		}
+	}
+	if found < 15 {
+		t.Errorf("%d documents", found)
 	}
 }
 

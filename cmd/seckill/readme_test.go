@@ -169,10 +169,10 @@ func (d *demo) solve(parameters string) string {
 	return solution
 }
 
-// documents returns the GraphQL documents of the walkthrough in order.
+// documents returns the GraphQL documents of docs/buyers-api.md in order.
 func documents(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/walkthrough.md")
+	text, err := os.ReadFile("../../docs/buyers-api.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestTheWalkthroughBuysAUnitInTheDemo(t *testing.T) {
 	t.Parallel()
 	docs := documents(t)
 	if len(docs) < 7 {
-		t.Fatalf("%d documents in the walkthrough, want 7 that buy a unit, and more", len(docs))
+		t.Fatalf("%d documents on the page, want 7 that buy a unit, and more", len(docs))
 	}
 	d := startDemo(t)
 	task := d.walkThrough(docs)
@@ -224,14 +224,14 @@ func TestTheWalkthroughBuysAUnitInTheDemo(t *testing.T) {
 	if dig(last, "status") != "SUCCEEDED" {
 		t.Fatalf("the last event is %v", last)
 	}
-	mine := dig(d.ask(docs[6]), "myOrders", "edges", "0", "node")
+	mine := dig(d.ask(docs[6]), "myOrders", "nodes", "0")
 	if d.text(mine, "number") != d.text(last, "order", "number") || dig(mine, "status") != "PENDING_PAYMENT" {
 		t.Errorf("my order is %v, the event said %v", mine, last)
 	}
 	d.payAndReturn(docs, d.text(mine, "id"))
 }
 
-// walkThrough signs in and buys one unit with the documents of the walkthrough. It
+// walkThrough signs in and buys one unit with the documents of the page. It
 // returns the id of the order task.
 func (d *demo) walkThrough(docs []string) string {
 	d.Helper()
@@ -250,7 +250,7 @@ func (d *demo) walkThrough(docs []string) string {
 }
 
 // payAndReturn pays an order on the page of the sandbox bank and refunds it, with the
-// documents of the walkthrough.
+// documents of the page.
 func (d *demo) payAndReturn(docs []string, orderID string) {
 	d.Helper()
 	ask := func(name string, pairs ...string) map[string]any {
@@ -260,7 +260,7 @@ func (d *demo) payAndReturn(docs []string, orderID string) {
 				return d.ask(strings.NewReplacer(append(pairs, "ORDER_ID", orderID)...).Replace(document))
 			}
 		}
-		d.Fatalf("no document %s in the walkthrough", name)
+		d.Fatalf("no document %s on the page", name)
 		return nil
 	}
 	becomes := func(status string) {
@@ -282,7 +282,7 @@ func (d *demo) payAndReturn(docs []string, orderID string) {
 	buyer := d.token
 	d.token = ""
 	d.token = d.text(d.ask(strings.Replace(docs[0], "alice@", "operator@", 1)), "login", "tokens", "accessToken")
-	ask("Decide", "REFUND_ID", refund)
+	d.ask(`mutation { decideRefund(input: { refundId: "` + refund + `", approve: true }) { order { status } userErrors { code message } } }`)
 	d.token = buyer
 	becomes("REFUNDED")
 }
@@ -290,10 +290,10 @@ func (d *demo) payAndReturn(docs []string, orderID string) {
 // openSale returns the sale that is live.
 func (d *demo) openSale(answer any) any {
 	d.Helper()
-	edges, _ := dig(answer, "sales", "edges").([]any)
-	for _, edge := range edges {
-		if dig(edge, "node", "phase") == "LIVE" {
-			return dig(edge, "node")
+	sales, _ := dig(answer, "sales", "nodes").([]any)
+	for _, sale := range sales {
+		if dig(sale, "phase") == "LIVE" {
+			return sale
 		}
 	}
 	d.Fatalf("no sale is live: %v", answer)

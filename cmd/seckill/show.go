@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"text/tabwriter"
 
+	"seckill/graph"
 	"seckill/internal/app"
 	"seckill/internal/platform/config"
 	"seckill/internal/platform/telemetry"
@@ -13,13 +14,17 @@ type schemaCmd struct {
 	Print schemaPrintCmd `cmd:"" help:"Print the schema in GraphQL's own language."`
 }
 
-type schemaPrintCmd struct{}
+type schemaPrintCmd struct {
+	For graph.Part `enum:"customer,staff,service," default:"" placeholder:"WHO" help:"Only the part for ${enum} (service tokens), with the types that it leads to."`
+}
 
 // Help returns the examples.
-func (schemaPrintCmd) Help() string { return examples("seckill schema print > schema.graphqls") }
+func (schemaPrintCmd) Help() string {
+	return examples("seckill schema print > schema.graphqls", "seckill schema print --for customer > buyers.graphqls")
+}
 
 // Run prints the schema.
-func (schemaPrintCmd) Run(c *call) error { return app.PrintSchema(c.env.stdout) }
+func (s schemaPrintCmd) Run(c *call) error { return app.PrintSchema(c.env.stdout, s.For) }
 
 type configCmd struct {
 	Print configPrintCmd `cmd:"" help:"List every setting, its value, and where that comes from."`

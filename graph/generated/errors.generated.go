@@ -455,38 +455,6 @@ func (ec *executionContext) fieldContext_PurchaseLimitError_code(_ context.Conte
 	return graphql.NewScalarFieldContext("PurchaseLimitError", field, false, false, errors.New("field of type ErrorCode does not have child fields"))
 }
 
-func (ec *executionContext) _PurchaseLimitError_existingOrder(ctx context.Context, field graphql.CollectedField, obj *model.PurchaseLimitError) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_PurchaseLimitError_existingOrder(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.ExistingOrder, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.Order) graphql.Marshaler {
-			return ec.marshalOOrder2ᚖseckillᚋgraphᚋmodelᚐOrder(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_PurchaseLimitError_existingOrder(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "PurchaseLimitError",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_Order(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
 func (ec *executionContext) _PurchaseLimitError_limit(ctx context.Context, field graphql.CollectedField, obj *model.PurchaseLimitError) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1452,11 +1420,6 @@ func (ec *executionContext) _PurchaseLimitError(ctx context.Context, sel ast.Sel
 		case "code":
 			out.Values[i] = ec._PurchaseLimitError_code(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "existingOrder":
-			out.Values[i] = ec._PurchaseLimitError_existingOrder(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		case "limit":

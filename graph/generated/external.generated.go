@@ -1032,6 +1032,22 @@ func (ec *executionContext) _UpsertSalePayload(ctx context.Context, sel ast.Sele
 
 // region    ***************************** type.gotpl *****************************
 
+func (ec *executionContext) marshalNOrderMetadataEntry2ᚕᚖseckillᚋgraphᚋmodelᚐOrderMetadataEntryᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.OrderMetadataEntry) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNOrderMetadataEntry2ᚖseckillᚋgraphᚋmodelᚐOrderMetadataEntry(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) marshalNOrderMetadataEntry2ᚖseckillᚋgraphᚋmodelᚐOrderMetadataEntry(ctx context.Context, sel ast.SelectionSet, v *model.OrderMetadataEntry) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {

@@ -958,16 +958,16 @@ func (ec *executionContext) fieldContext_SaleStats_inFlightUnits(_ context.Conte
 	return graphql.NewScalarFieldContext("SaleStats", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
-func (ec *executionContext) _SaleStats_lapsedOrders(ctx context.Context, field graphql.CollectedField, obj *model.SaleStats) (ret graphql.Marshaler) {
+func (ec *executionContext) _SaleStats_expiredOrders(ctx context.Context, field graphql.CollectedField, obj *model.SaleStats) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_SaleStats_lapsedOrders(ctx, field)
+			return ec.fieldContext_SaleStats_expiredOrders(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.LapsedOrders, nil
+			return obj.ExpiredOrders, nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
@@ -977,7 +977,7 @@ func (ec *executionContext) _SaleStats_lapsedOrders(ctx context.Context, field g
 		true,
 	)
 }
-func (ec *executionContext) fieldContext_SaleStats_lapsedOrders(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_SaleStats_expiredOrders(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("SaleStats", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
@@ -2326,8 +2326,8 @@ func (ec *executionContext) _SaleStats(ctx context.Context, sel ast.SelectionSet
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
-		case "lapsedOrders":
-			out.Values[i] = ec._SaleStats_lapsedOrders(ctx, field, obj)
+		case "expiredOrders":
+			out.Values[i] = ec._SaleStats_expiredOrders(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

@@ -356,6 +356,38 @@ func (ec *executionContext) fieldContext_GoodsConnection_edges(_ context.Context
 	return fc, nil
 }
 
+func (ec *executionContext) _GoodsConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.GoodsConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_GoodsConnection_nodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Nodes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Goods) graphql.Marshaler {
+			return ec.marshalNGoods2ᚕᚖseckillᚋgraphᚋmodelᚐGoodsᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_GoodsConnection_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "GoodsConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Goods(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _GoodsConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.GoodsConnection) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -469,6 +501,43 @@ func (ec *executionContext) fieldContext_GoodsEdge_node(_ context.Context, field
 // endregion **************************** field.gotpl *****************************
 
 // region    **************************** input.gotpl *****************************
+
+func (ec *executionContext) unmarshalInputGoodsLookup(ctx context.Context, obj any) (model.GoodsLookup, error) {
+	var it model.GoodsLookup
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"id", "externalId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "id":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("id"))
+			data, err := ec.unmarshalOID2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ID = data
+		case "externalId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("externalId"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ExternalID = data
+		}
+	}
+	return it, nil
+}
 
 // endregion **************************** input.gotpl *****************************
 
@@ -611,6 +680,11 @@ func (ec *executionContext) _GoodsConnection(ctx context.Context, sel ast.Select
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "nodes":
+			out.Values[i] = ec._GoodsConnection_nodes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "pageInfo":
 			out.Values[i] = ec._GoodsConnection_pageInfo(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -689,6 +763,22 @@ func (ec *executionContext) _GoodsEdge(ctx context.Context, sel ast.SelectionSet
 
 // region    ***************************** type.gotpl *****************************
 
+func (ec *executionContext) marshalNGoods2ᚕᚖseckillᚋgraphᚋmodelᚐGoodsᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Goods) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNGoods2ᚖseckillᚋgraphᚋmodelᚐGoods(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) marshalNGoods2ᚖseckillᚋgraphᚋmodelᚐGoods(ctx context.Context, sel ast.SelectionSet, v *model.Goods) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
@@ -723,6 +813,11 @@ func (ec *executionContext) marshalNGoodsEdge2ᚖseckillᚋgraphᚋmodelᚐGoods
 		return graphql.Null
 	}
 	return ec._GoodsEdge(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNGoodsLookup2seckillᚋgraphᚋmodelᚐGoodsLookup(ctx context.Context, v any) (model.GoodsLookup, error) {
+	res, err := ec.unmarshalInputGoodsLookup(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalOGoods2ᚖseckillᚋgraphᚋmodelᚐGoods(ctx context.Context, sel ast.SelectionSet, v *model.Goods) graphql.Marshaler {

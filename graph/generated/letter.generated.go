@@ -452,6 +452,38 @@ func (ec *executionContext) fieldContext_DeadLetterActConnection_edges(_ context
 	return fc, nil
 }
 
+func (ec *executionContext) _DeadLetterActConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.DeadLetterActConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeadLetterActConnection_nodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Nodes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.DeadLetterAct) graphql.Marshaler {
+			return ec.marshalNDeadLetterAct2ᚕᚖseckillᚋgraphᚋmodelᚐDeadLetterActᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeadLetterActConnection_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DeadLetterActConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_DeadLetterAct(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _DeadLetterActConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.DeadLetterActConnection) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -589,6 +621,38 @@ func (ec *executionContext) fieldContext_DeadLetterConnection_edges(_ context.Co
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_DeadLetterEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _DeadLetterConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.DeadLetterConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeadLetterConnection_nodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Nodes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.DeadLetter) graphql.Marshaler {
+			return ec.marshalNDeadLetter2ᚕᚖseckillᚋgraphᚋmodelᚐDeadLetterᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeadLetterConnection_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DeadLetterConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_DeadLetter(ctx, field)
 		},
 	}
 	return fc, nil
@@ -1020,6 +1084,38 @@ func (ec *executionContext) fieldContext_HeldPaymentConnection_edges(_ context.C
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_HeldPaymentEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _HeldPaymentConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.HeldPaymentConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_HeldPaymentConnection_nodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Nodes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.HeldPayment) graphql.Marshaler {
+			return ec.marshalNHeldPayment2ᚕᚖseckillᚋgraphᚋmodelᚐHeldPaymentᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_HeldPaymentConnection_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "HeldPaymentConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_HeldPayment(ctx, field)
 		},
 	}
 	return fc, nil
@@ -1916,6 +2012,11 @@ func (ec *executionContext) _DeadLetterActConnection(ctx context.Context, sel as
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "nodes":
+			out.Values[i] = ec._DeadLetterActConnection_nodes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "pageInfo":
 			out.Values[i] = ec._DeadLetterActConnection_pageInfo(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -2004,6 +2105,11 @@ func (ec *executionContext) _DeadLetterConnection(ctx context.Context, sel ast.S
 			out.Values[i] = graphql.MarshalString("DeadLetterConnection")
 		case "edges":
 			out.Values[i] = ec._DeadLetterConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "nodes":
+			out.Values[i] = ec._DeadLetterConnection_nodes(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -2285,6 +2391,11 @@ func (ec *executionContext) _HeldPaymentConnection(ctx context.Context, sel ast.
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "nodes":
+			out.Values[i] = ec._HeldPaymentConnection_nodes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "pageInfo":
 			out.Values[i] = ec._HeldPaymentConnection_pageInfo(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -2550,6 +2661,22 @@ func (ec *executionContext) _SettleHeldPaymentPayload(ctx context.Context, sel a
 
 // region    ***************************** type.gotpl *****************************
 
+func (ec *executionContext) marshalNDeadLetter2ᚕᚖseckillᚋgraphᚋmodelᚐDeadLetterᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.DeadLetter) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNDeadLetter2ᚖseckillᚋgraphᚋmodelᚐDeadLetter(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) marshalNDeadLetter2ᚖseckillᚋgraphᚋmodelᚐDeadLetter(ctx context.Context, sel ast.SelectionSet, v *model.DeadLetter) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
@@ -2558,6 +2685,22 @@ func (ec *executionContext) marshalNDeadLetter2ᚖseckillᚋgraphᚋmodelᚐDead
 		return graphql.Null
 	}
 	return ec._DeadLetter(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNDeadLetterAct2ᚕᚖseckillᚋgraphᚋmodelᚐDeadLetterActᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.DeadLetterAct) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNDeadLetterAct2ᚖseckillᚋgraphᚋmodelᚐDeadLetterAct(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) marshalNDeadLetterAct2ᚖseckillᚋgraphᚋmodelᚐDeadLetterAct(ctx context.Context, sel ast.SelectionSet, v *model.DeadLetterAct) graphql.Marshaler {
@@ -2670,6 +2813,22 @@ func (ec *executionContext) unmarshalNDropDeadLetterInput2seckillᚋgraphᚋmode
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) marshalNHeldPayment2ᚕᚖseckillᚋgraphᚋmodelᚐHeldPaymentᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.HeldPayment) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNHeldPayment2ᚖseckillᚋgraphᚋmodelᚐHeldPayment(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) marshalNHeldPayment2ᚖseckillᚋgraphᚋmodelᚐHeldPayment(ctx context.Context, sel ast.SelectionSet, v *model.HeldPayment) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
@@ -2726,49 +2885,11 @@ func (ec *executionContext) unmarshalNSettleHeldPaymentInput2seckillᚋgraphᚋm
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalODeadLetter2ᚕᚖseckillᚋgraphᚋmodelᚐDeadLetterᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.DeadLetter) graphql.Marshaler {
-	if v == nil {
-		return graphql.Null
-	}
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNDeadLetter2ᚖseckillᚋgraphᚋmodelᚐDeadLetter(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
 func (ec *executionContext) marshalODeadLetter2ᚖseckillᚋgraphᚋmodelᚐDeadLetter(ctx context.Context, sel ast.SelectionSet, v *model.DeadLetter) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	return ec._DeadLetter(ctx, sel, v)
-}
-
-func (ec *executionContext) marshalODeadLetterAct2ᚕᚖseckillᚋgraphᚋmodelᚐDeadLetterActᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.DeadLetterAct) graphql.Marshaler {
-	if v == nil {
-		return graphql.Null
-	}
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNDeadLetterAct2ᚖseckillᚋgraphᚋmodelᚐDeadLetterAct(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
 }
 
 func (ec *executionContext) marshalODeadLetterActConnection2ᚖseckillᚋgraphᚋmodelᚐDeadLetterActConnection(ctx context.Context, sel ast.SelectionSet, v *model.DeadLetterActConnection) graphql.Marshaler {
@@ -2809,25 +2930,6 @@ func (ec *executionContext) marshalODropDeadLetterPayload2ᚖseckillᚋgraphᚋm
 		return graphql.Null
 	}
 	return ec._DropDeadLetterPayload(ctx, sel, v)
-}
-
-func (ec *executionContext) marshalOHeldPayment2ᚕᚖseckillᚋgraphᚋmodelᚐHeldPaymentᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.HeldPayment) graphql.Marshaler {
-	if v == nil {
-		return graphql.Null
-	}
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNHeldPayment2ᚖseckillᚋgraphᚋmodelᚐHeldPayment(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
 }
 
 func (ec *executionContext) marshalOHeldPaymentConnection2ᚖseckillᚋgraphᚋmodelᚐHeldPaymentConnection(ctx context.Context, sel ast.SelectionSet, v *model.HeldPaymentConnection) graphql.Marshaler {

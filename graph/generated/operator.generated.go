@@ -869,29 +869,6 @@ func (ec *executionContext) fieldContext_ExtendSalePayload_userErrors(_ context.
 	return fc, nil
 }
 
-func (ec *executionContext) _GoodsLogEntry_act(ctx context.Context, field graphql.CollectedField, obj *model.GoodsLogEntry) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_GoodsLogEntry_act(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Act, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_GoodsLogEntry_act(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("GoodsLogEntry", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
 func (ec *executionContext) _GoodsLogEntry_action(ctx context.Context, field graphql.CollectedField, obj *model.GoodsLogEntry) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1000,29 +977,6 @@ func (ec *executionContext) fieldContext_GoodsLogEntry_changes(_ context.Context
 		},
 	}
 	return fc, nil
-}
-
-func (ec *executionContext) _GoodsLogEntry_details(ctx context.Context, field graphql.CollectedField, obj *model.GoodsLogEntry) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_GoodsLogEntry_details(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Details, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
-			return ec.marshalOString2ᚖstring(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_GoodsLogEntry_details(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("GoodsLogEntry", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _GoodsLogEntry_note(ctx context.Context, field graphql.CollectedField, obj *model.GoodsLogEntry) (ret graphql.Marshaler) {
@@ -1538,6 +1492,38 @@ func (ec *executionContext) fieldContext_InterventionConnection_edges(_ context.
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_InterventionEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _InterventionConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.InterventionConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InterventionConnection_nodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Nodes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Intervention) graphql.Marshaler {
+			return ec.marshalNIntervention2ᚕᚖseckillᚋgraphᚋmodelᚐInterventionᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InterventionConnection_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "InterventionConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Intervention(ctx, field)
 		},
 	}
 	return fc, nil
@@ -2226,29 +2212,6 @@ func (ec *executionContext) fieldContext_SaleApproval_terms(_ context.Context, f
 	return fc, nil
 }
 
-func (ec *executionContext) _SaleLogEntry_act(ctx context.Context, field graphql.CollectedField, obj *model.SaleLogEntry) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_SaleLogEntry_act(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Act, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_SaleLogEntry_act(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("SaleLogEntry", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
 func (ec *executionContext) _SaleLogEntry_action(ctx context.Context, field graphql.CollectedField, obj *model.SaleLogEntry) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2379,29 +2342,6 @@ func (ec *executionContext) _SaleLogEntry_note(ctx context.Context, field graphq
 	)
 }
 func (ec *executionContext) fieldContext_SaleLogEntry_note(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("SaleLogEntry", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _SaleLogEntry_details(ctx context.Context, field graphql.CollectedField, obj *model.SaleLogEntry) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_SaleLogEntry_details(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Details, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
-			return ec.marshalOString2ᚖstring(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_SaleLogEntry_details(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("SaleLogEntry", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
@@ -4008,7 +3948,7 @@ func (ec *executionContext) unmarshalInputSaleItemInput(ctx context.Context, obj
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"price", "goodsId", "purchaseLimit", "stock"}
+	fieldsInOrder := [...]string{"price", "goodsExternalId", "goodsId", "purchaseLimit", "stock"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -4022,9 +3962,16 @@ func (ec *executionContext) unmarshalInputSaleItemInput(ctx context.Context, obj
 				return it, err
 			}
 			it.Price = data
+		case "goodsExternalId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("goodsExternalId"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.GoodsExternalID = data
 		case "goodsId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("goodsId"))
-			data, err := ec.unmarshalNID2string(ctx, v)
+			data, err := ec.unmarshalOID2ᚖstring(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -5049,11 +4996,6 @@ func (ec *executionContext) _GoodsLogEntry(ctx context.Context, sel ast.Selectio
 		switch field.Name {
 		case "__typename":
 			out.Values[i] = graphql.MarshalString("GoodsLogEntry")
-		case "act":
-			out.Values[i] = ec._GoodsLogEntry_act(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
 		case "action":
 			out.Values[i] = ec._GoodsLogEntry_action(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -5105,11 +5047,6 @@ func (ec *executionContext) _GoodsLogEntry(ctx context.Context, sel ast.Selectio
 		case "changes":
 			out.Values[i] = ec._GoodsLogEntry_changes(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "details":
-			out.Values[i] = ec._GoodsLogEntry_details(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "note":
@@ -5468,6 +5405,11 @@ func (ec *executionContext) _InterventionConnection(ctx context.Context, sel ast
 			out.Values[i] = graphql.MarshalString("InterventionConnection")
 		case "edges":
 			out.Values[i] = ec._InterventionConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "nodes":
+			out.Values[i] = ec._InterventionConnection_nodes(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -5926,11 +5868,6 @@ func (ec *executionContext) _SaleLogEntry(ctx context.Context, sel ast.Selection
 		switch field.Name {
 		case "__typename":
 			out.Values[i] = graphql.MarshalString("SaleLogEntry")
-		case "act":
-			out.Values[i] = ec._SaleLogEntry_act(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
 		case "action":
 			out.Values[i] = ec._SaleLogEntry_action(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -5986,11 +5923,6 @@ func (ec *executionContext) _SaleLogEntry(ctx context.Context, sel ast.Selection
 			}
 		case "note":
 			out.Values[i] = ec._SaleLogEntry_note(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "details":
-			out.Values[i] = ec._SaleLogEntry_details(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -6542,6 +6474,22 @@ func (ec *executionContext) marshalNGoodsLogEntry2ᚖseckillᚋgraphᚋmodelᚐG
 	return ec._GoodsLogEntry(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNIntervention2ᚕᚖseckillᚋgraphᚋmodelᚐInterventionᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Intervention) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNIntervention2ᚖseckillᚋgraphᚋmodelᚐIntervention(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) marshalNIntervention2ᚖseckillᚋgraphᚋmodelᚐIntervention(ctx context.Context, sel ast.SelectionSet, v *model.Intervention) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
@@ -6845,25 +6793,6 @@ func (ec *executionContext) marshalOExtendSalePayload2ᚖseckillᚋgraphᚋmodel
 		return graphql.Null
 	}
 	return ec._ExtendSalePayload(ctx, sel, v)
-}
-
-func (ec *executionContext) marshalOIntervention2ᚕᚖseckillᚋgraphᚋmodelᚐInterventionᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Intervention) graphql.Marshaler {
-	if v == nil {
-		return graphql.Null
-	}
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNIntervention2ᚖseckillᚋgraphᚋmodelᚐIntervention(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
 }
 
 func (ec *executionContext) marshalOIntervention2ᚖseckillᚋgraphᚋmodelᚐIntervention(ctx context.Context, sel ast.SelectionSet, v *model.Intervention) graphql.Marshaler {

@@ -1061,29 +1061,6 @@ func (ec *executionContext) fieldContext_Payment_id(_ context.Context, field gra
 	return graphql.NewScalarFieldContext("Payment", field, false, false, errors.New("field of type ID does not have child fields"))
 }
 
-func (ec *executionContext) _Payment_method(ctx context.Context, field graphql.CollectedField, obj *model.Payment) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Payment_method(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Method, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.PaymentMethod) graphql.Marshaler {
-			return ec.marshalNPaymentMethod2seckillᚋgraphᚋmodelᚐPaymentMethod(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Payment_method(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Payment", field, false, false, errors.New("field of type PaymentMethod does not have child fields"))
-}
-
 func (ec *executionContext) _Payment_option(ctx context.Context, field graphql.CollectedField, obj *model.Payment) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1809,6 +1786,38 @@ func (ec *executionContext) fieldContext_RefundConnection_edges(_ context.Contex
 	return fc, nil
 }
 
+func (ec *executionContext) _RefundConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.RefundConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RefundConnection_nodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Nodes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Refund) graphql.Marshaler {
+			return ec.marshalNRefund2ᚕᚖseckillᚋgraphᚋmodelᚐRefundᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RefundConnection_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RefundConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Refund(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _RefundConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.RefundConnection) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2280,7 +2289,7 @@ func (ec *executionContext) unmarshalInputPayOrderInput(ctx context.Context, obj
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"idempotencyKey", "method", "optionId", "orderId", "returnUrl"}
+	fieldsInOrder := [...]string{"idempotencyKey", "optionId", "orderId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2294,13 +2303,6 @@ func (ec *executionContext) unmarshalInputPayOrderInput(ctx context.Context, obj
 				return it, err
 			}
 			it.IdempotencyKey = data
-		case "method":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("method"))
-			data, err := ec.unmarshalOPaymentMethod2ᚖseckillᚋgraphᚋmodelᚐPaymentMethod(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.Method = data
 		case "optionId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("optionId"))
 			data, err := ec.unmarshalOID2ᚖstring(ctx, v)
@@ -2883,11 +2885,6 @@ func (ec *executionContext) _Payment(ctx context.Context, sel ast.SelectionSet, 
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
-		case "method":
-			out.Values[i] = ec._Payment_method(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
 		case "option":
 			out.Values[i] = ec._Payment_option(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -3180,6 +3177,11 @@ func (ec *executionContext) _RefundConnection(ctx context.Context, sel ast.Selec
 			out.Values[i] = graphql.MarshalString("RefundConnection")
 		case "edges":
 			out.Values[i] = ec._RefundConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "nodes":
+			out.Values[i] = ec._RefundConnection_nodes(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -3552,16 +3554,6 @@ func (ec *executionContext) marshalNPaymentKind2seckillᚋinternalᚋpayᚋpayme
 	return res
 }
 
-func (ec *executionContext) unmarshalNPaymentMethod2seckillᚋgraphᚋmodelᚐPaymentMethod(ctx context.Context, v any) (model.PaymentMethod, error) {
-	var res model.PaymentMethod
-	err := res.UnmarshalGQL(v)
-	return res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) marshalNPaymentMethod2seckillᚋgraphᚋmodelᚐPaymentMethod(ctx context.Context, sel ast.SelectionSet, v model.PaymentMethod) graphql.Marshaler {
-	return v
-}
-
 func (ec *executionContext) marshalNPaymentOption2ᚕᚖseckillᚋgraphᚋmodelᚐPaymentOptionᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.PaymentOption) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
@@ -3786,22 +3778,6 @@ func (ec *executionContext) marshalOPaymentFailureCode2ᚖseckillᚋinternalᚋp
 	_ = ctx
 	res := graphql.MarshalString(string(*v))
 	return res
-}
-
-func (ec *executionContext) unmarshalOPaymentMethod2ᚖseckillᚋgraphᚋmodelᚐPaymentMethod(ctx context.Context, v any) (*model.PaymentMethod, error) {
-	if v == nil {
-		return nil, nil
-	}
-	var res = new(model.PaymentMethod)
-	err := res.UnmarshalGQL(v)
-	return res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) marshalOPaymentMethod2ᚖseckillᚋgraphᚋmodelᚐPaymentMethod(ctx context.Context, sel ast.SelectionSet, v *model.PaymentMethod) graphql.Marshaler {
-	if v == nil {
-		return graphql.Null
-	}
-	return v
 }
 
 func (ec *executionContext) marshalORefund2ᚖseckillᚋgraphᚋmodelᚐRefund(ctx context.Context, sel ast.SelectionSet, v *model.Refund) graphql.Marshaler {

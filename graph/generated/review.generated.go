@@ -411,6 +411,38 @@ func (ec *executionContext) fieldContext_OrderClusterConnection_edges(_ context.
 	return fc, nil
 }
 
+func (ec *executionContext) _OrderClusterConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.OrderClusterConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_OrderClusterConnection_nodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Nodes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.OrderCluster) graphql.Marshaler {
+			return ec.marshalNOrderCluster2ᚕᚖseckillᚋgraphᚋmodelᚐOrderClusterᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_OrderClusterConnection_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "OrderClusterConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_OrderCluster(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _OrderClusterConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.OrderClusterConnection) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1016,6 +1048,11 @@ func (ec *executionContext) _OrderClusterConnection(ctx context.Context, sel ast
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "nodes":
+			out.Values[i] = ec._OrderClusterConnection_nodes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "pageInfo":
 			out.Values[i] = ec._OrderClusterConnection_pageInfo(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -1283,6 +1320,22 @@ func (ec *executionContext) marshalNClusterKind2ᚕseckillᚋinternalᚋidentity
 func (ec *executionContext) unmarshalNHoldOrdersInput2seckillᚋgraphᚋmodelᚐHoldOrdersInput(ctx context.Context, v any) (model.HoldOrdersInput, error) {
 	res, err := ec.unmarshalInputHoldOrdersInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNOrderCluster2ᚕᚖseckillᚋgraphᚋmodelᚐOrderClusterᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.OrderCluster) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNOrderCluster2ᚖseckillᚋgraphᚋmodelᚐOrderCluster(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) marshalNOrderCluster2ᚖseckillᚋgraphᚋmodelᚐOrderCluster(ctx context.Context, sel ast.SelectionSet, v *model.OrderCluster) graphql.Marshaler {

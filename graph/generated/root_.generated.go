@@ -49,6 +49,8 @@ type ResolverRoot interface {
 	Subscription() SubscriptionResolver
 	User() UserResolver
 	WaitlistEntry() WaitlistEntryResolver
+	WebhookDelivery() WebhookDeliveryResolver
+	WebhookEvent() WebhookEventResolver
 }
 
 type DirectiveRoot struct {
@@ -340,7 +342,7 @@ type ChangeAccessMembersPayload {
 }
 
 extend type Query {
-  """Lists of members that access rules may name, by name."""
+  """Lists of members that access rules may name, by name. For operators, and service tokens with ` + "`" + `USERS_READ` + "`" + `."""
   accessLists: [AccessList!] @auth(role: OPERATOR, scope: USERS_READ) @listSize(assumedSize: 100)
 }
 
@@ -348,6 +350,7 @@ extend type Mutation {
   """
   Adds members to a list, removes or replaces them. Repeated calls are safe. A longer file is sent in several calls: the first replaces, the others add. A change
   counts within a minute for later attempts; path tokens and places that a former member has stay.
+  For operators, and service tokens with ` + "`" + `USERS_WRITE` + "`" + `.
   """
   changeAccessMembers(
     """The list and the rows."""
@@ -514,7 +517,7 @@ type Mutation {
     input: LoginInput!
   ): LoginPayload @rateLimit(burst: 10, perSecond: 0.2)
 
-  """Signs out."""
+  """Signs out. For signed-in users."""
   logout(
     """Input of the mutation."""
     input: LogoutInput!
@@ -571,7 +574,7 @@ type RefusedAttempt {
 }
 
 extend type Query {
-  """Why the caller got nothing in a sale: the refusals at the gate, one or two seconds after they happened. Kept for 30 days."""
+  """Why the caller got nothing in a sale: the refusals at the gate, one or two seconds after they happened. Kept for 30 days. For signed-in users."""
   myAttempts(
     """Global id of the sale."""
     saleId: ID!
@@ -1034,7 +1037,10 @@ type DeleteAccountPayload {
 }
 
 extend type Mutation {
-  """Mails a link that verifies the account's address, or another one, which then becomes the account's. Nothing is sent to a verified address."""
+  """
+  Mails a link that verifies the account's address, or another one, which then becomes the account's. Nothing is sent to a verified address.
+  For signed-in users.
+  """
   requestEmail(
     """Input of the mutation."""
     input: RequestEmailInput!
@@ -1058,13 +1064,16 @@ extend type Mutation {
     input: ResetPasswordInput!
   ): ResetPasswordPayload @rateLimit(burst: 5, perSecond: 0.05)
 
-  """Returns the personal data of the caller."""
+  """Returns the personal data of the caller. For signed-in users."""
   exportPersonalData(
     """Input of the mutation."""
     input: ExportPersonalDataInput!
   ): ExportPersonalDataPayload @auth @rateLimit(burst: 3, perSecond: 0.01)
 
-  """Deletes the caller's account and personal data, and ends its sessions. Orders stay for the books, without a name. Operators and administrators are refused as ` + "`" + `FORBIDDEN` + "`" + `."""
+  """
+  Deletes the caller's account and personal data, and ends its sessions. Orders stay for the books, without a name. Operators and administrators are refused as ` + "`" + `FORBIDDEN` + "`" + `.
+  For signed-in users.
+  """
   deleteAccount(
     """Input of the mutation."""
     input: DeleteAccountInput!
@@ -1284,8 +1293,6 @@ More units were requested than a purchase limit allows.
 type PurchaseLimitError implements UserError {
   """Machine-readable reason."""
   code: ErrorCode!
-  """Always null: ` + "`" + `AlreadyOrderedError` + "`" + ` has the order."""
-  existingOrder: Order @deprecated(reason: "Use ` + "`" + `order` + "`" + ` of ` + "`" + `AlreadyOrderedError` + "`" + `.")
   """Most units that one buyer may have: of the item, or with ` + "`" + `wholeSale` + "`" + ` of all items of the sale together."""
   limit: Int!
   """Whose units are counted: those of the caller's account, or those of all accounts with the same contact, address or means of payment."""
@@ -1477,7 +1484,7 @@ type UpsertSalePayload {
 }
 
 extend type Query {
-  """The user with an id of another system."""
+  """The user with an id of another system. For operators, and service tokens with ` + "`" + `USERS_READ` + "`" + `."""
   userByExternalId(
     """Id in the other system."""
     externalId: String! @constraint(minLength: 1, maxLength: 255)
@@ -1485,25 +1492,37 @@ extend type Query {
 }
 
 extend type Mutation {
-  """Stores texts of other systems with an order, or removes them. Repeated and concurrent calls are safe; the buyer does not see the texts."""
+  """
+  Stores texts of other systems with an order, or removes them. Repeated and concurrent calls are safe; the buyer does not see the texts.
+  For operators, and service tokens with ` + "`" + `ORDERS_WRITE` + "`" + `.
+  """
   setOrderMetadata(
     """The order and the texts."""
     input: SetOrderMetadataInput!
   ): SetOrderMetadataPayload @auth(role: OPERATOR, scope: ORDERS_WRITE)
 
-  """Gives a user the id that the user has in another system, or removes it. Repeated calls are safe."""
+  """
+  Gives a user the id that the user has in another system, or removes it. Repeated calls are safe.
+  For administrators, and service tokens with ` + "`" + `USERS_WRITE` + "`" + `.
+  """
   setUserExternalId(
     """The user and the id."""
     input: SetUserExternalIdInput!
   ): SetUserExternalIdPayload @auth(role: ADMIN, scope: USERS_WRITE)
 
-  """Creates the product with an id of another system, or makes it equal to the input. Repeated and concurrent calls are safe."""
+  """
+  Creates the product with an id of another system, or makes it equal to the input. Repeated and concurrent calls are safe.
+  For operators, and service tokens with ` + "`" + `CATALOGUE_WRITE` + "`" + `.
+  """
   upsertGoods(
     """The product."""
     input: UpsertGoodsInput!
   ): UpsertGoodsPayload @auth(role: OPERATOR, scope: CATALOGUE_WRITE)
 
-  """Creates the draft of a sale with an id of another system, or makes the draft equal to the input. Repeated and concurrent calls are safe."""
+  """
+  Creates the draft of a sale with an id of another system, or makes the draft equal to the input. Repeated and concurrent calls are safe.
+  For operators, and service tokens with ` + "`" + `SALES_WRITE` + "`" + `.
+  """
   upsertSale(
     """The sale."""
     input: UpsertSaleInput!
@@ -1545,7 +1564,7 @@ type SaleStats @auth(role: OPERATOR, scope: SALES_READ) {
   """Units that the gate has taken and the record does not show: on the way to an order, or released by one and not back in the gate yet."""
   inFlightUnits: Int!
   """Orders in status EXPIRED."""
-  lapsedOrders: Int!
+  expiredOrders: Int!
   """Units and waitlist of each item, in the order of the sale's items."""
   items: [ItemFigures!]! @listSize(assumedSize: 20)
   """Value of the orders in status PAID or REFUNDING, without refunded units: money that came in and has not gone back."""
@@ -1721,7 +1740,7 @@ type SaleReport {
 }
 
 extend type Query {
-  """Report of a sale: sell-out curve, refusals, latency, expired units, acts of operators."""
+  """Report of a sale: sell-out curve, refusals, latency, expired units, acts of operators. For operators, and service tokens with ` + "`" + `SALES_READ` + "`" + `."""
   saleReport(
     """Global id."""
     saleId: ID!
@@ -1731,7 +1750,7 @@ extend type Query {
 }
 
 extend type Subscription {
-  """Activity of a sale: acts of operators, orders, failures."""
+  """Activity of a sale: acts of operators, orders, failures. For operators, and service tokens with ` + "`" + `SALES_READ` + "`" + `."""
   saleFeed(
     """Global id."""
     saleId: ID!
@@ -1739,7 +1758,7 @@ extend type Subscription {
     after: String
   ): SaleFeedEvent! @auth(role: OPERATOR, scope: SALES_READ)
 
-  """Live figures of a sale."""
+  """Live figures of a sale. For operators, and service tokens with ` + "`" + `SALES_READ` + "`" + `."""
   saleStats(
     """Global id."""
     saleId: ID!
@@ -1747,7 +1766,7 @@ extend type Subscription {
 }
 `, BuiltIn: false},
 	{Name: "../schema/goods.graphqls", Input: `"""
-A product of the catalogue.
+A product of the catalogue. Sales offer it as a ` + "`" + `SaleItem` + "`" + `.
 """
 type Goods implements Node {
   """Time of creation."""
@@ -1772,6 +1791,8 @@ A page of products.
 type GoodsConnection {
   """Products with their cursors."""
   edges: [GoodsEdge!]!
+  """Products without their cursors."""
+  nodes: [Goods!]!
   """Position of the page in the list."""
   pageInfo: PageInfo!
   """Number of entries on all pages. It costs a count: select it only when it is shown."""
@@ -1788,7 +1809,23 @@ type GoodsEdge {
   node: Goods!
 }
 
+"""
+Key of a product.
+"""
+input GoodsLookup @oneOf {
+  """Global id."""
+  id: ID
+  """Id in another system, ` + "`" + `Goods.externalId` + "`" + `; for those who may read that."""
+  externalId: String @constraint(maxLength: 64)
+}
+
 extend type Query {
+  """One product; null when there is none that the caller may see."""
+  product(
+    """Id, or id in another system."""
+    by: GoodsLookup!
+  ): Goods
+
   """Products of public sales, newest first; for operators all products."""
   goods(
     """Number of entries from the front, 1 to 100; 20 without ` + "`" + `first` + "`" + ` and ` + "`" + `last` + "`" + `."""
@@ -1801,7 +1838,7 @@ extend type Query {
     before: String
     """Only products whose name contains this text."""
     search: String @constraint(maxLength: 254)
-  ): GoodsConnection @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges"])
+  ): GoodsConnection @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges", "nodes"])
 }
 `, BuiltIn: false},
 	{Name: "../schema/inbox.graphqls", Input: `"""
@@ -1907,7 +1944,7 @@ type InboxCountEvent implements StreamEvent {
 }
 
 extend type Query {
-  """Everything that waits for a decision for which the caller's role is sufficient."""
+  """Everything that waits for a decision for which the caller's role is sufficient. For operators."""
   inbox(
     """Only these kinds; all kinds when left out."""
     kinds: [InboxKind!]
@@ -1915,7 +1952,7 @@ extend type Query {
 }
 
 extend type Subscription {
-  """Number of entries of the inbox."""
+  """Number of entries of the inbox. For operators."""
   inboxCount: InboxCountEvent! @auth(role: OPERATOR)
 }
 `, BuiltIn: false},
@@ -1949,6 +1986,8 @@ A page of dead letters.
 type DeadLetterConnection {
   """Dead letters with their cursors."""
   edges: [DeadLetterEdge!]!
+  """Dead letters without their cursors."""
+  nodes: [DeadLetter!]!
   """Position of the page in the list."""
   pageInfo: PageInfo!
   """Number of entries on all pages. It costs a count: select it only when it is shown."""
@@ -2011,6 +2050,8 @@ A page of decisions about dead letters.
 type DeadLetterActConnection {
   """Decisions with their cursors."""
   edges: [DeadLetterActEdge!]!
+  """Decisions without their cursors."""
+  nodes: [DeadLetterAct!]!
   """Position of the page in the list."""
   pageInfo: PageInfo!
   """Number of entries on all pages. It costs a count: select it only when it is shown."""
@@ -2114,6 +2155,8 @@ A page of held payments.
 type HeldPaymentConnection {
   """The held payments with their cursors."""
   edges: [HeldPaymentEdge!]!
+  """The held payments without their cursors."""
+  nodes: [HeldPayment!]!
   """Position of the page in the list."""
   pageInfo: PageInfo!
   """Number of entries on all pages. It costs a count: select it only when it is shown."""
@@ -2175,86 +2218,70 @@ type SettleHeldPaymentPayload {
 }
 
 extend type Query {
-  """One dead letter, with the fields of its message."""
+  """One dead letter, with the fields of its message. For operators."""
   deadLetter(
     """Id of the dead letter."""
     id: ID!
   ): DeadLetter @auth(role: OPERATOR)
 
-  """Dead letters, oldest first."""
+  """Dead letters, oldest first. For operators."""
   deadLetters(
-    """Number of entries, 1 to 100."""
-    first: Int! = 20 @constraint(min: 1, max: 100)
-    """Only entries after the one with this id."""
-    after: ID
-  ): [DeadLetter!] @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first"]) @deprecated(reason: "Use ` + "`" + `deadLettersConnection` + "`" + `.")
-
-  """Dead letters, oldest first."""
-  deadLettersConnection(
     """Number of entries, 1 to 100."""
     first: Int! = 20 @constraint(min: 1, max: 100)
     """Only entries after this cursor."""
     after: String
-  ): DeadLetterConnection @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges"])
+  ): DeadLetterConnection @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges", "nodes"])
 
-  """Decisions about dead letters, newest first; at most 200."""
-  deadLetterActs: [DeadLetterAct!] @auth(role: OPERATOR) @listSize(assumedSize: 50) @deprecated(reason: "Use ` + "`" + `deadLetterActsConnection` + "`" + `.")
-
-  """Decisions about dead letters, newest first."""
-  deadLetterActsConnection(
+  """Decisions about dead letters, newest first. For operators."""
+  deadLetterActs(
     """Number of entries, 1 to 100."""
     first: Int! = 20 @constraint(min: 1, max: 100)
     """Only entries after this cursor."""
     after: String
     """Only decisions of this kind."""
     kind: DeadLetterActKind
-  ): DeadLetterActConnection @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges"])
+  ): DeadLetterActConnection @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges", "nodes"])
 
-  """Payments that match no order and wait for an operator, oldest first."""
+  """Payments that match no order and wait for an operator, oldest first. For operators."""
   heldPayments(
-    """Number of entries, 1 to 100."""
-    first: Int! = 20 @constraint(min: 1, max: 100)
-    """Only entries after the one with this id."""
-    after: ID
-  ): [HeldPayment!] @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first"]) @deprecated(reason: "Use ` + "`" + `heldPaymentsConnection` + "`" + `.")
-
-  """Payments that match no order and wait for an operator, oldest first."""
-  heldPaymentsConnection(
     """Number of entries, 1 to 100."""
     first: Int! = 20 @constraint(min: 1, max: 100)
     """Only entries after this cursor."""
     after: String
     """Only payments of this provider."""
     provider: String @constraint(minLength: 1, maxLength: 32)
-  ): HeldPaymentConnection @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges"])
+  ): HeldPaymentConnection @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges", "nodes"])
 }
 
 extend type Mutation {
-  """Drops a dead letter: its order task fails, and its units are released."""
+  """Drops a dead letter: its order task fails, and its units are released. For operators."""
   dropDeadLetter(
     """Input of the mutation."""
     input: DropDeadLetterInput!
   ): DropDeadLetterPayload @auth(role: OPERATOR)
 
-  """Returns the message of a dead letter to its stream, to be processed again."""
+  """Returns the message of a dead letter to its stream, to be processed again. For operators."""
   replayDeadLetter(
     """Input of the mutation."""
     input: ReplayDeadLetterInput!
   ): ReplayDeadLetterPayload @auth(role: OPERATOR)
 
-  """Returns the messages of all dead letters to their streams, for example after an outage."""
+  """Returns the messages of all dead letters to their streams, for example after an outage. For operators."""
   replayDeadLetters(
     """Input of the mutation."""
     input: ReplayDeadLettersInput!
   ): ReplayDeadLettersPayload @auth(role: OPERATOR)
 
-  """Returns the whole amount of a held payment to its payer. It waits for a second person as ` + "`" + `decideRefund` + "`" + ` does."""
+  """Returns the whole amount of a held payment to its payer. It waits for a second person as ` + "`" + `decideRefund` + "`" + ` does. For operators."""
   returnHeldPayment(
     """Input of the mutation."""
     input: ReturnHeldPaymentInput!
   ): ReturnHeldPaymentPayload @auth(role: OPERATOR)
 
-  """Ends a held payment that was settled outside of the shop: with the provider, or by a transfer. Money without a known payment ends so. It waits for a second person as ` + "`" + `decideRefund` + "`" + ` does."""
+  """
+  Ends a held payment that was settled outside of the shop: with the provider, or by a transfer. Money without a known payment ends so. It waits for a second person as ` + "`" + `decideRefund` + "`" + ` does.
+  For operators.
+  """
   settleHeldPayment(
     """Input of the mutation."""
     input: SettleHeldPaymentInput!
@@ -2469,31 +2496,34 @@ type UnsubscribePushPayload {
 }
 
 extend type Mutation {
-  """Sends notices to the caller's browser until the session is ended; they go on when it expires. The first browser turns ` + "`" + `PUSH` + "`" + ` on for every kind; the oldest of more than ten is removed."""
+  """
+  Sends notices to the caller's browser until the session is ended; they go on when it expires. The first browser turns ` + "`" + `PUSH` + "`" + ` on for every kind; the oldest of more than ten is removed.
+  For signed-in users.
+  """
   subscribePush(
     """Input of the mutation."""
     input: SubscribePushInput!
   ): SubscribePushPayload @auth @rateLimit(burst: 20, perSecond: 0.5)
 
-  """Ends the notices to a browser of the caller."""
+  """Ends the notices to a browser of the caller. For signed-in users."""
   unsubscribePush(
     """Input of the mutation."""
     input: UnsubscribePushInput!
   ): UnsubscribePushPayload @auth @rateLimit(burst: 20, perSecond: 0.5)
 
-  """Changes which notices the caller gets."""
+  """Changes which notices the caller gets. For signed-in users."""
   updateNoticeSettings(
     """Input of the mutation."""
     input: UpdateNoticeSettingsInput!
   ): UpdateNoticeSettingsPayload @auth @rateLimit(burst: 20, perSecond: 0.5)
 
-  """Asks for a notice shortly before a sale opens."""
+  """Asks for a notice shortly before a sale opens. For signed-in users."""
   remindMe(
     """Input of the mutation."""
     input: RemindMeInput!
   ): RemindMePayload @auth @rateLimit(burst: 20, perSecond: 0.5)
 
-  """Takes back ` + "`" + `remindMe` + "`" + `."""
+  """Takes back ` + "`" + `remindMe` + "`" + `. For signed-in users."""
   forgetReminder(
     """Input of the mutation."""
     input: ForgetReminderInput!
@@ -2605,6 +2635,8 @@ A page of interventions.
 type InterventionConnection {
   """Interventions with their cursors."""
   edges: [InterventionEdge!]!
+  """Interventions without their cursors."""
+  nodes: [Intervention!]!
   """Position of the page in the list."""
   pageInfo: PageInfo!
   """Number of entries on all pages. It costs a count: select it only when it is shown."""
@@ -2798,8 +2830,6 @@ type LogChange {
 An entry of the log of a sale.
 """
 type SaleLogEntry {
-  """Type of the act: CREATE, SUBMIT, PAUSE, ADJUST_STOCK and so on."""
-  act: String! @deprecated(reason: "Use ` + "`" + `action` + "`" + `.")
   """Type of the act."""
   action: SaleAct!
   """User who did it; null for acts of the system, such as the opening."""
@@ -2810,8 +2840,6 @@ type SaleLogEntry {
   changes: [LogChange!]! @listSize(assumedSize: 5)
   """Remark; null when there is none."""
   note: String
-  """What the act changed beside the status, as JSON, with the former values in ` + "`" + `before` + "`" + `; null when nothing."""
-  details: String @deprecated(reason: "Use ` + "`" + `changes` + "`" + `.")
   """Status of the sale after the act."""
   status: SaleStatus!
 }
@@ -2835,8 +2863,6 @@ enum GoodsAct {
 An entry of the log of a product.
 """
 type GoodsLogEntry {
-  """Type of the act: CREATE or UPDATE."""
-  act: String! @deprecated(reason: "Use ` + "`" + `action` + "`" + `.")
   """Type of the act."""
   action: GoodsAct!
   """User who did it."""
@@ -2845,8 +2871,6 @@ type GoodsLogEntry {
   at: DateTime!
   """What the act changed, by name; empty for CREATE."""
   changes: [LogChange!]! @listSize(assumedSize: 5)
-  """The changed fields with their new values, and the former values in ` + "`" + `before` + "`" + `, as JSON; null for CREATE."""
-  details: String @deprecated(reason: "Use ` + "`" + `changes` + "`" + `.")
   """Remark; null when there is none."""
   note: String
 }
@@ -2893,8 +2917,10 @@ An item of a sale.
 input SaleItemInput {
   """Price during the sale."""
   price: MoneyInput!
-  """The product."""
-  goodsId: ID!
+  """Id of the product in another system (` + "`" + `Goods.externalId` + "`" + `), instead of ` + "`" + `goodsId` + "`" + `."""
+  goodsExternalId: String @constraint(minLength: 1, maxLength: 64)
+  """The product; exactly one of ` + "`" + `goodsId` + "`" + ` and ` + "`" + `goodsExternalId` + "`" + `."""
+  goodsId: ID
   """Most units of the item per buyer, 1 to 10; when left out, the limit of the sale up to 10, or 1 without one."""
   purchaseLimit: Int @constraint(min: 1, max: 100)
   """Number of units."""
@@ -3428,7 +3454,7 @@ type SetSaleSwitchesPayload {
 }
 
 extend type Query {
-  """All orders, newest first unless sorted otherwise."""
+  """All orders, newest first unless sorted otherwise. For operators, and service tokens with ` + "`" + `ORDERS_READ` + "`" + `."""
   orders(
     """Number of entries from the front, 1 to 100; 20 without ` + "`" + `first` + "`" + ` and ` + "`" + `last` + "`" + `."""
     first: Int @constraint(min: 1, max: 100)
@@ -3442,131 +3468,123 @@ extend type Query {
     filter: OrderFilter
     """Sort order."""
     orderBy: OrderSort = { field: CREATED_AT, direction: DESC }
-  ): OrderConnection @auth(role: OPERATOR, scope: ORDERS_READ) @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges"])
+  ): OrderConnection @auth(role: OPERATOR, scope: ORDERS_READ) @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges", "nodes"])
 
-  """Orders by their number, id, or buyer, newest first; at most 50."""
-  searchOrders(
-    """A number or its beginning, an id, an account or its beginning, or a part of a name."""
-    text: String! @constraint(minLength: 2, maxLength: 254)
-  ): [Order!] @auth(role: OPERATOR) @listSize(assumedSize: 50) @deprecated(reason: "Use ` + "`" + `orders` + "`" + `.")
-
-  """Users by their account, id, or name, newest first; at most 50."""
+  """Users by their account, id, or name, newest first; at most 50. For operators."""
   searchUsers(
     """An account or its beginning, an id, or a part of a name."""
     text: String! @constraint(minLength: 2, maxLength: 254)
   ): [User!] @auth(role: OPERATOR) @listSize(assumedSize: 50)
 
-  """Interventions, newest first; at most 200."""
+  """Interventions, newest first. For operators."""
   interventions(
-    """Only entries of this sale."""
-    saleId: ID
-    """Only entries in one of these states."""
-    states: [InterventionState!]
-  ): [Intervention!] @auth(role: OPERATOR) @listSize(assumedSize: 50) @deprecated(reason: "Use ` + "`" + `interventionsConnection` + "`" + `.")
-
-  """Interventions, newest first."""
-  interventionsConnection(
     """Number of entries, 1 to 100."""
     first: Int! = 20 @constraint(min: 1, max: 100)
     """Only entries after this cursor."""
     after: String
     """Filter; all entries without one."""
     filter: InterventionFilter
-  ): InterventionConnection @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges"])
+  ): InterventionConnection @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges", "nodes"])
 }
 
 extend type Mutation {
-  """Creates a product."""
+  """Creates a product. For operators, and service tokens with ` + "`" + `CATALOGUE_WRITE` + "`" + `."""
   createGoods(
     """Input of the mutation."""
     input: CreateGoodsInput!
   ): CreateGoodsPayload @auth(role: OPERATOR, scope: CATALOGUE_WRITE)
 
-  """Creates a sale, as a draft."""
+  """Creates a sale, as a draft. For operators, and service tokens with ` + "`" + `SALES_WRITE` + "`" + `."""
   createSale(
     """Input of the mutation."""
     input: CreateSaleInput!
   ): CreateSalePayload @auth(role: OPERATOR, scope: SALES_WRITE)
 
-  """Submits a draft for approval."""
+  """Submits a draft for approval. For operators."""
   submitSale(
     """Input of the mutation."""
     input: SubmitSaleInput!
   ): SubmitSalePayload @auth(role: OPERATOR)
 
-  """Withdraws a submission: the sale is a draft again."""
+  """Withdraws a submission: the sale is a draft again. For operators."""
   withdrawSale(
     """Input of the mutation."""
     input: WithdrawSaleInput!
   ): WithdrawSalePayload @auth(role: OPERATOR)
 
-  """Cancels a draft of the caller. It stays in the lists of operators as cancelled."""
+  """Cancels a draft of the caller. It stays in the lists of operators as cancelled. For operators."""
   discardSale(
     """Input of the mutation."""
     input: DiscardSaleInput!
   ): DiscardSalePayload @auth(role: OPERATOR)
 
-  """Creates a draft with the items, prices, stock, rules and access controls of a sale."""
+  """Creates a draft with the items, prices, stock, rules and access controls of a sale. For operators."""
   duplicateSale(
     """Input of the mutation."""
     input: DuplicateSaleInput!
   ): DuplicateSalePayload @auth(role: OPERATOR)
 
-  """Approves a sale. Who created or edited it cannot approve it."""
+  """Approves a sale. Who created or edited it cannot approve it. For administrators."""
   approveSale(
     """Input of the mutation."""
     input: ApproveSaleInput!
   ): ApproveSalePayload @auth(role: ADMIN)
 
-  """Rejects a submitted sale: it returns to its author."""
+  """Rejects a submitted sale: it returns to its author. For administrators."""
   rejectSale(
     """Input of the mutation."""
     input: RejectSaleInput!
   ): RejectSalePayload @auth(role: ADMIN)
 
-  """Sets the times of an approved sale, or changes them before its opening. Other times than those that were approved wait for a second person."""
+  """
+  Sets the times of an approved sale, or changes them before its opening. Other times than those that were approved wait for a second person.
+  For operators.
+  """
   scheduleSale(
     """Input of the mutation."""
     input: ScheduleSaleInput!
   ): ScheduleSalePayload @auth(role: OPERATOR)
 
-  """Loads a scheduled sale into Redis now."""
+  """Loads a scheduled sale into Redis now. For operators."""
   preheatSale(
     """Input of the mutation."""
     input: PreheatSaleInput!
   ): PreheatSalePayload @auth(role: OPERATOR)
 
-  """Pauses a sale: buyers cannot order until it is resumed. Unpaid orders can be paid."""
+  """Pauses a sale: buyers cannot order until it is resumed. Unpaid orders can be paid. For operators."""
   pauseSale(
     """Input of the mutation."""
     input: PauseSaleInput!
   ): PauseSalePayload @auth(role: OPERATOR)
 
-  """Continues a paused sale."""
+  """Continues a paused sale. For operators."""
   resumeSale(
     """Input of the mutation."""
     input: ResumeSaleInput!
   ): ResumeSalePayload @auth(role: OPERATOR)
 
-  """Ends a sale that has opened, or cancels one that has not."""
+  """Ends a sale that has opened, or cancels one that has not. For administrators."""
   endSale(
     """Input of the mutation."""
     input: EndSaleInput!
   ): EndSalePayload @auth(role: ADMIN)
 
-  """Changes a product. What buyers see of one in a sale that waits for approval, was approved or is open waits for a second person."""
+  """
+  Changes a product. What buyers see of one in a sale that waits for approval, was approved or is open waits for a second person.
+  For operators, and service tokens with ` + "`" + `CATALOGUE_WRITE` + "`" + `.
+  """
   updateGoods(
     """Input of the mutation."""
     input: UpdateGoodsInput!
   ): UpdateGoodsPayload @auth(role: OPERATOR, scope: CATALOGUE_WRITE)
 
-  """Changes a draft, or the texts of an approved sale: title and rules wait for a second person then."""
+  """Changes a draft, or the texts of an approved sale: title and rules wait for a second person then. For operators, and service tokens with ` + "`" + `SALES_WRITE` + "`" + `."""
   updateSale(
     """Input of the mutation."""
     input: UpdateSaleInput!
   ): UpdateSalePayload @auth(role: OPERATOR, scope: SALES_WRITE)
 
-  """Adds units to an item, or removes available ones. A large increase and every removal wait for a second person."""
+  """Adds units to an item, or removes available ones. A large increase and every removal wait for a second person. For operators."""
   adjustStock(
     """Input of the mutation."""
     input: AdjustStockInput!
@@ -3575,13 +3593,14 @@ extend type Mutation {
   """
   Moves the end of a loaded sale to a later time. More than the installation allows within 24 hours (` + "`" + `SECKILL_TWO_PERSON_EXTENSION` + "`" + `, 30
   minutes by default) waits for a second person.
+  For operators.
   """
   extendSale(
     """Input of the mutation."""
     input: ExtendSaleInput!
   ): ExtendSalePayload @auth(role: OPERATOR)
 
-  """Ends an order on behalf of the shop, or refunds units of it: an unpaid one at once, a paid one once a second person has confirmed it."""
+  """Ends an order on behalf of the shop, or refunds units of it: an unpaid one at once, a paid one once a second person has confirmed it. For operators."""
   voidOrder(
     """Input of the mutation."""
     input: VoidOrderInput!
@@ -3590,13 +3609,14 @@ extend type Mutation {
   """
   Expires an unpaid order whose payment will not arrive, for example because its provider is gone: ` + "`" + `voidOrder` + "`" + ` waits for the provider, this
   does not. The units are free at once. Money that arrives later takes them again while some are left, and is refunded otherwise.
+  For operators.
   """
   expireOrder(
     """Input of the mutation."""
     input: ExpireOrderInput!
   ): ExpireOrderPayload @auth(role: OPERATOR)
 
-  """Confirms or declines what another user has requested."""
+  """Confirms or declines what another user has requested. For operators."""
   decideIntervention(
     """Input of the mutation."""
     input: DecideInterventionInput!
@@ -3605,6 +3625,7 @@ extend type Mutation {
   """
   Changes the access controls of a sale, also while it runs. Of an approved sale, an end of the captcha and fewer kinds of it wait for a second
   person.
+  For operators.
   """
   setSaleSwitches(
     """Input of the mutation."""
@@ -3731,6 +3752,8 @@ A page of orders.
 type OrderConnection {
   """Orders with their cursors."""
   edges: [OrderEdge!]!
+  """Orders without their cursors."""
+  nodes: [Order!]!
   """Position of the page in the list."""
   pageInfo: PageInfo!
   """Number of entries on all pages. It costs a count: select it only when it is shown."""
@@ -3781,6 +3804,18 @@ input OrderSort {
 }
 
 """
+Key of an order.
+"""
+input OrderLookup @oneOf {
+  """Global id."""
+  id: ID
+  """Number for users: ` + "`" + `20261120-7H3K9QX` + "`" + `."""
+  number: String @constraint(maxLength: 64)
+  """Id of the order task that became the order."""
+  taskId: ID
+}
+
+"""
 Fields that orders can be sorted by.
 """
 enum OrderSortField {
@@ -3801,7 +3836,7 @@ type OrderEvent implements StreamEvent {
 }
 
 extend type Query {
-  """The caller's orders, newest first."""
+  """The caller's orders, newest first. For signed-in users."""
   myOrders(
     """Number of entries from the front, 1 to 100; 20 without ` + "`" + `first` + "`" + ` and ` + "`" + `last` + "`" + `."""
     first: Int @constraint(min: 1, max: 100)
@@ -3813,22 +3848,26 @@ extend type Query {
     before: String
     """Filter; all entries without one."""
     filter: OrderFilter
-  ): OrderConnection @auth @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges"])
+  ): OrderConnection @auth @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges", "nodes"])
 
-  """An order of the caller; for operators any order."""
+  """
+  One order of the caller, of any buyer for staff; null when there is none that the caller may see.
+  For signed-in users, and service tokens with ` + "`" + `ORDERS_READ` + "`" + `.
+  """
   order(
-    """Global id."""
-    id: ID!
+    """Id, number or order task."""
+    by: OrderLookup!
   ): Order @auth(scope: ORDERS_READ)
 }
 
 extend type Subscription {
-  """All orders of the caller in one stream: a SNAPSHOT for each open one, then an UPDATE for each change."""
+  """All orders of the caller in one stream: a SNAPSHOT for each open one, then an UPDATE for each change. For signed-in users."""
   myOrderUpdates: OrderEvent! @auth
 
   """
   One order: each change of its status, and events of its payments and refunds. The stream completes once the order is CANCELLED or REFUNDED;
   money that arrives later is in ` + "`" + `myOrderUpdates` + "`" + `.
+  For signed-in users, and service tokens with ` + "`" + `ORDERS_READ` + "`" + `.
   """
   orderStatus(
     """Global id."""
@@ -3906,6 +3945,8 @@ A page of refunds.
 type RefundConnection {
   """Refunds with their cursors."""
   edges: [RefundEdge!]!
+  """Refunds without their cursors."""
+  nodes: [Refund!]!
   """Position of the page in the list."""
   pageInfo: PageInfo!
   """Number of refunds on all pages."""
@@ -3953,16 +3994,6 @@ type Refund implements Node {
   state: RefundState!
   """The provider's number of the refunded transaction; null when it is that of the payment."""
   transaction: String @auth(role: OPERATOR, scope: ORDERS_READ)
-}
-
-"""
-Payment methods of the first release. ` + "`" + `PaymentOption` + "`" + ` has all of them.
-"""
-enum PaymentMethod {
-  """A later one: see ` + "`" + `Payment.option` + "`" + `. Not for input."""
-  OTHER
-  """The built-in provider for demos and tests: a QR page with buttons that approve or decline, and signed call-backs."""
-  SANDBOX
 }
 
 """
@@ -4143,8 +4174,6 @@ type Payment implements Node {
   fee: Money @auth(role: OPERATOR, scope: ORDERS_READ)
   """Opaque global id."""
   id: ID!
-  """Payment method."""
-  method: PaymentMethod! @deprecated(reason: "Use ` + "`" + `option` + "`" + `.")
   """Chosen option."""
   option: PaymentOption!
   """Time at which the money arrived; null until then."""
@@ -4165,8 +4194,6 @@ Input of ` + "`" + `payOrder` + "`" + `.
 input PayOrderInput {
   """Key that the client creates once per payment and repeats in retries only: a later attempt to pay needs another."""
   idempotencyKey: String! @constraint(minLength: 16, maxLength: 64, pattern: "[A-Za-z0-9_-]+")
-  """Payment method. ` + "`" + `optionId` + "`" + ` takes precedence."""
-  method: PaymentMethod @deprecated(reason: "Use ` + "`" + `optionId` + "`" + `.")
   """Id of one of ` + "`" + `Order.paymentOptions` + "`" + `. A payment that was begun with another option is closed first."""
   optionId: ID @constraint(maxLength: 32)
   """Order to pay."""
@@ -4301,7 +4328,7 @@ extend type Sale {
 }
 
 extend type Mutation {
-  """Cancels an unpaid order; its units are released at once."""
+  """Cancels an unpaid order; its units are released at once. For signed-in users."""
   cancelOrder(
     """Input of the mutation."""
     input: CancelOrderInput!
@@ -4310,13 +4337,14 @@ extend type Mutation {
   """
   Approves or refuses a requested refund, or sends a failed one again. Above what one person may return within 24 hours (` + "`" + `SECKILL_TWO_PERSON_MONEY` + "`" + `)
   an approval waits for a second person.
+  For operators.
   """
   decideRefund(
     """Input of the mutation."""
     input: DecideRefundInput!
   ): DecideRefundPayload @auth(role: OPERATOR)
 
-  """Starts the payment of an order, or returns the open one."""
+  """Starts the payment of an order, or returns the open one. For signed-in users."""
   payOrder(
     """Input of the mutation."""
     input: PayOrderInput!
@@ -4325,6 +4353,7 @@ extend type Mutation {
   """
   Requests the refund of some or all units of a paid order. The order is REFUNDING until the refund is finished or refused, and then PAID again while
   units are left.
+  For signed-in users.
   """
   requestRefund(
     """Input of the mutation."""
@@ -4334,6 +4363,7 @@ extend type Mutation {
   """
   Says that the money of a failed refund was given back outside the provider. Saying it again changes nothing. It waits for a second person as
   ` + "`" + `decideRefund` + "`" + ` does.
+  For operators.
   """
   settleRefund(
     """Input of the mutation."""
@@ -4342,7 +4372,7 @@ extend type Mutation {
 }
 
 extend type Query {
-  """Refunds of all sales, oldest first, without those of orders of the caller."""
+  """Refunds of all sales, oldest first, without those of orders of the caller. For operators, and service tokens with ` + "`" + `ORDERS_READ` + "`" + `."""
   refunds(
     """Number of entries from the front, 1 to 100; 20 without ` + "`" + `first` + "`" + ` and ` + "`" + `last` + "`" + `."""
     first: Int @constraint(min: 1, max: 100)
@@ -4354,7 +4384,7 @@ extend type Query {
     before: String
     """Filter; all entries without one."""
     filter: RefundFilter
-  ): RefundConnection @auth(role: OPERATOR, scope: ORDERS_READ) @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges"])
+  ): RefundConnection @auth(role: OPERATOR, scope: ORDERS_READ) @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges", "nodes"])
 }
 `, BuiltIn: false},
 	{Name: "../schema/person.graphqls", Input: `"""
@@ -4401,7 +4431,7 @@ extend type Query {
 }
 `, BuiltIn: false},
 	{Name: "../schema/purchase.graphqls", Input: `"""
-A short-lived right to one attempt, bound to one user and item. It is not issued before the sale opens.
+A short-lived right to one attempt, bound to one user and item. It is not issued before the opening.
 """
 type SeckillPath {
   """Time at which it expires."""
@@ -4532,7 +4562,7 @@ type OrderTaskEvent implements StreamEvent {
 }
 
 extend type Query {
-  """An order task of the caller."""
+  """An order task of the caller. For signed-in users."""
   orderTask(
     """Global id."""
     id: ID!
@@ -4540,13 +4570,13 @@ extend type Query {
 }
 
 extend type Mutation {
-  """Issues a path token for an answered captcha, once the sale is open."""
+  """Issues a path token for an answered captcha, once the sale is open. For signed-in users."""
   issueSeckillPath(
     """Input of the mutation."""
     input: IssueSeckillPathInput!
   ): IssueSeckillPathPayload @auth @rateLimit(burst: 5, perSecond: 1)
 
-  """Takes units and queues the order. It answers in milliseconds; the order follows."""
+  """Takes units and queues the order. It answers in milliseconds; the order follows. For signed-in users."""
   placeOrder(
     """Input of the mutation."""
     input: PlaceOrderInput!
@@ -4554,7 +4584,7 @@ extend type Mutation {
 }
 
 extend type Subscription {
-  """One order task of the caller. With ` + "`" + `queue` + "`" + ` selected, also each change of its place, at most once a second."""
+  """One order task of the caller. With ` + "`" + `queue` + "`" + ` selected, also each change of its place, at most once a second. For signed-in users."""
   orderTaskStatus(
     """Global id."""
     orderTaskId: ID!
@@ -4696,13 +4726,13 @@ type QueuePositionEvent implements StreamEvent {
 }
 
 extend type Mutation {
-  """Enters the waiting room of an item, also before the sale opens."""
+  """Enters the waiting room of an item, also before the sale opens. For signed-in users."""
   enterQueue(
     """Input of the mutation."""
     input: EnterQueueInput!
   ): EnterQueuePayload @auth @rateLimit(burst: 5, perSecond: 1)
 
-  """Leaves the waiting room."""
+  """Leaves the waiting room. For signed-in users."""
   leaveQueue(
     """Input of the mutation."""
     input: LeaveQueueInput!
@@ -4710,7 +4740,7 @@ extend type Mutation {
 }
 
 extend type Subscription {
-  """A ticket of the caller. The subscription is the heartbeat that keeps it."""
+  """A ticket of the caller. The subscription is the heartbeat that keeps it. For signed-in users."""
   queuePosition(
     """Global id."""
     ticketId: ID!
@@ -4913,7 +4943,7 @@ type CorrectRecipientPayload {
 }
 
 extend type Query {
-  """The caller's address book, oldest first; at most five addresses."""
+  """The caller's address book, oldest first; at most five addresses. For signed-in users."""
   myAddresses: [Address!] @auth @listSize(assumedSize: 5)
 }
 
@@ -4921,25 +4951,32 @@ extend type Mutation {
   """
   Corrects to whom an order goes, until its goods are on their way: three times by the buyer, and by staff for a reason. The address book stays as
   it is; repeating the correction changes nothing.
+  For signed-in users.
   """
   correctRecipient(
     """Input of the mutation."""
     input: CorrectRecipientInput!
   ): CorrectRecipientPayload @auth @rateLimit(burst: 10, perSecond: 0.5)
 
-  """Removes an address from the caller's book. When it was the default, the oldest of the others becomes it. Existing orders keep the address."""
+  """
+  Removes an address from the caller's book. When it was the default, the oldest of the others becomes it. Existing orders keep the address.
+  For signed-in users.
+  """
   removeAddress(
     """Input of the mutation."""
     input: RemoveAddressInput!
   ): RemoveAddressPayload @auth
 
-  """Adds an address to the caller's book, or changes one. Existing orders keep the former one."""
+  """Adds an address to the caller's book, or changes one. Existing orders keep the former one. For signed-in users."""
   saveAddress(
     """Input of the mutation."""
     input: SaveAddressInput!
   ): SaveAddressPayload @auth @rateLimit(burst: 10, perSecond: 0.5)
 
-  """Reports the progress of the delivery of a paid order. The buyer sees it at once; repeating the call changes nothing."""
+  """
+  Reports the progress of the delivery of a paid order. The buyer sees it at once; repeating the call changes nothing.
+  For operators, and service tokens with ` + "`" + `ORDERS_WRITE` + "`" + `.
+  """
   setFulfilment(
     """Input of the mutation."""
     input: SetFulfilmentInput!
@@ -4992,6 +5029,8 @@ A page of clusters.
 type OrderClusterConnection {
   """Clusters with their cursors."""
   edges: [OrderClusterEdge!]!
+  """Clusters without their cursors."""
+  nodes: [OrderCluster!]!
   """Position of the page in the list."""
   pageInfo: PageInfo!
 }
@@ -5016,7 +5055,7 @@ extend type Sale {
     first: Int! = 20 @constraint(min: 1, max: 100)
     """Only entries after this cursor."""
     after: String
-  ): OrderClusterConnection @auth(role: OPERATOR, scope: ORDERS_READ) @cost(weight: "10") @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges"])
+  ): OrderClusterConnection @auth(role: OPERATOR, scope: ORDERS_READ) @cost(weight: "10") @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges", "nodes"])
 }
 
 """
@@ -5107,7 +5146,7 @@ type AnswerReviewPayload {
 }
 
 extend type Mutation {
-  """Answers a review, once. For the buyer of the order."""
+  """Answers a review, once. For signed-in users."""
   answerReview(
     """Input of the mutation."""
     input: AnswerReviewInput!
@@ -5171,7 +5210,7 @@ enum SalePhase {
 }
 
 """
-Remaining stock in words: what buyers see when numbers are hidden.
+Availability in words: what buyers see of the stock when numbers are hidden.
 """
 enum StockLevel {
   """At most half is left."""
@@ -5211,7 +5250,7 @@ enum PurchaseAction {
 }
 
 """
-A flash sale: items, opening and closing time, and rules.
+A flash sale: products at a price and with a stock of their own, an opening and a closing time, and rules.
 """
 type Sale implements Node {
   """Accent colour of the sale's page; null = that of the installation."""
@@ -5294,7 +5333,7 @@ type SaleItem implements Node {
   goods: Goods!
   """Most units of this item per buyer."""
   purchaseLimit: Int!
-  """Remaining stock."""
+  """Availability: the remaining stock."""
   stock: Stock!
 }
 
@@ -5310,7 +5349,7 @@ type Draw {
 }
 
 """
-Remaining stock of an item.
+Availability of an item: its remaining stock.
 """
 type Stock {
   """Remaining stock in words."""
@@ -5369,6 +5408,8 @@ A page of sales.
 type SaleConnection {
   """Sales with their cursors."""
   edges: [SaleEdge!]!
+  """Sales without their cursors."""
+  nodes: [Sale!]!
   """Position of the page in the list."""
   pageInfo: PageInfo!
   """Number of entries on all pages. It costs a count: select it only when it is shown."""
@@ -5468,7 +5509,7 @@ extend type Query {
     filter: SaleFilter
     """Sort order."""
     orderBy: SaleSort = { field: STARTS_AT, direction: ASC }
-  ): SaleConnection @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges"])
+  ): SaleConnection @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges", "nodes"])
 
   """One sale; null when there is none, or none that the caller may see."""
   sale(
@@ -5488,7 +5529,7 @@ type Subscription {
     saleId: ID!
   ): SaleEvent!
 
-  """Stock of a sale."""
+  """Availability: the stock of each item of a sale."""
   saleStock(
     """Global id."""
     saleId: ID!
@@ -5585,18 +5626,18 @@ type RevokeServiceTokenPayload {
 }
 
 extend type Query {
-  """The service tokens that are not revoked, oldest first; at most 100."""
+  """The service tokens that are not revoked, oldest first; at most 100. For administrators."""
   serviceTokens: [ServiceToken!] @auth(role: ADMIN) @listSize(assumedSize: 100)
 }
 
 extend type Mutation {
-  """Creates a service token for another system."""
+  """Creates a service token for another system. For administrators."""
   createServiceToken(
     """Input of the mutation."""
     input: CreateServiceTokenInput!
   ): CreateServiceTokenPayload @auth(role: ADMIN)
 
-  """Revokes a service token within a second, with its sockets and streams."""
+  """Revokes a service token within a second, with its sockets and streams. For administrators."""
   revokeServiceToken(
     """Input of the mutation."""
     input: RevokeServiceTokenInput!
@@ -5686,24 +5727,24 @@ type DeleteSaleTemplatePayload {
 }
 
 extend type Query {
-  """The templates, by name; at most 100."""
+  """The templates, by name; at most 100. For operators."""
   saleTemplates: [SaleTemplate!] @auth(role: OPERATOR) @listSize(assumedSize: 50)
 }
 
 extend type Mutation {
-  """Saves products, prices, stock, limits, rules and access controls of a sale as a template."""
+  """Saves products, prices, stock, limits, rules and access controls of a sale as a template. For operators."""
   saveSaleTemplate(
     """Input of the mutation."""
     input: SaveSaleTemplateInput!
   ): SaveSaleTemplatePayload @auth(role: OPERATOR)
 
-  """Creates a draft from a template."""
+  """Creates a draft from a template. For operators."""
   createSaleFromTemplate(
     """Input of the mutation."""
     input: CreateSaleFromTemplateInput!
   ): CreateSaleFromTemplatePayload @auth(role: OPERATOR)
 
-  """Deletes a template. Sales from it stay as they are."""
+  """Deletes a template. Sales from it stay as they are. For operators."""
   deleteSaleTemplate(
     """Input of the mutation."""
     input: DeleteSaleTemplateInput!
@@ -5728,6 +5769,8 @@ A page of users.
 type UserConnection {
   """Users with their cursors."""
   edges: [UserEdge!]!
+  """Users without their cursors."""
+  nodes: [User!]!
   """Position of the page in the list."""
   pageInfo: PageInfo!
 }
@@ -5901,7 +5944,7 @@ type EndUserSessionsPayload {
 }
 
 extend type Query {
-  """Users, newest first."""
+  """Users, newest first. For administrators."""
   users(
     """Number of entries, 1 to 100."""
     first: Int! = 20 @constraint(min: 1, max: 100)
@@ -5913,35 +5956,35 @@ extend type Query {
     role: Role
     """Only users that are disabled, or only those that are not."""
     disabled: Boolean
-  ): UserConnection @auth(role: ADMIN) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges"])
+  ): UserConnection @auth(role: ADMIN) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges", "nodes"])
 }
 
 extend type Mutation {
-  """Changes the caller's password and ends the other sessions of the account."""
+  """Changes the caller's password and ends the other sessions of the account. For signed-in users."""
   changePassword(
     """Input of the mutation."""
     input: ChangePasswordInput!
   ): ChangePasswordPayload @auth @rateLimit(burst: 5, perSecond: 0.05)
 
-  """Creates a secret for an authenticator app. Sign-in requires no code before ` + "`" + `confirmTotp` + "`" + `."""
+  """Creates a secret for an authenticator app. Sign-in requires no code before ` + "`" + `confirmTotp` + "`" + `. For signed-in users."""
   startTotp(
     """Input of the mutation."""
     input: StartTotpInput!
   ): StartTotpPayload @auth @rateLimit(burst: 5, perSecond: 0.05)
 
-  """Checks a code of the app. From then on sign-in requires one; the other sessions of the account end."""
+  """Checks a code of the app. From then on sign-in requires one; the other sessions of the account end. For signed-in users."""
   confirmTotp(
     """Input of the mutation."""
     input: ConfirmTotpInput!
   ): ConfirmTotpPayload @auth @rateLimit(burst: 5, perSecond: 0.05)
 
-  """Removes the requirement of one-time codes; the other sessions of the account end."""
+  """Removes the requirement of one-time codes; the other sessions of the account end. For signed-in users."""
   removeTotp(
     """Input of the mutation."""
     input: RemoveTotpInput!
   ): RemoveTotpPayload @auth @rateLimit(burst: 5, perSecond: 0.05)
 
-  """Changes the role of another user and ends the user's sessions."""
+  """Changes the role of another user and ends the user's sessions. For administrators."""
   setUserRole(
     """Input of the mutation."""
     input: SetUserRoleInput!
@@ -5950,19 +5993,20 @@ extend type Mutation {
   """
   Disables sign-in and ends the sessions of another user at once, with sockets and path tokens. Unpaid orders are cancelled and waitlist
   entries given up within seconds.
+  For administrators.
   """
   disableUser(
     """Input of the mutation."""
     input: DisableUserInput!
   ): DisableUserPayload @auth(role: ADMIN)
 
-  """Lets a disabled user sign in again."""
+  """Lets a disabled user sign in again. For administrators."""
   enableUser(
     """Input of the mutation."""
     input: EnableUserInput!
   ): EnableUserPayload @auth(role: ADMIN)
 
-  """Ends all sessions of a user, with tokens and sockets, in all processes."""
+  """Ends all sessions of a user, with tokens and sockets, in all processes. For administrators."""
   endUserSessions(
     """Input of the mutation."""
     input: EndUserSessionsInput!
@@ -6044,13 +6088,13 @@ type LeaveWaitlistPayload {
 }
 
 extend type Mutation {
-  """Joins the waitlist of a sold-out item, on the conditions of ` + "`" + `issueSeckillPath` + "`" + `."""
+  """Joins the waitlist of a sold-out item, on the conditions of ` + "`" + `issueSeckillPath` + "`" + `. For signed-in users."""
   joinWaitlist(
     """Input of the mutation."""
     input: JoinWaitlistInput!
   ): JoinWaitlistPayload @auth @rateLimit(burst: 5, perSecond: 0.2)
 
-  """Leaves the waitlist. An offered unit goes to the next buyer."""
+  """Leaves the waitlist. An offered unit goes to the next buyer. For signed-in users."""
   leaveWaitlist(
     """Input of the mutation."""
     input: LeaveWaitlistInput!
@@ -6146,7 +6190,9 @@ type WebhookDelivery {
   event: WebhookEventKind!
   """Id of the order, sale, item or held payment that it is about. Events of one subject are delivered in order."""
   subject: ID!
-  """The body as it is sent, JSON."""
+  """What happened, typed."""
+  data: WebhookEventData
+  """The body as it is sent, in JSON: what the signature covers."""
   payload: String!
   """State of the delivery."""
   state: WebhookDeliveryState!
@@ -6172,6 +6218,8 @@ A page of deliveries.
 type WebhookDeliveryConnection {
   """Deliveries with their cursors."""
   edges: [WebhookDeliveryEdge!]!
+  """Deliveries without their cursors."""
+  nodes: [WebhookDelivery!]!
   """Position of the page in the list."""
   pageInfo: PageInfo!
 }
@@ -6293,10 +6341,10 @@ type ReplayWebhookDeliveryPayload {
 }
 
 extend type Query {
-  """The addresses of other systems that receive events, oldest first; at most 20."""
+  """The addresses of other systems that receive events, oldest first; at most 20. For administrators."""
   webhookEndpoints: [WebhookEndpoint!] @auth(role: ADMIN) @listSize(assumedSize: 20)
 
-  """The delivery log of an endpoint, newest first."""
+  """The delivery log of an endpoint, newest first. For administrators."""
   webhookDeliveries(
     """The endpoint."""
     endpointId: ID!
@@ -6306,35 +6354,35 @@ extend type Query {
     after: String
     """Only deliveries in this state."""
     state: WebhookDeliveryState
-  ): WebhookDeliveryConnection @auth(role: ADMIN) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges"])
+  ): WebhookDeliveryConnection @auth(role: ADMIN) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges", "nodes"])
 }
 
 extend type Mutation {
-  """Adds an address of another system that receives events, from a second later on."""
+  """Adds an address of another system that receives events, from a second later on. For administrators."""
   createWebhookEndpoint(
     """Input of the mutation."""
     input: CreateWebhookEndpointInput!
   ): CreateWebhookEndpointPayload @auth(role: ADMIN)
 
-  """Changes an endpoint, or enables it again."""
+  """Changes an endpoint, or enables it again. For administrators."""
   updateWebhookEndpoint(
     """Input of the mutation."""
     input: UpdateWebhookEndpointInput!
   ): UpdateWebhookEndpointPayload @auth(role: ADMIN)
 
-  """Gives an endpoint a new secret. Deliveries are signed with both for a day."""
+  """Gives an endpoint a new secret. Deliveries are signed with both for a day. For administrators."""
   rotateWebhookSecret(
     """Input of the mutation."""
     input: RotateWebhookSecretInput!
   ): RotateWebhookSecretPayload @auth(role: ADMIN)
 
-  """Removes an endpoint and its deliveries."""
+  """Removes an endpoint and its deliveries. For administrators."""
   deleteWebhookEndpoint(
     """Input of the mutation."""
     input: DeleteWebhookEndpointInput!
   ): DeleteWebhookEndpointPayload @auth(role: ADMIN)
 
-  """Sends an event again to its endpoint, with the same event id."""
+  """Sends an event again to its endpoint, with the same event id. For administrators."""
   replayWebhookDelivery(
     """Input of the mutation."""
     input: ReplayWebhookDeliveryInput!
@@ -6351,10 +6399,123 @@ type WebhookEvent {
   event: WebhookEventKind!
   """Id of the order, sale, item or held payment that it is about."""
   subject: ID!
-  """The body as endpoints receive it, JSON."""
+  """What happened, typed."""
+  data: WebhookEventData
+  """The body as endpoints receive it, in JSON: ` + "`" + `data` + "`" + ` with what later releases add."""
   payload: String!
   """Time at which it was written."""
   createdAt: DateTime!
+}
+
+"""
+What an event says. Its type follows from the kind: ` + "`" + `OrderEventData` + "`" + ` for ORDER_…, and one of its own for each other kind.
+"""
+union WebhookEventData = OrderEventData | SaleStateEventData | StockLowEventData | UnmatchedPaymentEventData
+
+"""
+An order right after the event. Events of orders say what was known then; ` + "`" + `order(by:)` + "`" + ` has the present state.
+"""
+type OrderEventData {
+  """The buyer."""
+  buyerId: ID!
+  """Progress of the delivery; null until the shop reports it."""
+  fulfilment: Fulfilment
+  """The ordered item."""
+  itemId: ID!
+  """Texts that other systems stored with the order, by key."""
+  metadata: [OrderMetadataEntry!]! @listSize(assumedSize: 20)
+  """Number for users."""
+  number: String!
+  """The order."""
+  orderId: ID!
+  """Time of the payment; null until then."""
+  paidAt: DateTime
+  """Time at which it expires unless paid; null once it cannot expire."""
+  paymentDeadline: DateTime
+  """Time of creation."""
+  placedAt: DateTime!
+  """Number of units."""
+  quantity: Int!
+  """Delivery address; null where the sale requires none."""
+  recipient: Recipient
+  """The refund that the event is about, of ORDER_REFUNDED; null otherwise."""
+  refund: RefundEventData
+  """Price of all refunded units; null when there are none."""
+  refundedAmount: Money
+  """Number of units whose money went back."""
+  refundedQuantity: Int!
+  """Grows by one with every change."""
+  revision: Int!
+  """Sale of the item."""
+  saleId: ID!
+  """Status of the order."""
+  status: OrderStatus!
+  """Total price."""
+  total: Money!
+  """Type of the order."""
+  type: OrderType!
+  """Price of one unit."""
+  unitPrice: Money!
+}
+
+"""
+The refund of an event.
+"""
+type RefundEventData {
+  """Amount that went back."""
+  amount: Money!
+  """Number of units."""
+  quantity: Int!
+}
+
+"""
+A change of a sale's status.
+"""
+type SaleStateEventData {
+  """The act that changed it."""
+  act: SaleAct!
+  """Status before."""
+  previousStatus: SaleStatus!
+  """Grows by one with every change of the sale."""
+  revision: Int!
+  """The sale."""
+  saleId: ID!
+  """Status now."""
+  status: SaleStatus!
+}
+
+"""
+An item of which few units are left.
+"""
+type StockLowEventData {
+  """Units left."""
+  available: Int!
+  """The item."""
+  itemId: ID!
+  """Grows by one with every change of the stock."""
+  revision: Int!
+  """Sale of the item."""
+  saleId: ID!
+  """Units of the item."""
+  total: Int!
+}
+
+"""
+Money that arrived and matches no order.
+"""
+type UnmatchedPaymentEventData {
+  """Amount that arrived."""
+  amount: Money!
+  """Its entry in ` + "`" + `heldPayments` + "`" + `."""
+  heldPaymentId: ID!
+  """The payment as the provider names it; it may be unknown here."""
+  paymentId: ID!
+  """Name of the provider."""
+  provider: String!
+  """Why it matches no order."""
+  reason: String!
+  """The provider's number of the transaction."""
+  transaction: String!
 }
 
 """
@@ -6363,6 +6524,8 @@ A page of events.
 type WebhookEventConnection {
   """Events with their cursors."""
   edges: [WebhookEventEdge!]!
+  """Events without their cursors."""
+  nodes: [WebhookEvent!]!
   """Position of the page. Keep ` + "`" + `endCursor` + "`" + `: a later page after it misses no event."""
   pageInfo: PageInfo!
 }
@@ -6381,6 +6544,7 @@ extend type Query {
   """
   The events for other systems, oldest first, kept for 18 days. They are written while an
   endpoint is enabled or a service token with ` + "`" + `EVENTS_READ` + "`" + ` exists.
+  For operators, and service tokens with ` + "`" + `EVENTS_READ` + "`" + `.
   """
   events(
     """Number of entries, 1 to 100."""
@@ -6389,7 +6553,7 @@ extend type Query {
     after: String
     """Only these kinds; empty = all."""
     kinds: [WebhookEventKind!]! = []
-  ): WebhookEventConnection @auth(role: OPERATOR, scope: EVENTS_READ) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges"])
+  ): WebhookEventConnection @auth(role: OPERATOR, scope: EVENTS_READ) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges", "nodes"])
 }
 `, BuiltIn: false},
 }
@@ -6733,6 +6897,8 @@ func (ec *executionContext) childFields_DeadLetterActConnection(ctx context.Cont
 	switch field.Name {
 	case "edges":
 		return ec.fieldContext_DeadLetterActConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_DeadLetterActConnection_nodes(ctx, field)
 	case "pageInfo":
 		return ec.fieldContext_DeadLetterActConnection_pageInfo(ctx, field)
 	case "totalCount":
@@ -6755,6 +6921,8 @@ func (ec *executionContext) childFields_DeadLetterConnection(ctx context.Context
 	switch field.Name {
 	case "edges":
 		return ec.fieldContext_DeadLetterConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_DeadLetterConnection_nodes(ctx, field)
 	case "pageInfo":
 		return ec.fieldContext_DeadLetterConnection_pageInfo(ctx, field)
 	case "totalCount":
@@ -7041,6 +7209,8 @@ func (ec *executionContext) childFields_GoodsConnection(ctx context.Context, fie
 	switch field.Name {
 	case "edges":
 		return ec.fieldContext_GoodsConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_GoodsConnection_nodes(ctx, field)
 	case "pageInfo":
 		return ec.fieldContext_GoodsConnection_pageInfo(ctx, field)
 	case "totalCount":
@@ -7061,8 +7231,6 @@ func (ec *executionContext) childFields_GoodsEdge(ctx context.Context, field gra
 
 func (ec *executionContext) childFields_GoodsLogEntry(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
-	case "act":
-		return ec.fieldContext_GoodsLogEntry_act(ctx, field)
 	case "action":
 		return ec.fieldContext_GoodsLogEntry_action(ctx, field)
 	case "actor":
@@ -7071,8 +7239,6 @@ func (ec *executionContext) childFields_GoodsLogEntry(ctx context.Context, field
 		return ec.fieldContext_GoodsLogEntry_at(ctx, field)
 	case "changes":
 		return ec.fieldContext_GoodsLogEntry_changes(ctx, field)
-	case "details":
-		return ec.fieldContext_GoodsLogEntry_details(ctx, field)
 	case "note":
 		return ec.fieldContext_GoodsLogEntry_note(ctx, field)
 	}
@@ -7103,6 +7269,8 @@ func (ec *executionContext) childFields_HeldPaymentConnection(ctx context.Contex
 	switch field.Name {
 	case "edges":
 		return ec.fieldContext_HeldPaymentConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_HeldPaymentConnection_nodes(ctx, field)
 	case "pageInfo":
 		return ec.fieldContext_HeldPaymentConnection_pageInfo(ctx, field)
 	case "totalCount":
@@ -7243,6 +7411,8 @@ func (ec *executionContext) childFields_InterventionConnection(ctx context.Conte
 	switch field.Name {
 	case "edges":
 		return ec.fieldContext_InterventionConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_InterventionConnection_nodes(ctx, field)
 	case "pageInfo":
 		return ec.fieldContext_InterventionConnection_pageInfo(ctx, field)
 	case "totalCount":
@@ -7539,6 +7709,8 @@ func (ec *executionContext) childFields_OrderClusterConnection(ctx context.Conte
 	switch field.Name {
 	case "edges":
 		return ec.fieldContext_OrderClusterConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_OrderClusterConnection_nodes(ctx, field)
 	case "pageInfo":
 		return ec.fieldContext_OrderClusterConnection_pageInfo(ctx, field)
 	}
@@ -7559,6 +7731,8 @@ func (ec *executionContext) childFields_OrderConnection(ctx context.Context, fie
 	switch field.Name {
 	case "edges":
 		return ec.fieldContext_OrderConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_OrderConnection_nodes(ctx, field)
 	case "pageInfo":
 		return ec.fieldContext_OrderConnection_pageInfo(ctx, field)
 	case "totalCount":
@@ -7743,8 +7917,6 @@ func (ec *executionContext) childFields_Payment(ctx context.Context, field graph
 		return ec.fieldContext_Payment_fee(ctx, field)
 	case "id":
 		return ec.fieldContext_Payment_id(ctx, field)
-	case "method":
-		return ec.fieldContext_Payment_method(ctx, field)
 	case "option":
 		return ec.fieldContext_Payment_option(ctx, field)
 	case "paidAt":
@@ -7983,6 +8155,8 @@ func (ec *executionContext) childFields_RefundConnection(ctx context.Context, fi
 	switch field.Name {
 	case "edges":
 		return ec.fieldContext_RefundConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_RefundConnection_nodes(ctx, field)
 	case "pageInfo":
 		return ec.fieldContext_RefundConnection_pageInfo(ctx, field)
 	case "totalCount":
@@ -7999,6 +8173,16 @@ func (ec *executionContext) childFields_RefundEdge(ctx context.Context, field gr
 		return ec.fieldContext_RefundEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RefundEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_RefundEventData(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "amount":
+		return ec.fieldContext_RefundEventData_amount(ctx, field)
+	case "quantity":
+		return ec.fieldContext_RefundEventData_quantity(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RefundEventData", field.Name)
 }
 
 func (ec *executionContext) childFields_RefusedAttempt(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -8325,6 +8509,8 @@ func (ec *executionContext) childFields_SaleConnection(ctx context.Context, fiel
 	switch field.Name {
 	case "edges":
 		return ec.fieldContext_SaleConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_SaleConnection_nodes(ctx, field)
 	case "pageInfo":
 		return ec.fieldContext_SaleConnection_pageInfo(ctx, field)
 	case "totalCount":
@@ -8407,8 +8593,6 @@ func (ec *executionContext) childFields_SaleItemViewer(ctx context.Context, fiel
 
 func (ec *executionContext) childFields_SaleLogEntry(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
-	case "act":
-		return ec.fieldContext_SaleLogEntry_act(ctx, field)
 	case "action":
 		return ec.fieldContext_SaleLogEntry_action(ctx, field)
 	case "actor":
@@ -8419,8 +8603,6 @@ func (ec *executionContext) childFields_SaleLogEntry(ctx context.Context, field 
 		return ec.fieldContext_SaleLogEntry_changes(ctx, field)
 	case "note":
 		return ec.fieldContext_SaleLogEntry_note(ctx, field)
-	case "details":
-		return ec.fieldContext_SaleLogEntry_details(ctx, field)
 	case "status":
 		return ec.fieldContext_SaleLogEntry_status(ctx, field)
 	}
@@ -8479,8 +8661,8 @@ func (ec *executionContext) childFields_SaleStats(ctx context.Context, field gra
 		return ec.fieldContext_SaleStats_gmv(ctx, field)
 	case "inFlightUnits":
 		return ec.fieldContext_SaleStats_inFlightUnits(ctx, field)
-	case "lapsedOrders":
-		return ec.fieldContext_SaleStats_lapsedOrders(ctx, field)
+	case "expiredOrders":
+		return ec.fieldContext_SaleStats_expiredOrders(ctx, field)
 	case "items":
 		return ec.fieldContext_SaleStats_items(ctx, field)
 	case "netValue":
@@ -8991,6 +9173,8 @@ func (ec *executionContext) childFields_UserConnection(ctx context.Context, fiel
 	switch field.Name {
 	case "edges":
 		return ec.fieldContext_UserConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_UserConnection_nodes(ctx, field)
 	case "pageInfo":
 		return ec.fieldContext_UserConnection_pageInfo(ctx, field)
 	}
@@ -9047,6 +9231,8 @@ func (ec *executionContext) childFields_WebhookDelivery(ctx context.Context, fie
 		return ec.fieldContext_WebhookDelivery_event(ctx, field)
 	case "subject":
 		return ec.fieldContext_WebhookDelivery_subject(ctx, field)
+	case "data":
+		return ec.fieldContext_WebhookDelivery_data(ctx, field)
 	case "payload":
 		return ec.fieldContext_WebhookDelivery_payload(ctx, field)
 	case "state":
@@ -9073,6 +9259,8 @@ func (ec *executionContext) childFields_WebhookDeliveryConnection(ctx context.Co
 	switch field.Name {
 	case "edges":
 		return ec.fieldContext_WebhookDeliveryConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_WebhookDeliveryConnection_nodes(ctx, field)
 	case "pageInfo":
 		return ec.fieldContext_WebhookDeliveryConnection_pageInfo(ctx, field)
 	}
@@ -9123,6 +9311,8 @@ func (ec *executionContext) childFields_WebhookEvent(ctx context.Context, field 
 		return ec.fieldContext_WebhookEvent_event(ctx, field)
 	case "subject":
 		return ec.fieldContext_WebhookEvent_subject(ctx, field)
+	case "data":
+		return ec.fieldContext_WebhookEvent_data(ctx, field)
 	case "payload":
 		return ec.fieldContext_WebhookEvent_payload(ctx, field)
 	case "createdAt":
@@ -9135,6 +9325,8 @@ func (ec *executionContext) childFields_WebhookEventConnection(ctx context.Conte
 	switch field.Name {
 	case "edges":
 		return ec.fieldContext_WebhookEventConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_WebhookEventConnection_nodes(ctx, field)
 	case "pageInfo":
 		return ec.fieldContext_WebhookEventConnection_pageInfo(ctx, field)
 	}

@@ -188,6 +188,16 @@ const chargeExtension = "charge"
 type charge struct {
 	guard  *Guard
 	budget *Budget // nil without a budget
+	spent  error   // refuses a mutation in its own answer; nil = it may run
+}
+
+// Spent returns the refusal of a mutation whose caller has no points left, which is for the
+// userErrors of its payload; nil = it may run.
+func Spent(op *graphql.OperationContext) error {
+	if c, ok := op.Stats.GetExtension(chargeExtension).(*charge); ok {
+		return c.spent
+	}
+	return nil
 }
 
 // Cost is the computed cost of an operation.

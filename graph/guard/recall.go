@@ -78,10 +78,14 @@ func (g *Guard) Charge(ctx context.Context, op *graphql.OperationContext) *gqler
 	passed := &charge{guard: g}
 	if g.opts.Spend != nil {
 		budget, err := g.opts.Spend(ctx, cost)
-		if err != nil {
+		switch {
+		case err == nil:
+			passed.budget = &budget
+		case op.Operation.Operation != ast.Mutation:
 			return refused(err)
+		default:
+			passed.spent = err
 		}
-		passed.budget = &budget
 	}
 	op.Stats.SetExtension(chargeExtension, passed)
 	return nil

@@ -72,7 +72,7 @@ func worst(s *ast.Schema) map[string]string {
 }
 
 // Any document is checked in at most three times what it takes to parse one of the same size
-// (about 3 ms on the hardware of docs/performance.md), and nested fragment bombs in a tenth
+// (about 3 ms on the hardware of test/bench/performance.md), and nested fragment bombs in a tenth
 // of that. Both are measured in turn, and one attempt within the bound is enough: a document
 // that is too expensive exceeds it every time, whatever else runs on the machine.
 func TestAnyDocumentIsDecidedQuickly(t *testing.T) {

@@ -48,6 +48,11 @@ type UserError interface {
 	IsUserError()
 }
 
+// What an event says. Its type follows from the kind: `OrderEventData` for ORDER_…, and one of its own for each other kind.
+type WebhookEventData interface {
+	IsWebhookEventData()
+}
+
 // An accent colour: the ground of the main button, links and outlines. White text on every fill, and every text on the grounds of the shop's pages,
 // has a contrast of at least 4.5:1.
 type Accent struct {
@@ -594,6 +599,8 @@ type DeadLetterAct struct {
 type DeadLetterActConnection struct {
 	// Decisions with their cursors.
 	Edges []*DeadLetterActEdge `json:"edges"`
+	// Decisions without their cursors.
+	Nodes []*DeadLetterAct `json:"nodes"`
 	// Position of the page in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 	// Number of entries on all pages. It costs a count: select it only when it is shown.
@@ -612,6 +619,8 @@ type DeadLetterActEdge struct {
 type DeadLetterConnection struct {
 	// Dead letters with their cursors.
 	Edges []*DeadLetterEdge `json:"edges"`
+	// Dead letters without their cursors.
+	Nodes []*DeadLetter `json:"nodes"`
 	// Position of the page in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 	// Number of entries on all pages. It costs a count: select it only when it is shown.
@@ -965,7 +974,7 @@ type GateStage struct {
 	Stage salestats.Stage `json:"stage"`
 }
 
-// A product of the catalogue.
+// A product of the catalogue. Sales offer it as a `SaleItem`.
 type Goods struct {
 	// Time of creation.
 	CreatedAt time.Time `json:"createdAt"`
@@ -995,6 +1004,8 @@ func (Goods) IsNode() {}
 type GoodsConnection struct {
 	// Products with their cursors.
 	Edges []*GoodsEdge `json:"edges"`
+	// Products without their cursors.
+	Nodes []*Goods `json:"nodes"`
 	// Position of the page in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 	// Number of entries on all pages. It costs a count: select it only when it is shown.
@@ -1011,8 +1022,6 @@ type GoodsEdge struct {
 
 // An entry of the log of a product.
 type GoodsLogEntry struct {
-	// Type of the act: CREATE or UPDATE.
-	Act string `json:"act"`
 	// Type of the act.
 	Action sale.Act `json:"action"`
 	// User who did it.
@@ -1021,11 +1030,17 @@ type GoodsLogEntry struct {
 	At time.Time `json:"at"`
 	// What the act changed, by name; empty for CREATE.
 	Changes []*sale.LogChange `json:"changes"`
-	// The changed fields with their new values, and the former values in `before`, as JSON; null for CREATE.
-	Details *string `json:"details,omitempty"`
 	// Remark; null when there is none.
 	Note   *string        `json:"note,omitempty"`
 	Source sale.GoodsLine `json:"-"`
+}
+
+// Key of a product.
+type GoodsLookup struct {
+	// Global id.
+	ID *string `json:"id,omitempty"`
+	// Id in another system, `Goods.externalId`; for those who may read that.
+	ExternalID *string `json:"externalId,omitempty"`
 }
 
 // Money that does not match an order: another amount or currency than requested, or an unknown payment. It waits
@@ -1054,6 +1069,8 @@ func (HeldPayment) IsNode() {}
 type HeldPaymentConnection struct {
 	// The held payments with their cursors.
 	Edges []*HeldPaymentEdge `json:"edges"`
+	// The held payments without their cursors.
+	Nodes []*HeldPayment `json:"nodes"`
 	// Position of the page in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 	// Number of entries on all pages. It costs a count: select it only when it is shown.
@@ -1209,6 +1226,8 @@ func (Intervention) IsNode() {}
 type InterventionConnection struct {
 	// Interventions with their cursors.
 	Edges []*InterventionEdge `json:"edges"`
+	// Interventions without their cursors.
+	Nodes []*Intervention `json:"nodes"`
 	// Position of the page in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 	// Number of entries on all pages. It costs a count: select it only when it is shown.
@@ -1558,6 +1577,8 @@ type OrderCluster struct {
 type OrderClusterConnection struct {
 	// Clusters with their cursors.
 	Edges []*OrderClusterEdge `json:"edges"`
+	// Clusters without their cursors.
+	Nodes []*OrderCluster `json:"nodes"`
 	// Position of the page in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
@@ -1574,6 +1595,8 @@ type OrderClusterEdge struct {
 type OrderConnection struct {
 	// Orders with their cursors.
 	Edges []*OrderEdge `json:"edges"`
+	// Orders without their cursors.
+	Nodes []*Order `json:"nodes"`
 	// Position of the page in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 	// Number of entries on all pages. It costs a count: select it only when it is shown.
@@ -1599,6 +1622,52 @@ type OrderEvent struct {
 }
 
 func (OrderEvent) IsStreamEvent() {}
+
+// An order right after the event. Events of orders say what was known then; `order(by:)` has the present state.
+type OrderEventData struct {
+	// The buyer.
+	BuyerID string `json:"buyerId"`
+	// Progress of the delivery; null until the shop reports it.
+	Fulfilment *Fulfilment `json:"fulfilment,omitempty"`
+	// The ordered item.
+	ItemID string `json:"itemId"`
+	// Texts that other systems stored with the order, by key.
+	Metadata []*OrderMetadataEntry `json:"metadata"`
+	// Number for users.
+	Number string `json:"number"`
+	// The order.
+	OrderID string `json:"orderId"`
+	// Time of the payment; null until then.
+	PaidAt *time.Time `json:"paidAt,omitempty"`
+	// Time at which it expires unless paid; null once it cannot expire.
+	PaymentDeadline *time.Time `json:"paymentDeadline,omitempty"`
+	// Time of creation.
+	PlacedAt time.Time `json:"placedAt"`
+	// Number of units.
+	Quantity int `json:"quantity"`
+	// Delivery address; null where the sale requires none.
+	Recipient *Recipient `json:"recipient,omitempty"`
+	// The refund that the event is about, of ORDER_REFUNDED; null otherwise.
+	Refund *RefundEventData `json:"refund,omitempty"`
+	// Price of all refunded units; null when there are none.
+	RefundedAmount *Money `json:"refundedAmount,omitempty"`
+	// Number of units whose money went back.
+	RefundedQuantity int `json:"refundedQuantity"`
+	// Grows by one with every change.
+	Revision int `json:"revision"`
+	// Sale of the item.
+	SaleID string `json:"saleId"`
+	// Status of the order.
+	Status order.Status `json:"status"`
+	// Total price.
+	Total *Money `json:"total"`
+	// Type of the order.
+	Type order.Kind `json:"type"`
+	// Price of one unit.
+	UnitPrice *Money `json:"unitPrice"`
+}
+
+func (OrderEventData) IsWebhookEventData() {}
 
 // Filter of orders. Fields are joined by AND, values in a list by OR.
 type OrderFilter struct {
@@ -1627,6 +1696,16 @@ type OrderLogEntry struct {
 	Note *string `json:"note,omitempty"`
 	// Status of the order after the entry.
 	Status order.Status `json:"status"`
+}
+
+// Key of an order.
+type OrderLookup struct {
+	// Global id.
+	ID *string `json:"id,omitempty"`
+	// Number for users: `20261120-7H3K9QX`.
+	Number *string `json:"number,omitempty"`
+	// Id of the order task that became the order.
+	TaskID *string `json:"taskId,omitempty"`
 }
 
 // An entry of the metadata of an order.
@@ -1758,8 +1837,6 @@ type PauseSalePayload struct {
 type PayOrderInput struct {
 	// Key that the client creates once per payment and repeats in retries only: a later attempt to pay needs another.
 	IdempotencyKey string `json:"idempotencyKey"`
-	// Payment method. `optionId` takes precedence.
-	Method *PaymentMethod `json:"method,omitempty"`
 	// Id of one of `Order.paymentOptions`. A payment that was begun with another option is closed first.
 	OptionID *string `json:"optionId,omitempty"`
 	// Order to pay.
@@ -1803,8 +1880,6 @@ type Payment struct {
 	Fee *Money `json:"fee,omitempty"`
 	// Opaque global id.
 	ID id.Payment `json:"id"`
-	// Payment method.
-	Method PaymentMethod `json:"method"`
 	// Chosen option.
 	Option *PaymentOption `json:"option"`
 	// Time at which the money arrived; null until then.
@@ -1880,8 +1955,6 @@ type PreheatSalePayload struct {
 type PurchaseLimitError struct {
 	// Machine-readable reason.
 	Code fault.Reason `json:"code"`
-	// Always null: `AlreadyOrderedError` has the order.
-	ExistingOrder *Order `json:"existingOrder,omitempty"`
 	// Most units that one buyer may have: of the item, or with `wholeSale` of all items of the sale together.
 	Limit int `json:"limit"`
 	// Whose units are counted: those of the caller's account, or those of all accounts with the same contact, address or means of payment.
@@ -2095,6 +2168,8 @@ func (Refund) IsNode() {}
 type RefundConnection struct {
 	// Refunds with their cursors.
 	Edges []*RefundEdge `json:"edges"`
+	// Refunds without their cursors.
+	Nodes []*Refund `json:"nodes"`
 	// Position of the page in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 	// Number of refunds on all pages.
@@ -2107,6 +2182,14 @@ type RefundEdge struct {
 	Cursor string `json:"cursor"`
 	// The refund.
 	Node *Refund `json:"node"`
+}
+
+// The refund of an event.
+type RefundEventData struct {
+	// Amount that went back.
+	Amount *Money `json:"amount"`
+	// Number of units.
+	Quantity int `json:"quantity"`
 }
 
 // Filter of refunds.
@@ -2434,7 +2517,7 @@ type RotateWebhookSecretPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// A flash sale: items, opening and closing time, and rules.
+// A flash sale: products at a price and with a stock of their own, an opening and a closing time, and rules.
 type Sale struct {
 	// Accent colour of the sale's page; null = that of the installation.
 	Accent *Accent `json:"accent,omitempty"`
@@ -2537,6 +2620,8 @@ type SaleApproval struct {
 type SaleConnection struct {
 	// Sales with their cursors.
 	Edges []*SaleEdge `json:"edges"`
+	// Sales without their cursors.
+	Nodes []*Sale `json:"nodes"`
 	// Position of the page in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 	// Number of entries on all pages. It costs a count: select it only when it is shown.
@@ -2604,7 +2689,7 @@ type SaleItem struct {
 	Goods *Goods `json:"goods"`
 	// Most units of this item per buyer.
 	PurchaseLimit int `json:"purchaseLimit"`
-	// Remaining stock.
+	// Availability: the remaining stock.
 	Stock  *Stock     `json:"stock"`
 	Source *sale.Item `json:"-"`
 }
@@ -2615,8 +2700,10 @@ func (SaleItem) IsNode() {}
 type SaleItemInput struct {
 	// Price during the sale.
 	Price *MoneyInput `json:"price"`
-	// The product.
-	GoodsID string `json:"goodsId"`
+	// Id of the product in another system (`Goods.externalId`), instead of `goodsId`.
+	GoodsExternalID *string `json:"goodsExternalId,omitempty"`
+	// The product; exactly one of `goodsId` and `goodsExternalId`.
+	GoodsID *string `json:"goodsId,omitempty"`
 	// Most units of the item per buyer, 1 to 10; when left out, the limit of the sale up to 10, or 1 without one.
 	PurchaseLimit *int `json:"purchaseLimit,omitempty"`
 	// Number of units.
@@ -2640,8 +2727,6 @@ type SaleItemViewer struct {
 
 // An entry of the log of a sale.
 type SaleLogEntry struct {
-	// Type of the act: CREATE, SUBMIT, PAUSE, ADJUST_STOCK and so on.
-	Act string `json:"act"`
 	// Type of the act.
 	Action sale.Act `json:"action"`
 	// User who did it; null for acts of the system, such as the opening.
@@ -2652,8 +2737,6 @@ type SaleLogEntry struct {
 	Changes []*sale.LogChange `json:"changes"`
 	// Remark; null when there is none.
 	Note *string `json:"note,omitempty"`
-	// What the act changed beside the status, as JSON, with the former values in `before`; null when nothing.
-	Details *string `json:"details,omitempty"`
 	// Status of the sale after the act.
 	Status sale.Status  `json:"status"`
 	Source sale.LogLine `json:"-"`
@@ -2718,6 +2801,22 @@ type SaleSort struct {
 	Field SaleSortField `json:"field"`
 }
 
+// A change of a sale's status.
+type SaleStateEventData struct {
+	// The act that changed it.
+	Act sale.Act `json:"act"`
+	// Status before.
+	PreviousStatus sale.Status `json:"previousStatus"`
+	// Grows by one with every change of the sale.
+	Revision int `json:"revision"`
+	// The sale.
+	SaleID string `json:"saleId"`
+	// Status now.
+	Status sale.Status `json:"status"`
+}
+
+func (SaleStateEventData) IsWebhookEventData() {}
+
 // Live figures of a sale.
 type SaleStats struct {
 	// Calls of `placeOrder` that took units.
@@ -2744,7 +2843,7 @@ type SaleStats struct {
 	// Units that the gate has taken and the record does not show: on the way to an order, or released by one and not back in the gate yet.
 	InFlightUnits int `json:"inFlightUnits"`
 	// Orders in status EXPIRED.
-	LapsedOrders int `json:"lapsedOrders"`
+	ExpiredOrders int `json:"expiredOrders"`
 	// Units and waitlist of each item, in the order of the sale's items.
 	Items []*ItemFigures `json:"items"`
 	// Value of the orders in status PAID or REFUNDING, without refunded units: money that came in and has not gone back.
@@ -2960,7 +3059,7 @@ type ScheduleSalePayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// A short-lived right to one attempt, bound to one user and item. It is not issued before the sale opens.
+// A short-lived right to one attempt, bound to one user and item. It is not issued before the opening.
 type SeckillPath struct {
 	// Time at which it expires.
 	ExpiresAt time.Time `json:"expiresAt"`
@@ -3195,7 +3294,7 @@ type StartTotpPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// Remaining stock of an item.
+// Availability of an item: its remaining stock.
 type Stock struct {
 	// Remaining stock in words.
 	Level storefront.Level `json:"level"`
@@ -3220,6 +3319,22 @@ type StockEvent struct {
 }
 
 func (StockEvent) IsStreamEvent() {}
+
+// An item of which few units are left.
+type StockLowEventData struct {
+	// Units left.
+	Available int `json:"available"`
+	// The item.
+	ItemID string `json:"itemId"`
+	// Grows by one with every change of the stock.
+	Revision int `json:"revision"`
+	// Sale of the item.
+	SaleID string `json:"saleId"`
+	// Units of the item.
+	Total int `json:"total"`
+}
+
+func (StockLowEventData) IsWebhookEventData() {}
 
 // Input of `submitSale`.
 type SubmitSaleInput struct {
@@ -3270,6 +3385,24 @@ type TicketDraw struct {
 	// The highest number is first. Null until the seed is public.
 	Number *string `json:"number,omitempty"`
 }
+
+// Money that arrived and matches no order.
+type UnmatchedPaymentEventData struct {
+	// Amount that arrived.
+	Amount *Money `json:"amount"`
+	// Its entry in `heldPayments`.
+	HeldPaymentID string `json:"heldPaymentId"`
+	// The payment as the provider names it; it may be unknown here.
+	PaymentID string `json:"paymentId"`
+	// Name of the provider.
+	Provider string `json:"provider"`
+	// Why it matches no order.
+	Reason string `json:"reason"`
+	// The provider's number of the transaction.
+	Transaction string `json:"transaction"`
+}
+
+func (UnmatchedPaymentEventData) IsWebhookEventData() {}
 
 // Input of `unsubscribePush`.
 type UnsubscribePushInput struct {
@@ -3513,6 +3646,8 @@ func (User) IsNode() {}
 type UserConnection struct {
 	// Users with their cursors.
 	Edges []*UserEdge `json:"edges"`
+	// Users without their cursors.
+	Nodes []*User `json:"nodes"`
 	// Position of the page in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
@@ -3576,7 +3711,9 @@ type WebhookDelivery struct {
 	Event WebhookEventKind `json:"event"`
 	// Id of the order, sale, item or held payment that it is about. Events of one subject are delivered in order.
 	Subject string `json:"subject"`
-	// The body as it is sent, JSON.
+	// What happened, typed.
+	Data WebhookEventData `json:"data,omitempty"`
+	// The body as it is sent, in JSON: what the signature covers.
 	Payload string `json:"payload"`
 	// State of the delivery.
 	State webhook.DeliveryState `json:"state"`
@@ -3600,6 +3737,8 @@ type WebhookDelivery struct {
 type WebhookDeliveryConnection struct {
 	// Deliveries with their cursors.
 	Edges []*WebhookDeliveryEdge `json:"edges"`
+	// Deliveries without their cursors.
+	Nodes []*WebhookDelivery `json:"nodes"`
 	// Position of the page in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
@@ -3645,7 +3784,9 @@ type WebhookEvent struct {
 	Event WebhookEventKind `json:"event"`
 	// Id of the order, sale, item or held payment that it is about.
 	Subject string `json:"subject"`
-	// The body as endpoints receive it, JSON.
+	// What happened, typed.
+	Data WebhookEventData `json:"data,omitempty"`
+	// The body as endpoints receive it, in JSON: `data` with what later releases add.
 	Payload string `json:"payload"`
 	// Time at which it was written.
 	CreatedAt time.Time `json:"createdAt"`
@@ -3655,6 +3796,8 @@ type WebhookEvent struct {
 type WebhookEventConnection struct {
 	// Events with their cursors.
 	Edges []*WebhookEventEdge `json:"edges"`
+	// Events without their cursors.
+	Nodes []*WebhookEvent `json:"nodes"`
 	// Position of the page. Keep `endCursor`: a later page after it misses no event.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
@@ -3852,64 +3995,6 @@ func (e *PaymentDispute) UnmarshalJSON(b []byte) error {
 }
 
 func (e PaymentDispute) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	e.MarshalGQL(&buf)
-	return buf.Bytes(), nil
-}
-
-// Payment methods of the first release. `PaymentOption` has all of them.
-type PaymentMethod string
-
-const (
-	// A later one: see `Payment.option`. Not for input.
-	PaymentMethodOther PaymentMethod = "OTHER"
-	// The built-in provider for demos and tests: a QR page with buttons that approve or decline, and signed call-backs.
-	PaymentMethodSandbox PaymentMethod = "SANDBOX"
-)
-
-var AllPaymentMethod = []PaymentMethod{
-	PaymentMethodOther,
-	PaymentMethodSandbox,
-}
-
-func (e PaymentMethod) IsValid() bool {
-	switch e {
-	case PaymentMethodOther, PaymentMethodSandbox:
-		return true
-	}
-	return false
-}
-
-func (e PaymentMethod) String() string {
-	return string(e)
-}
-
-func (e *PaymentMethod) UnmarshalGQL(v any) error {
-	str, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("enums must be strings")
-	}
-
-	*e = PaymentMethod(str)
-	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid PaymentMethod", str)
-	}
-	return nil
-}
-
-func (e PaymentMethod) MarshalGQL(w io.Writer) {
-	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
-}
-
-func (e *PaymentMethod) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b))
-	if err != nil {
-		return err
-	}
-	return e.UnmarshalGQL(s)
-}
-
-func (e PaymentMethod) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

@@ -12,7 +12,7 @@ import (
 
 	"github.com/vektah/gqlparser/v2/formatter"
 
-	"seckill/graph/generated"
+	"seckill/graph"
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/orderintake"
 	"seckill/internal/buy/reservation"
@@ -36,9 +36,12 @@ import (
 	"seckill/internal/staff/report"
 )
 
-// PrintSchema writes the API schema in SDL.
-func PrintSchema(out io.Writer) error {
-	schema := generated.NewExecutableSchema(generated.Config{}).Schema()
+// PrintSchema writes the API schema in SDL, or a part of it; "" = the whole schema.
+func PrintSchema(out io.Writer, part graph.Part) error {
+	schema := graph.Schema()
+	if part != "" {
+		schema = graph.SchemaPart(part)
+	}
 	formatter.NewFormatter(out, formatter.WithIndent("  ")).FormatSchema(schema)
 	return nil
 }

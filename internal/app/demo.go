@@ -103,7 +103,7 @@ type step struct {
 }
 
 // walk buys one unit, from sign-in to the stored order: the first documents of
-// docs/walkthrough.md. Names in capitals stand for values from earlier steps.
+// docs/buyers-api.md. Names in capitals stand for values from earlier steps.
 var walk = []step{
 	{"Sign in", "The playground uses the tokens for the documents that follow. Its form at the top signs in as well.",
 		`mutation SignIn {
@@ -114,19 +114,12 @@ var walk = []step{
 }`},
 	{"Look at the sale", "", `query Look {
   sales(first: 5) {
-    edges {
-      node {
-        id
-        title
-        phase
-        startsAt
-        items {
-          id
-          goods { name }
-          price { amount currencyCode }
-          stock { level remaining total }
-        }
-      }
+    nodes {
+      id
+      title
+      phase
+      startsAt
+      items { id goods { name } price { amount currencyCode } stock { level remaining total } }
     }
   }
 }`},
@@ -139,6 +132,7 @@ var walk = []step{
 	{"Exchange the answer for a path token", "It is valid for your account, once, for 60 seconds.", `mutation Path {
   issueSeckillPath(input: { itemId: "ITEM_ID", captcha: { challengeId: "CHALLENGE_ID", answer: "ANSWER" } }) {
     path { token expiresAt }
+    ticket { id }
     userErrors { code message }
   }
 }`},
@@ -146,7 +140,7 @@ var walk = []step{
   placeOrder(input: { itemId: "ITEM_ID", pathToken: "PATH_TOKEN", idempotencyKey: "walk-through-0001" }) {
     orderTask { id status revision }
     replayed
-    userErrors { code message }
+    userErrors { code message ... on SoldOutError { waitlistOpen } }
   }
 }`},
 	{"Follow the order task", "A subscription: the first event is a snapshot, the last one carries the order.",
@@ -163,7 +157,7 @@ var walk = []step{
 }`},
 	{"Your orders", "", `query Mine {
   myOrders(first: 5) {
-    edges { node { id number status item { goods { name } } total { amount currencyCode } } }
+    nodes { id number status item { goods { name } } total { amount currencyCode } }
   }
 }`},
 }

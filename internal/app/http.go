@@ -194,7 +194,7 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 		},
 	}
 	schema := generated.NewExecutableSchema(generated.Config{
-		Resolvers: resolver, Directives: resolver.Directives(),
+		Schema: graph.Schema(), Resolvers: resolver, Directives: resolver.Directives(),
 	})
 	if err := graph.CheckRateLimits(schema.Schema(), resolver.RateLimits); err != nil {
 		return nil, nil, fmt.Errorf("SECKILL_RATE_LIMITS: %w", err)

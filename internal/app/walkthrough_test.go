@@ -6,16 +6,16 @@ import (
 	"testing"
 )
 
-// docs/walkthrough.md contains the documents that the demo prints with the ids filled in.
+// docs/buyers-api.md contains the documents that the demo prints with the ids filled in.
 func TestTheDemoPrintsTheDocumentsOfTheWalkthrough(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/walkthrough.md")
+	page, err := os.ReadFile("../../docs/buyers-api.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range walkSteps("SALE_ID", "ITEM_ID") {
 		if !strings.Contains(string(page), "```graphql\n"+s.document+"\n```") {
-			t.Errorf("%s: not in docs/walkthrough.md:\n%s", s.title, s.document)
+			t.Errorf("%s: not in docs/buyers-api.md:\n%s", s.title, s.document)
 		}
 	}
 	printed := walkThrough("sal_1", "itm_1")

@@ -83,13 +83,13 @@ func TestTheSecurityLogNamesWhoExportedOrSearched(t *testing.T) {
 	const secret = "buyer-to-be-found"
 	for token, query := range map[string]string{
 		operator: `{ searchUsers(text: "` + secret + `") { id } }`,
-		admin:    `{ searchOrders(text: "` + secret + `") { id } users(first: 5, search: "` + secret + `") { edges { node { id } } } }`,
+		admin:    `{ orders(filter: { search: "` + secret + `" }) { nodes { id } } users(first: 5, search: "` + secret + `") { edges { node { id } } } }`,
 	} {
 		if out := s.ask(token, query, nil); out.code() != "" {
 			t.Fatalf("%s: %+v", query, out.Errors)
 		}
 	}
-	if out := s.ask(admin, `{ searchOrders(text: "`+made.SaleID+`") { id } }`, nil); out.code() != "" { // searches no buyer
+	if out := s.ask(admin, `{ orders(filter: { search: "`+made.SaleID+`" }) { nodes { id } } }`, nil); out.code() != "" { // searches no buyer
 		t.Fatalf("%+v", out.Errors)
 	}
 	entries := map[account.EventKind][]account.Event{}
@@ -126,31 +126,26 @@ func TestTheSecurityLogNamesWhoExportedOrSearched(t *testing.T) {
 // reads are the fields of Query that show staff personal data of buyers, each with what is
 // asked of it and the entry that it leaves; "" = none.
 var reads = map[string]struct{ ask, entry string }{
-	"orders":                   {`orders(first: 5, filter: {saleId: "$SALE", search: "20"}) { edges { node { buyer { account } recipient { phone } } } }`, "orders(filter: {saleId: $SALE, search: …})"},
-	"searchOrders":             {`searchOrders(text: "$SALE") { recipient { name } }`, "searchOrders(text: $SALE)"},
-	"searchUsers":              {`searchUsers(text: "$ACCOUNT") { account }`, "searchUsers(text: …)"},
-	"users":                    {`users(first: 9) { edges { node { displayName } } }`, "users"},
-	"userByExternalId":         {`userByExternalId(externalId: "crm-1") { externalId }`, "userByExternalId"},
-	"order":                    {`order(id: "$ORDER") { buyer { account } }`, "order"},
-	"refunds":                  {`refunds(first: 5) { edges { node { order { buyer { account } } } } }`, "refunds"},
-	"inbox":                    {`inbox { entries { order { recipient { city } } } }`, "inbox.entries"},
-	"interventions":            {`interventions { order { buyer { account } } requestedBy { account } }`, "interventions"},
-	"interventionsConnection":  {`interventionsConnection { edges { node { order { buyer { account } } } } }`, "interventionsConnection"},
-	"heldPayments":             {`heldPayments { order { recipient { street } } }`, "heldPayments"},
-	"heldPaymentsConnection":   {`heldPaymentsConnection(provider: "sandbox") { edges { node { order { buyer { account } } } } }`, "heldPaymentsConnection(provider: sandbox)"},
-	"deadLetter":               {`deadLetter(id: "$LETTER") { fields { value } }`, "deadLetter(id: $LETTER).fields"},
-	"deadLetters":              {`deadLetters { orderTask { order { buyer { account } } } fields { value } }`, "deadLetters"},
-	"deadLettersConnection":    {`deadLettersConnection(first: 1) { edges { node { orderTask { order { buyer { account } } } } } }`, "deadLettersConnection"},
-	"deadLetterActs":           {`deadLetterActs { actor { account } orderTask { order { buyer { account } } } }`, "deadLetterActs"},
-	"deadLetterActsConnection": {`deadLetterActsConnection(kind: REPLAY) { edges { node { orderTask { order { buyer { account } } } } } }`, "deadLetterActsConnection(kind: REPLAY)"},
-	"webhookDeliveries":        {`webhookDeliveries(endpointId: "$ENDPOINT") { edges { node { payload } } }`, "webhookDeliveries(endpointId: $ENDPOINT)"},
-	"events":                   {`events(first: 100) { edges { node { payload } } }`, "events"},
-	"saleTemplates":            {`saleTemplates { savedBy { account } }`, ""},
-	"serviceTokens":            {`serviceTokens { createdBy { account } }`, ""},
-	"node":                     {`node(id: "$ORDER") { ... on Order { buyer { account } } }`, "node"},
-	"nodes":                    {`nodes(ids: ["$ORDER"]) { ... on Order { buyer { account } } }`, "nodes(ids: [$ORDER])"},
-	"sale":                     {`sale(by: {id: "$SALE"}) { clusters { edges { node { label } } } timeline { actor { account } } }`, "sale(by: {id: $SALE}).clusters"},
-	"sales":                    {`sales { edges { node { clusters { edges { node { label } } } } } }`, "sales"},
+	"orders":            {`orders(first: 5, filter: {saleId: "$SALE", search: "20"}) { edges { node { buyer { account } recipient { phone } } } }`, "orders(filter: {saleId: $SALE, search: …})"},
+	"searchUsers":       {`searchUsers(text: "$ACCOUNT") { account }`, "searchUsers(text: …)"},
+	"users":             {`users(first: 9) { edges { node { displayName } } }`, "users"},
+	"userByExternalId":  {`userByExternalId(externalId: "crm-1") { externalId }`, "userByExternalId"},
+	"order":             {`order(by: { id: "$ORDER" }) { buyer { account } }`, "order"},
+	"refunds":           {`refunds(first: 5) { edges { node { order { buyer { account } } } } }`, "refunds"},
+	"inbox":             {`inbox { entries { order { recipient { city } } } }`, "inbox.entries"},
+	"interventions":     {`interventions { edges { node { order { buyer { account } } } } }`, "interventions"},
+	"heldPayments":      {`heldPayments(provider: "sandbox") { edges { node { order { buyer { account } } } } }`, "heldPayments(provider: sandbox)"},
+	"deadLetter":        {`deadLetter(id: "$LETTER") { fields { value } }`, "deadLetter(id: $LETTER).fields"},
+	"deadLetters":       {`deadLetters(first: 1) { edges { node { orderTask { order { buyer { account } } } } } }`, "deadLetters"},
+	"deadLetterActs":    {`deadLetterActs(kind: REPLAY) { edges { node { orderTask { order { buyer { account } } } } } }`, "deadLetterActs(kind: REPLAY)"},
+	"webhookDeliveries": {`webhookDeliveries(endpointId: "$ENDPOINT") { edges { node { payload } } }`, "webhookDeliveries(endpointId: $ENDPOINT)"},
+	"events":            {`events(first: 100) { nodes { data { ... on OrderEventData { recipient { name } } } } }`, "events"},
+	"saleTemplates":     {`saleTemplates { savedBy { account } }`, ""},
+	"serviceTokens":     {`serviceTokens { createdBy { account } }`, ""},
+	"node":              {`node(id: "$ORDER") { ... on Order { buyer { account } } }`, "node"},
+	"nodes":             {`nodes(ids: ["$ORDER"]) { ... on Order { buyer { account } } }`, "nodes(ids: [$ORDER])"},
+	"sale":              {`sale(by: {id: "$SALE"}) { clusters { edges { node { label } } } timeline { actor { account } } }`, "sale(by: {id: $SALE}).clusters"},
+	"sales":             {`sales { edges { node { clusters { edges { node { label } } } } } }`, "sales"},
 }
 
 // personalTypes are the types that hold personal data of buyers.
@@ -224,7 +219,7 @@ func TestTheSecurityLogNamesWhoReadsPersonalDataOfBuyers(t *testing.T) {
 	}
 	endpoint := s.endpoint()
 	for _, statement := range []string{
-		`UPDATE webhook_events SET payload = '{"data":{"recipient":{}}}' WHERE subject = 'itm_1'`,
+		`UPDATE webhook_events SET kind = 'order.paid', payload = '{"data":{"recipient":{"name":"Lin"}}}' WHERE subject = 'itm_1'`,
 		`UPDATE users SET external_id = 'crm-1' WHERE account = '` + buyer.Account + `'`,
 		`INSERT INTO payment_events (id, provider, event_id, payment_id, kind, amount_minor, currency, provider_ref, transaction, reason, state, outcome, tries, try_at, happened_at, created_at)
 		SELECT p.id, 'sandbox', 'e1', p.id, 'SUCCEEDED', 100, 'CNY', '', 'tx1', 'another amount', 'HELD', '', 3, now(), now(), now() FROM payments p LIMIT 1`,
@@ -253,7 +248,7 @@ func TestTheSecurityLogNamesWhoReadsPersonalDataOfBuyers(t *testing.T) {
 	ask(erp, `orders { edges { node { recipient { name } } } }`)
 	want["erp orders"]++
 	ask(bob, `orders { edges { node { id number buyer { id } } } } sale(by: {id: "$SALE"}) { timeline { actor { account } } } viewer { account }`)
-	ask(buyer.AccessToken, `myOrders { edges { node { buyer { account } recipient { name } } } } order(id: "$ORDER") { buyer { account } } viewer { account }`)
+	ask(buyer.AccessToken, `myOrders { edges { node { buyer { account } recipient { name } } } } order(by: { id: "$ORDER" }) { buyer { account } } viewer { account }`)
 
 	got, by := map[string]int{}, map[string]string{s.userOf(admin): "admin", s.userOf(bob): "bob", made.Users[0].Account: "buyer"}
 	for _, e := range s.securityLog(account.EventListRead) {

@@ -38,7 +38,7 @@ func TestRandomIdsAreRefusedAndOwnObjectsAreNot(t *testing.T) {
 		t.Errorf("a visitor was answered %d times of %d", answered, tries)
 	}
 	documents := []string{
-		node, `query($id: ID!) { order(id: $id) { id } }`, `query($id: ID!) { orderTask(id: $id) { id } }`, `query($id: ID!) { myAttempts(saleId: $id) { total } }`,
+		node, `query($id: ID!) { order(by: { id: $id }) { id } }`, `query($id: ID!) { orderTask(id: $id) { id } }`, `query($id: ID!) { myAttempts(saleId: $id) { total } }`,
 	}
 	answered = 0
 	for i := range tries {

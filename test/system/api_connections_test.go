@@ -75,9 +75,9 @@ func TestWhatWaitsForOperatorsIsListedInPagesWithTotalsAndFoundByID(t *testing.T
 		node, filter string
 		matching     int
 	}{
-		"deadLettersConnection":   {"DeadLetter", "", 3},
-		"heldPaymentsConnection":  {"HeldPayment", `, provider: "sandbox"`, 2},
-		"interventionsConnection": {"Intervention", `, filter: {kind: ADJUST_STOCK, states: [REQUESTED], saleId: "` + made.SaleID + `"}`, 3},
+		"deadLetters":   {"DeadLetter", "", 3},
+		"heldPayments":  {"HeldPayment", `, provider: "sandbox"`, 2},
+		"interventions": {"Intervention", `, filter: {kind: ADJUST_STOCK, states: [REQUESTED], saleId: "` + made.SaleID + `"}`, 3},
 	} {
 		testenv.Eventually(t, testenv.Wait, func() bool { return s.listed(ann, field, "first: 1").TotalCount == 3 }, field+" has three")
 		first := s.listed(ann, field, "first: 2")
@@ -102,7 +102,7 @@ func TestWhatWaitsForOperatorsIsListedInPagesWithTotalsAndFoundByID(t *testing.T
 			t.Errorf("%s with a filter: %+v", field, got)
 		}
 	}
-	if got := s.listed(ann, "interventionsConnection", `first: 9, filter: {states: [DONE]}`); got.TotalCount != 0 || len(got.Edges) != 0 {
+	if got := s.listed(ann, "interventions", `first: 9, filter: {states: [DONE]}`); got.TotalCount != 0 || len(got.Edges) != 0 {
 		t.Errorf("of another state: %+v", got)
 	}
 }

@@ -78,13 +78,13 @@ var doors = map[string]string{
 	"PageInfo":                `sales { pageInfo { %s } }`,
 	"GoodsConnection":         `goods { %s }`,
 	"GoodsEdge":               `goods { edges { %s } }`,
-	"Intervention":            `interventions { %s }`,
+	"Intervention":            `interventions { nodes { %s } }`,
 	"LogChange":               `sale(by: {id: "{sale}"}) { timeline { changes { %s } } }`,
-	"DeadLetter":              `deadLetters { %s }`,
-	"DeadLetterField":         `deadLetters { fields { %s } }`,
-	"DeadLetterAct":           `deadLetterActs { %s }`,
-	"DeadLetterActConnection": `deadLetterActsConnection { %s }`,
-	"DeadLetterActEdge":       `deadLetterActsConnection { edges { %s } }`,
+	"DeadLetter":              `deadLetters { nodes { %s } }`,
+	"DeadLetterField":         `deadLetters { nodes { fields { %s } } }`,
+	"DeadLetterAct":           `deadLetterActs { nodes { %s } }`,
+	"DeadLetterActConnection": `deadLetterActs { %s }`,
+	"DeadLetterActEdge":       `deadLetterActs { edges { %s } }`,
 	"Address":                 `myAddresses { %s }`,
 	"RefusedAttempts":         `myAttempts(saleId: "{sale}") { %s }`,
 	"RefusedAttempt":          `myAttempts(saleId: "{sale}") { attempts { %s } }`,
@@ -93,7 +93,7 @@ var doors = map[string]string{
 	"Fulfilment":              `node(id: "{order}") { ... on Order { fulfilment { %s } } }`,
 	"RefundConnection":        `refunds { %s }`,
 	"RefundEdge":              `refunds { edges { %s } }`,
-	"HeldPayment":             `heldPayments { %s }`,
+	"HeldPayment":             `heldPayments { nodes { %s } }`,
 	"Inbox":                   `inbox { %s }`,
 	"InboxEntry":              `inbox { entries { %s } }`,
 	"InboxKindCount":          `inbox { counts { %s } }`,
@@ -105,15 +105,20 @@ var doors = map[string]string{
 	"EmbeddedPayment":         `node(id: "{payment}") { ... on Payment { embedded { %s } } }`,
 	"LedgerEntry":             `node(id: "{order}") { ... on Order { ledger { %s } } }`,
 
-	"InterventionConnection":    `interventionsConnection { %s }`,
-	"InterventionEdge":          `interventionsConnection { edges { %s } }`,
-	"DeadLetterConnection":      `deadLettersConnection { %s }`,
-	"DeadLetterEdge":            `deadLettersConnection { edges { %s } }`,
-	"HeldPaymentConnection":     `heldPaymentsConnection { %s }`,
-	"HeldPaymentEdge":           `heldPaymentsConnection { edges { %s } }`,
+	"InterventionConnection":    `interventions { %s }`,
+	"InterventionEdge":          `interventions { edges { %s } }`,
+	"DeadLetterConnection":      `deadLetters { %s }`,
+	"DeadLetterEdge":            `deadLetters { edges { %s } }`,
+	"HeldPaymentConnection":     `heldPayments { %s }`,
+	"HeldPaymentEdge":           `heldPayments { edges { %s } }`,
 	"WebhookEventConnection":    `events { %s }`,
 	"WebhookEventEdge":          `events { edges { %s } }`,
 	"WebhookEvent":              `events { edges { node { %s } } }`,
+	"OrderEventData":            `events { nodes { data { ... on OrderEventData { %s } } } }`,
+	"RefundEventData":           `events { nodes { data { ... on OrderEventData { refund { %s } } } } }`,
+	"SaleStateEventData":        `events { nodes { data { ... on SaleStateEventData { %s } } } }`,
+	"StockLowEventData":         `events { nodes { data { ... on StockLowEventData { %s } } } }`,
+	"UnmatchedPaymentEventData": `events { nodes { data { ... on UnmatchedPaymentEventData { %s } } } }`,
 	"SignInProvider":            `signInProviders { %s }`,
 	"SaleTemplate":              `saleTemplates { %s }`,
 	"ServiceToken":              `serviceTokens { %s }`,
@@ -227,7 +232,7 @@ func (m *matrix) furnish() {
 	var paid struct {
 		PayOrder struct{ Payment *struct{ ID string } }
 	}
-	out := m.ask(owner, `mutation($o: ID!) { payOrder(input: {orderId: $o, method: SANDBOX, idempotencyKey: "0123456789abcdef"}) { payment { id } userErrors { code } } }`,
+	out := m.ask(owner, `mutation($o: ID!) { payOrder(input: {orderId: $o, optionId: "sandbox", idempotencyKey: "0123456789abcdef"}) { payment { id } userErrors { code } } }`,
 		map[string]any{"o": m.ids["orderId"]})
 	if out.into(m.t, &paid); paid.PayOrder.Payment == nil {
 		m.t.Fatalf("payOrder: %s", out.Data)
@@ -356,6 +361,9 @@ func (a answer) outcome(alias string) string {
 			}
 			v = now[0]
 		case map[string]any:
+			if len(now) == 0 {
+				return "OTHER" // the object is of another type than the fragment
+			}
 			for _, v = range now { // the only selected field
 			}
 		default:

@@ -226,14 +226,14 @@ func TestWhoMayAsk(t *testing.T) {
 	orderID := "ord_" + strings.TrimPrefix(p.OrderTask.ID, "tsk_")
 	for _, foreign := range []string{p.OrderTask.ID, orderID} {
 		var data struct{ Node, OrderTask, Order *struct{ ID string } }
-		s.ask(made.Users[1].AccessToken, `query($i: ID!) { node(id: $i) { id } orderTask(id: $i) { id } order(id: $i) { id } }`,
+		s.ask(made.Users[1].AccessToken, `query($i: ID!) { node(id: $i) { id } orderTask(id: $i) { id } order(by: { id: $i }) { id } }`,
 			map[string]any{"i": foreign}).into(t, &data)
 		if data.Node != nil || data.OrderTask != nil || data.Order != nil {
 			t.Errorf("%s is shown to another user: %+v", foreign, data)
 		}
 	}
 	var own struct{ OrderTask, Order *struct{ ID, Status string } }
-	s.ask(made.Users[0].AccessToken, `query($t: ID!, $o: ID!) { orderTask(id: $t) { id status } order(id: $o) { id status } }`,
+	s.ask(made.Users[0].AccessToken, `query($t: ID!, $o: ID!) { orderTask(id: $t) { id status } order(by: { id: $o }) { id status } }`,
 		map[string]any{"t": p.OrderTask.ID, "o": orderID}).into(t, &own)
 	if own.OrderTask == nil || own.OrderTask.Status != "SUCCEEDED" || own.Order == nil || own.Order.Status != "PENDING_PAYMENT" {
 		t.Errorf("the owner sees %+v %+v", own.OrderTask, own.Order)

@@ -128,7 +128,7 @@ func TestTheRecipientOfAnOrderReachesThoseWhoShipItAndNoLog(t *testing.T) {
 		var data struct {
 			Order *struct{ Recipient map[string]any }
 		}
-		s.ask(token, `query($id: ID!) { order(id: $id) { `+recipientParts+` } }`, map[string]any{"id": orderID}).into(t, &data)
+		s.ask(token, `query($id: ID!) { order(by: { id: $id }) { `+recipientParts+` } }`, map[string]any{"id": orderID}).into(t, &data)
 		if data.Order == nil {
 			return nil
 		}
@@ -232,7 +232,7 @@ func (s *site) fulfils(buyer, erp, orderID string) {
 			Timeline   []struct{ Note string }
 		}
 	}
-	s.ask(buyer, `query($id: ID!) { order(id: $id) { fulfilment { state carrier trackingUrl } timeline { note } } }`, map[string]any{"id": orderID}).into(s.t, &data)
+	s.ask(buyer, `query($id: ID!) { order(by: { id: $id }) { fulfilment { state carrier trackingUrl } timeline { note } } }`, map[string]any{"id": orderID}).into(s.t, &data)
 	last := data.Order.Timeline[len(data.Order.Timeline)-1].Note
 	if f := data.Order.Fulfilment; f.State != "SHIPPED" || f.Carrier != "SF Express" || f.TrackingURL == "" || !strings.Contains(last, "SF Express") {
 		s.t.Errorf("the buyer reads %+v, %q", f, last)

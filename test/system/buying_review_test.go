@@ -59,13 +59,13 @@ func (s *site) review(token, orderID string) (*review, string) {
 			Review *review
 		}
 	}
-	s.ask(token, `query($id: ID!) { order(id: $id) { status review { held reasons text answer } } }`, map[string]any{"id": orderID}).into(s.t, &data)
+	s.ask(token, `query($id: ID!) { order(by: { id: $id }) { status review { held reasons text answer } } }`, map[string]any{"id": orderID}).into(s.t, &data)
 	return data.Order.Review, data.Order.Status
 }
 
 func (s *site) tryToPay(token, orderID string) (why string) {
 	s.t.Helper()
-	return s.mutate(token, "payOrder", "order { status }", map[string]any{"orderId": orderID, "method": "SANDBOX", "idempotencyKey": "key-of-" + orderID[4:20]}).why()
+	return s.mutate(token, "payOrder", "order { status }", map[string]any{"orderId": orderID, "optionId": "sandbox", "idempotencyKey": "key-of-" + orderID[4:20]}).why()
 }
 
 // A sale holds the orders of three accounts behind one address; staff release one and cancel one, whose unit is sold again.

@@ -40,7 +40,7 @@ func (s *site) answers() {
 // orderStatus returns the status of an order by query; "" = there is none.
 func (s *site) orderStatus(token, task string) string {
 	s.t.Helper()
-	out, err := s.try(token, `query($o: ID!) { order(id: $o) { status } }`, map[string]any{"o": orderOf(task)})
+	out, err := s.try(token, `query($o: ID!) { order(by: { id: $o }) { status } }`, map[string]any{"o": orderOf(task)})
 	var data struct{ Order *struct{ Status string } }
 	if err != nil || out.code() != "" {
 		return "unknown"

@@ -34,7 +34,7 @@ func TestNoOrderExpiresWhileTheClocksDisagree(t *testing.T) {
 	look := func(buyer seed.LoadUser, task string) (o *payable) {
 		t.Helper()
 		var data struct{ Order *payable }
-		s.ask(buyer.AccessToken, `query($o: ID!) { order(id: $o) { status paymentDeadline } }`,
+		s.ask(buyer.AccessToken, `query($o: ID!) { order(by: { id: $o }) { status paymentDeadline } }`,
 			map[string]any{"o": "ord_" + strings.TrimPrefix(task, "tsk_")}).into(t, &data)
 		return data.Order
 	}

@@ -21,7 +21,7 @@ import (
 
 // moneyFigures are the live figures of orders, units and money.
 type moneyFigures struct {
-	Orders, PaidOrders, LapsedOrders, CancelledOrders, RefundedOrders                             int
+	Orders, PaidOrders, ExpiredOrders, CancelledOrders, RefundedOrders                            int
 	TotalUnits, RemainingUnits, PendingUnits, PaidUnits, UnpaidUnits, OfferedUnits, InFlightUnits int
 	Requests                                                                                      int
 	Gmv, NetValue, RefundedValue                                                                  struct{ Amount string }
@@ -30,7 +30,7 @@ type moneyFigures struct {
 // counts are the figures that have a counter among the metrics.
 type counts struct{ orders, payments, refunds int }
 
-const askMoney = `query($id: ID!) { sale(by: {id: $id}) { saleStats { requests orders paidOrders lapsedOrders cancelledOrders refundedOrders totalUnits remainingUnits
+const askMoney = `query($id: ID!) { sale(by: {id: $id}) { saleStats { requests orders paidOrders expiredOrders cancelledOrders refundedOrders totalUnits remainingUnits
   pendingUnits paidUnits unpaidUnits offeredUnits inFlightUnits gmv { amount } netValue { amount } refundedValue { amount } } } saleReport(saleId: $id) { findings json } }`
 
 // sampler reads live figures, report and record of a sale in which each order has one unit
@@ -128,7 +128,7 @@ func (s *sampler) sample() {
 		return
 	}
 	f := data.Sale.SaleStats
-	unpaid := f.Orders - f.PaidOrders - f.LapsedOrders - f.CancelledOrders - f.RefundedOrders
+	unpaid := f.Orders - f.PaidOrders - f.ExpiredOrders - f.CancelledOrders - f.RefundedOrders
 	refunding := f.PaidUnits - f.PaidOrders
 	want := f
 	want.UnpaidUnits, want.TotalUnits = unpaid, f.RemainingUnits+f.PendingUnits+f.PaidUnits

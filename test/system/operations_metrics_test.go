@@ -100,7 +100,7 @@ func TestEveryMetricIsShownAfterOnePurchase(t *testing.T) {
 	var paid struct {
 		PayOrder struct{ Payment *struct{ RedirectURL string } }
 	}
-	s.ask(buyer.AccessToken, `mutation($o: ID!) { payOrder(input: {orderId: $o, method: SANDBOX, idempotencyKey: "metrics-test-0001"}) { payment { redirectUrl } } }`,
+	s.ask(buyer.AccessToken, `mutation($o: ID!) { payOrder(input: {orderId: $o, optionId: "sandbox", idempotencyKey: "metrics-test-0001"}) { payment { redirectUrl } } }`,
 		map[string]any{"o": mine.MyOrders.Edges[0].Node.ID}).into(t, &paid)
 	if paid.PayOrder.Payment == nil {
 		t.Fatal("the payment was refused")

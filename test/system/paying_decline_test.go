@@ -68,7 +68,7 @@ func (s *site) pay(token, orderID string) (payment, page string) {
 			UserErrors
 		}
 	}
-	s.ask(token, `mutation($o: ID!, $k: String!) { payOrder(input: {orderId: $o, method: SANDBOX, idempotencyKey: $k}) { payment { id redirectUrl } userErrors { code } } }`,
+	s.ask(token, `mutation($o: ID!, $k: String!) { payOrder(input: {orderId: $o, optionId: "sandbox", idempotencyKey: $k}) { payment { id redirectUrl } userErrors { code } } }`,
 		map[string]any{"o": orderID, "k": uuid.NewString()}).into(s.t, &data)
 	if data.PayOrder.Payment == nil {
 		s.t.Fatalf("payOrder: %s", data.PayOrder.why())
@@ -125,7 +125,7 @@ func TestADeclinedPaymentIsPushedAndCanBeRetriedAtOnce(t *testing.T) {
 		got.Payments[0].PaidAt == nil || got.Payments[0].Failure != nil || got.Payments[1].ID != first {
 		t.Errorf("after the approval: %+v", got)
 	}
-	document := `query($o: ID!) { order(id: $o) { payments { transaction } } }`
+	document := `query($o: ID!) { order(by: { id: $o }) { payments { transaction } } }`
 	out := s.ask(operator, document, map[string]any{"o": orderID})
 	if text := string(out.Data); out.code() != "" || !strings.Contains(text, `[{"transaction":"`) || !strings.Contains(text, `{"transaction":null}]`) {
 		t.Errorf("an operator reads the transactions: %s %+v", text, out.Errors)

@@ -49,7 +49,7 @@ func TestAProcessKilledInsideAPaymentKeepsTheMoneyRight(t *testing.T) {
 			p.await("PENDING_PAYMENT")
 
 			key, page := uuid.NewString(), ""
-			pay := `mutation($o: ID!, $k: String!) { payOrder(input: {orderId: $o, method: SANDBOX, idempotencyKey: $k}) { payment { redirectUrl } userErrors { code } } }`
+			pay := `mutation($o: ID!, $k: String!) { payOrder(input: {orderId: $o, optionId: "sandbox", idempotencyKey: $k}) { payment { redirectUrl } userErrors { code } } }`
 			p.stage("begin", func() {
 				testenv.Eventually(t, testenv.Wait, func() bool { // the same call, until it is answered
 					var data struct {
@@ -140,7 +140,7 @@ func (p *payingBuyer) killAt(statement string, step func()) {
 
 func (p *payingBuyer) status() string {
 	var data struct{ Order *struct{ Status string } }
-	out, err := p.try(p.token, `query($o: ID!) { order(id: $o) { status } }`, map[string]any{"o": p.order})
+	out, err := p.try(p.token, `query($o: ID!) { order(by: { id: $o }) { status } }`, map[string]any{"o": p.order})
 	if err != nil || out.code() != "" {
 		return ""
 	}

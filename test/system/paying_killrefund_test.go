@@ -99,7 +99,7 @@ func (p *payingBuyer) refundedUnits() (status string, units int) {
 			RefundedQuantity int
 		}
 	}
-	p.asked(p.token, `query($o: ID!) { order(id: $o) { status refundedQuantity } }`, map[string]any{"o": p.order}).into(p.t, &data)
+	p.asked(p.token, `query($o: ID!) { order(by: { id: $o }) { status refundedQuantity } }`, map[string]any{"o": p.order}).into(p.t, &data)
 	return data.Order.Status, data.Order.RefundedQuantity
 }
 

@@ -44,7 +44,7 @@ func TestAReceiptIsMailedAfterPaymentAndAfterARefund(t *testing.T) {
 			Refunds []struct{ ID string }
 		}
 	}
-	s.ask(token, `query($id: ID!) { order(id: $id) { number total { amount currencyCode } refunds { id }
+	s.ask(token, `query($id: ID!) { order(by: { id: $id }) { number total { amount currencyCode } refunds { id }
 		receipt { number seller sellerDetails tax { name rate amount { amount } } } } }`, map[string]any{"id": orderID}).into(t, &data)
 	o := data.Order
 	if r := o.Receipt; r.Number != o.Number || r.Seller != "Example Ltd" || strings.Join(r.SellerDetails, ";") != "1 High Street;VAT ID GB123" ||

@@ -15,7 +15,7 @@ import (
 // notes returns the texts of the log of the order in a language.
 func (p *payingBuyer) notes(t *testing.T, language string) (notes []string) {
 	t.Helper()
-	body, err := json.Marshal(map[string]any{"query": `query($o: ID!) { order(id: $o) { timeline { note } } }`, "variables": map[string]any{"o": p.order}})
+	body, err := json.Marshal(map[string]any{"query": `query($o: ID!) { order(by: { id: $o }) { timeline { note } } }`, "variables": map[string]any{"o": p.order}})
 	if err != nil {
 		t.Fatal(err)
 	}

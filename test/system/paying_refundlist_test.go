@@ -46,7 +46,7 @@ func (s *site) paid(token, task string) (orderID string) {
 	orderID = "ord_" + strings.TrimPrefix(task, "tsk_")
 	status := func() string {
 		var data struct{ Order *struct{ Status string } }
-		s.ask(token, `query($o: ID!) { order(id: $o) { status } }`, map[string]any{"o": orderID}).into(s.t, &data)
+		s.ask(token, `query($o: ID!) { order(by: { id: $o }) { status } }`, map[string]any{"o": orderID}).into(s.t, &data)
 		if data.Order == nil {
 			return ""
 		}
@@ -236,7 +236,7 @@ func TestAFailedRefundIsSettledOutsideItsProvider(t *testing.T) {
 			Timeline []struct{ Note string }
 		}
 	}
-	s.ask(buyer, `query($id: ID!) { order(id: $id) { status refunds { state decision } timeline { note } } }`, map[string]any{"id": orderID}).into(t, &data)
+	s.ask(buyer, `query($id: ID!) { order(by: { id: $id }) { status refunds { state decision } timeline { note } } }`, map[string]any{"id": orderID}).into(t, &data)
 	o, seen := data.Order, 0
 	for _, entry := range o.Timeline {
 		if strings.Contains(entry.Note, "by bank transfer") {

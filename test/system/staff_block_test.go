@@ -27,7 +27,7 @@ func TestBlockingAUserEndsWhatTheUserHolds(t *testing.T) {
 	}
 	statusOf := func() string {
 		var data struct{ Order *struct{ Status string } }
-		s.ask(admin, `query($o: ID!) { order(id: $o) { status timeline { note } } }`, map[string]any{"o": orderID}).into(t, &data)
+		s.ask(admin, `query($o: ID!) { order(by: { id: $o }) { status timeline { note } } }`, map[string]any{"o": orderID}).into(t, &data)
 		if data.Order == nil {
 			return ""
 		}

@@ -62,7 +62,7 @@ func TestTheAddressOfAnOrderIsCorrectedUntilItIsOnItsWay(t *testing.T) {
 				Timeline            []struct{ Note string }
 			}
 		}
-		s.ask(token, `query($id: ID!) { order(id: $id) { canCorrectRecipient revision recipient { street } timeline { note } } }`, map[string]any{"id": orderID}).into(t, &data)
+		s.ask(token, `query($id: ID!) { order(by: { id: $id }) { canCorrectRecipient revision recipient { street } timeline { note } } }`, map[string]any{"id": orderID}).into(t, &data)
 		o := data.Order
 		return o.Recipient.Street, o.CanCorrectRecipient, o.Revision, o.Timeline[len(o.Timeline)-1].Note
 	}

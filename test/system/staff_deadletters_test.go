@@ -43,9 +43,11 @@ type deadLetter struct {
 
 func (s *site) deadLetters(token string) []deadLetter {
 	s.t.Helper()
-	var data struct{ DeadLetters []deadLetter }
-	s.ask(token, `{ deadLetters { id reason orderTask { id status } } }`, nil).into(s.t, &data)
-	return data.DeadLetters
+	var data struct {
+		DeadLetters struct{ Nodes []deadLetter }
+	}
+	s.ask(token, `{ deadLetters { nodes { id reason orderTask { id status } } } }`, nil).into(s.t, &data)
+	return data.DeadLetters.Nodes
 }
 
 // decide replays or drops a dead letter and returns the refusal code.
@@ -135,18 +137,20 @@ func (s *site) lettersAreGone(operator string) {
 		s.t.Errorf("letters %+v", left)
 	}
 	var data struct {
-		DeadLetterActs []struct {
-			Kind, Note string
-			Actor      *struct{ ID string }
-			OrderTask  *struct{ Status string }
+		DeadLetterActs struct {
+			Nodes []struct {
+				Kind, Note string
+				Actor      *struct{ ID string }
+				OrderTask  *struct{ Status string }
+			}
 		}
 	}
-	s.ask(operator, `{ deadLetterActs { kind note actor { id } orderTask { status } } }`, nil).into(s.t, &data)
-	if len(data.DeadLetterActs) != 2 {
-		s.t.Fatalf("log %+v", data.DeadLetterActs)
+	s.ask(operator, `{ deadLetterActs { nodes { kind note actor { id } orderTask { status } } } }`, nil).into(s.t, &data)
+	if len(data.DeadLetterActs.Nodes) != 2 {
+		s.t.Fatalf("log %+v", data.DeadLetterActs.Nodes)
 	}
 	s.actsArePaged(operator)
-	for _, a := range data.DeadLetterActs {
+	for _, a := range data.DeadLetterActs.Nodes {
 		if a.Actor == nil || a.Note != "looked at" || a.OrderTask == nil {
 			s.t.Errorf("log %+v", a)
 		}
@@ -168,9 +172,9 @@ func (s *site) actsArePaged(operator string) {
 	}
 	read := func(arguments string) page {
 		s.t.Helper()
-		var data struct{ DeadLetterActsConnection page }
-		s.ask(operator, `{ deadLetterActsConnection`+arguments+` { totalCount pageInfo { hasNextPage endCursor } edges { node { letterId kind } } } }`, nil).into(s.t, &data)
-		return data.DeadLetterActsConnection
+		var data struct{ DeadLetterActs page }
+		s.ask(operator, `{ deadLetterActs`+arguments+` { totalCount pageInfo { hasNextPage endCursor } edges { node { letterId kind } } } }`, nil).into(s.t, &data)
+		return data.DeadLetterActs
 	}
 	first := read(`(first: 1)`)
 	second := read(`(first: 1, after: "` + first.PageInfo.EndCursor + `")`)
@@ -191,7 +195,7 @@ func (s *site) actsArePaged(operator string) {
 	if kinds != 2 {
 		s.t.Errorf("%d decisions by kind", kinds)
 	}
-	if out := s.ask(operator, `{ deadLetterActsConnection(after: "no cursor") { totalCount } }`, nil); out.code() != "BAD_USER_INPUT" {
+	if out := s.ask(operator, `{ deadLetterActs(after: "no cursor") { totalCount } }`, nil); out.code() != "BAD_USER_INPUT" {
 		s.t.Errorf("a wrong cursor: %q", out.code())
 	}
 }

@@ -17,7 +17,7 @@ func (s *site) metadata(token, orderID string) (entries map[string]string, code 
 	var data struct {
 		Order struct{ Metadata []struct{ Key, Value string } }
 	}
-	out := s.ask(token, `query($id: ID!) { order(id: $id) { metadata { key value } } }`, map[string]any{"id": orderID})
+	out := s.ask(token, `query($id: ID!) { order(by: { id: $id }) { metadata { key value } } }`, map[string]any{"id": orderID})
 	out.into(s.t, &data)
 	entries = map[string]string{}
 	for i, e := range data.Order.Metadata {

@@ -248,12 +248,14 @@ func (s *site) statusOf(token, saleID string) string {
 // search returns the only order that a search text finds.
 func (s *site) search(token, text string) string {
 	s.t.Helper()
-	var data struct{ SearchOrders []struct{ ID string } }
-	s.ask(token, `query($t: String!) { searchOrders(text: $t) { id } }`, map[string]any{"t": text}).into(s.t, &data)
-	if len(data.SearchOrders) != 1 {
-		s.t.Fatalf("%d orders by %q", len(data.SearchOrders), text)
+	var data struct {
+		Orders struct{ Nodes []struct{ ID string } }
 	}
-	return data.SearchOrders[0].ID
+	s.ask(token, `query($t: String!) { orders(filter: { search: $t }) { nodes { id } } }`, map[string]any{"t": text}).into(s.t, &data)
+	if len(data.Orders.Nodes) != 1 {
+		s.t.Fatalf("%d orders by %q", len(data.Orders.Nodes), text)
+	}
+	return data.Orders.Nodes[0].ID
 }
 
 func TestPicturesOfGoodsAreUploadedAndServed(t *testing.T) {

@@ -56,7 +56,7 @@ func TestOrdersAreFoundByNumberBuyerPaymentDateAndSale(t *testing.T) {
 			Buyer    struct{ Account string }
 		}
 	}
-	s.ask(ann, `query($o: ID!) { order(id: $o) { number buyer { account } payments { transaction } } }`, map[string]any{"o": paid}).into(t, &data)
+	s.ask(ann, `query($o: ID!) { order(by: { id: $o }) { number buyer { account } payments { transaction } } }`, map[string]any{"o": paid}).into(t, &data)
 	transaction := data.Order.Payments[0].Transaction
 	if transaction == "" {
 		t.Fatalf("no transaction: %+v", data)

@@ -15,7 +15,7 @@ const point = (s: number, left = 0): Point => ({ at: T0 / 1000 + s, requests: 1,
 /** The figures at a second, with the number of remaining units. */
 const stats = (s: number, left: number) => ({
   at: iso(s), conserved: true, totalUnits: 100, remainingUnits: left, pendingUnits: 100 - left, paidUnits: 0,
-  countedSince: null, captchas: 0, paths: 0, requests: 0, accepted: 0, orders: 0, paidOrders: 0, lapsedOrders: 0, refundedOrders: 0,
+  countedSince: null, captchas: 0, paths: 0, requests: 0, accepted: 0, orders: 0, paidOrders: 0, expiredOrders: 0, refundedOrders: 0,
   p99Ms: 1, queueDepth: 0, queueAgeSeconds: 0, requestsPerSecond: 1, ordersPerSecond: 1,
   unpaidUnits: 100 - left, offeredUnits: 0, waitingBuyers: 0, items: [], netValue: { amount: '1.00', currencyCode: 'CNY' }, gate: [],
 });

@@ -17,7 +17,7 @@ const figures = (at: number, fields: Partial<Figures> = {}): Figures => ({
   accepted: 8,
   orders: 7,
   paidOrders: 6,
-  lapsedOrders: 0,
+  expiredOrders: 0,
   refundedOrders: 0,
   p99Ms: 1.5,
   queueAgeSeconds: 0,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"seckill/ent"
@@ -186,6 +187,18 @@ func (s *Store) OrderFor(ctx context.Context, id id.Order, user id.User, operato
 		return nil, err
 	}
 	return o, nil
+}
+
+// NumberFor is OrderFor for the order with a number.
+func (s *Store) NumberFor(ctx context.Context, number string, user id.User, operator bool) (*Order, error) {
+	row, err := s.db.Ent.Order.Query().Where(entorder.Number(strings.ToUpper(strings.TrimSpace(number)))).Only(ctx)
+	switch {
+	case ent.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read order by number: %w", err)
+	}
+	return s.OrderFor(ctx, row.ID, user, operator)
 }
 
 // Reload returns an order from Postgres, or nil.

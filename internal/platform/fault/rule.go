@@ -98,6 +98,7 @@ var (
 	NotZero                 = Rule{Code: "not 0"}
 	NotCommonPassword       = Rule{Code: "not a common password"}
 	NotTheAccount           = Rule{Code: "not the account itself"}
+	OneGoodsID              = Rule{Code: "exactly one of goodsId and goodsExternalId"}
 	OneCurrency             = Rule{Code: "one currency in a sale"}
 	NeedsAddress            = Rule{Code: "needs requiresAddress"}
 	AllowedOrigin           = Rule{Code: "an address of an allowed origin"}

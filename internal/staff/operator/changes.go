@@ -57,7 +57,7 @@ func (d SaleDraft) changes(before SaleDraft) changes {
 		c.set("access", before.rules().Texts(), d.rules().Texts())
 	}
 	put(c, "accent", before.Accent, d.Accent)
-	if !slices.Equal(before.Items, d.Items) {
+	if !slices.EqualFunc(before.Items, d.Items, ItemDraft.equal) {
 		c.set("items", loggedItems(before.Items), loggedItems(d.Items))
 	}
 	return c

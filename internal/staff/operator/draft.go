@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,8 +27,12 @@ const preheatBefore = 10 * time.Minute
 // ItemDraft is one product in a sale, as input by an operator.
 type ItemDraft struct {
 	Goods id.Goods
-	Price money.Amount
-	Stock int
+	// External is the id of the product in another system, instead of Goods; "" = none.
+	External string
+	// Ambiguous is whether the input names the product by both ids or by none.
+	Ambiguous bool
+	Price     money.Amount
+	Stock     int
 	// PurchaseLimit is the most units per buyer; 0 = that of the sale, or 1 without one.
 	PurchaseLimit int
 }
@@ -128,7 +133,7 @@ func (d *SaleDraft) check(usual terms) error {
 			faults = append(faults, invalid(fault.OneCurrency, at("price", "currencyCode")...))
 		}
 		if seen[item.Goods] && usual.products[item.Goods] != nil {
-			faults = append(faults, invalid(fault.EachGoodsOnce, at("goodsId")...))
+			faults = append(faults, invalid(fault.EachGoodsOnce, at(item.goodsField())...))
 		}
 		seen[item.Goods] = true
 		most += min(item.PurchaseLimit, item.Stock)
@@ -147,11 +152,13 @@ func (d *SaleDraft) check(usual terms) error {
 func (d ItemDraft) check(at func(field ...string) []string, product *sale.Goods) error {
 	var there error
 	price := checkPrice(d.Price, at("price")...)
-	if product == nil {
-		there = unknown(at("goodsId")...)
-	} else if usual := product.ListPrice; price == nil && d.Price.Currency == usual.Currency &&
-		d.Price.Minor > usual.Minor {
-		price = invalid(fault.Rule{Code: fault.MaxCode, Bound: usual.Decimal()}, at("price")...)
+	switch {
+	case d.Ambiguous:
+		there = invalid(fault.OneGoodsID, at("goodsId")...)
+	case product == nil:
+		there = unknown(at(d.goodsField())...)
+	case price == nil && d.Price.Currency == product.ListPrice.Currency && d.Price.Minor > product.ListPrice.Minor:
+		price = invalid(fault.Rule{Code: fault.MaxCode, Bound: product.ListPrice.Decimal()}, at("price")...)
 	}
 	stock := inRange(d.Stock, 1, maxUnits, at("stock")...)
 	most := maxLimit
@@ -159,6 +166,20 @@ func (d ItemDraft) check(at func(field ...string) []string, product *sale.Goods)
 		most = min(maxLimit, d.Stock)
 	}
 	return fault.All(there, price, stock, inRange(d.PurchaseLimit, 1, most, at("purchaseLimit")...))
+}
+
+// equal reports whether two items are the same, by whatever id they name the product.
+func (d ItemDraft) equal(e ItemDraft) bool {
+	d.External, e.External = "", ""
+	return d == e
+}
+
+// goodsField returns the field of the input that names the product.
+func (d ItemDraft) goodsField() string {
+	if d.External != "" {
+		return "goodsExternalId"
+	}
+	return "goodsId"
 }
 
 // products returns the products of a draft, by id, without those that do not exist.
@@ -176,13 +197,35 @@ func (s *Service) products(ctx context.Context, d SaleDraft) (map[id.Goods]*sale
 	return found, nil
 }
 
+// identify returns the items with the ids of the products that they name by an id of another
+// system. An item of which there is no product keeps none, which check refuses.
+func (s *Service) identify(ctx context.Context, items []ItemDraft) ([]ItemDraft, error) {
+	items = slices.Clone(items) // of the input, which is checked before it is used
+	for i := range items[:min(len(items), maxItems)] {
+		if items[i].External == "" {
+			continue
+		}
+		g, err := s.cfg.Sales.GoodsByExternalID(ctx, typed.Identifier(items[i].External))
+		if err != nil {
+			return nil, err
+		}
+		if g != nil {
+			items[i].Goods = g.ID
+		}
+	}
+	return items, nil
+}
+
 // CheckSale returns all faults of a draft that is to be created.
 func (s *Service) CheckSale(ctx context.Context, d SaleDraft) error {
 	d.setDefaults(s.cfg.PaymentWindow)
 	return s.checkDraft(ctx, &d, s.cfg.Clock.Now())
 }
 
-func (s *Service) checkDraft(ctx context.Context, d *SaleDraft, after time.Time) error {
+func (s *Service) checkDraft(ctx context.Context, d *SaleDraft, after time.Time) (err error) {
+	if d.Items, err = s.identify(ctx, d.Items); err != nil {
+		return err
+	}
 	products, err := s.products(ctx, *d)
 	if err != nil {
 		return err

@@ -85,27 +85,6 @@ func (s *Service) users(ctx context.Context, q typed.Query) ([]*ent.User, error)
 	return rows, nil
 }
 
-// FindOrders returns the orders of OrderMatch, newest first, at most 50.
-func (s *Service) FindOrders(ctx context.Context, by sale.Actor, text string) ([]*order.Order, error) {
-	if err := requireStaff(by); err != nil {
-		return nil, err
-	}
-	match, err := s.OrderMatch(ctx, by, text)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := s.cfg.DB.Ent.Order.Query().Where(match).
-		Order(ent.Desc(entorder.FieldCreatedAt, entorder.FieldID)).Limit(maxFound).All(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("find orders: %w", err)
-	}
-	orders := make([]*order.Order, len(rows))
-	for i, row := range rows {
-		orders[i] = order.FromRow(row)
-	}
-	return orders, nil
-}
-
 // ofItem matches the orders of an item, using the index on its sale.
 func ofItem(item id.Item) predicate.Order {
 	return entorder.And(entorder.ItemID(item), func(s *sql.Selector) {

@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/ent"
+	entorder "seckill/ent/order"
 	"seckill/ent/refund"
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/sale"
@@ -28,6 +29,16 @@ func (e *env) user(userID id.User, account, name string) {
 	e.t.Helper()
 	e.must(e.db.Ent.User.Create().SetID(userID).SetAccount(account).SetDisplayName(name).SetPasswordHash("x").
 		SetCreatedAt(e.clock.Now()).Exec(e.t.Context()))
+}
+
+// ordersBy returns the orders that ann finds by a text, newest first.
+func (e *env) ordersBy(text string) ([]*ent.Order, error) {
+	e.t.Helper()
+	match, err := e.ops.OrderMatch(e.t.Context(), ann, text)
+	if err != nil {
+		return nil, err
+	}
+	return e.db.Ent.Order.Query().Where(match).Order(ent.Desc(entorder.FieldCreatedAt, entorder.FieldID)).All(e.t.Context())
 }
 
 func TestSupportFindsPeopleAndTheirOrders(t *testing.T) {
@@ -50,7 +61,7 @@ func TestSupportFindsPeopleAndTheirOrders(t *testing.T) {
 			v.ID.Public(): {other, o}, v.Items[0].ID.Public(): {other, o}, "unknown to all": {},
 			o.User.Public(): {o}, "100%": {}, "__": {},
 		} {
-			found, err := e.ops.FindOrders(t.Context(), ann, text)
+			found, err := e.ordersBy(text)
 			if err != nil || len(found) != len(want) {
 				t.Errorf("orders by %q: %d, want %d; %v", text, len(found), len(want), err)
 				continue
@@ -77,7 +88,7 @@ func TestSupportFindsPeopleAndTheirOrders(t *testing.T) {
 			"Order #" + o.Number, "订单号：" + o.Number, strings.ToUpper(o.ID.Public()), "https://shop.example/orders/" + o.ID.Public(),
 			"shop.example/admin/orders/" + o.ID.Public() + "/refund#x", "\u200b" + o.Number + "\u202c", "mailto:li.lei@example.com", o.Number[:len(day)+4],
 		} {
-			found, err := e.ops.FindOrders(t.Context(), ann, text)
+			found, err := e.ordersBy(text)
 			if err != nil || len(found) != 1 || found[0].ID != o.ID {
 				t.Errorf("orders by %q: %+v %v", text, found, err)
 			}
@@ -87,9 +98,6 @@ func TestSupportFindsPeopleAndTheirOrders(t *testing.T) {
 		}
 		if _, err := e.ops.FindUsers(t.Context(), buyer, "li.lei"); fault.CodeOf(err) != fault.Forbidden {
 			t.Errorf("by a customer: %v", err)
-		}
-		if _, err := e.ops.FindOrders(t.Context(), anonymous, "li.lei"); fault.CodeOf(err) != fault.Unauthenticated {
-			t.Errorf("by an anonymous caller: %v", err)
 		}
 	})
 }

@@ -42,6 +42,11 @@ func (s *Service) UpsertGoods(ctx context.Context, by sale.Actor, link id.Goods,
 	return g, false, conflict("externalId")
 }
 
+// GoodsByExternalID returns the product with an id of another system, or nil.
+func (s *Service) GoodsByExternalID(ctx context.Context, externalID string) (*sale.Goods, error) {
+	return s.cfg.Sales.GoodsByExternalID(ctx, typed.Identifier(externalID))
+}
+
 // upsertTarget returns the product that UpsertGoods changes; nil = it creates one.
 func (s *Service) upsertTarget(ctx context.Context, link id.Goods, externalID string) (*sale.Goods, error) {
 	known, err := s.cfg.Sales.GoodsByExternalID(ctx, externalID)
@@ -93,6 +98,10 @@ func (s *Service) equalise(ctx context.Context, by sale.Actor, v *sale.Sale, d S
 		return Changed{}, err
 	}
 	if err := d.clean(); err != nil {
+		return Changed{}, err
+	}
+	var err error
+	if d.Items, err = s.identify(ctx, d.Items); err != nil {
 		return Changed{}, err
 	}
 	p := d.patch()

@@ -34,7 +34,7 @@ export const RemoveAddress = mutation('RemoveAddress', `addresses { ...AddressPa
 
 export const CanCorrect = graphql(`
   query CanCorrect($id: ID!) {
-    order(id: $id) {
+    order(by: { id: $id }) {
       id
       canCorrectRecipient
     }

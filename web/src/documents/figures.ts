@@ -29,7 +29,7 @@ export const FigureParts = graphql(
     accepted
     orders
     paidOrders
-    lapsedOrders
+    expiredOrders
     refundedOrders
     p99Ms
     queueDepth

@@ -59,7 +59,7 @@ export const InterventionParts = graphql(
 export const Interventions = graphql(
   `
   query Interventions($saleId: ID, $after: String) {
-    interventions: interventionsConnection(first: 50, after: $after, filter: { saleId: $saleId }) {
+    interventions: interventions(first: 50, after: $after, filter: { saleId: $saleId }) {
       edges {
         node {
           ...InterventionParts
@@ -79,14 +79,14 @@ export const Interventions = graphql(
 export const AwaitingActs = graphql(
   `
   query AwaitingActs($one: InterventionKind!, $other: InterventionKind!) {
-    one: interventionsConnection(first: 20, filter: { kind: $one, states: [REQUESTED] }) {
+    one: interventions(first: 20, filter: { kind: $one, states: [REQUESTED] }) {
       edges {
         node {
           ...InterventionParts
         }
       }
     }
-    other: interventionsConnection(first: 20, filter: { kind: $other, states: [REQUESTED] }) {
+    other: interventions(first: 20, filter: { kind: $other, states: [REQUESTED] }) {
       edges {
         node {
           ...InterventionParts

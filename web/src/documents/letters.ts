@@ -20,13 +20,13 @@ export const LetterParts = graphql(`
 export const SetAside = graphql(
   `
   query SetAside {
-    letters: deadLettersConnection(first: 1) {
+    letters: deadLetters(first: 1) {
       totalCount
     }
-    held: heldPaymentsConnection(first: 1) {
+    held: heldPayments(first: 1) {
       totalCount
     }
-    acts: deadLetterActsConnection(first: 1) {
+    acts: deadLetterActs(first: 1) {
       totalCount
     }
   }
@@ -36,7 +36,7 @@ export const SetAside = graphql(
 export const Letters = graphql(
   `
   query Letters($after: String) {
-    letters: deadLettersConnection(first: 50, after: $after) {
+    letters: deadLetters(first: 50, after: $after) {
       edges {
         node {
           ...LetterParts
@@ -55,7 +55,7 @@ export const Letters = graphql(
 export const HeldPayments = graphql(
   `
   query HeldPayments($after: String) {
-    held: heldPaymentsConnection(first: 50, after: $after) {
+    held: heldPayments(first: 50, after: $after) {
       edges {
         node {
           id
@@ -84,7 +84,7 @@ export const HeldPayments = graphql(
 
 export const LetterActs = graphql(`
   query LetterActs($after: String) {
-    acts: deadLetterActsConnection(first: 50, after: $after) {
+    acts: deadLetterActs(first: 50, after: $after) {
       edges {
         node {
           letterId

@@ -25,7 +25,7 @@ export const TotalsParts = graphql(
 export const OrderMoney = graphql(
   `
   query OrderMoney($id: ID!) {
-    order(id: $id) {
+    order(by: { id: $id }) {
       id
       number
       canCorrectRecipient

@@ -218,7 +218,7 @@ function Funnel({ figures }: { figures: Figures }) {
     <div>
       <h3 class="mb-2 font-semibold">{ot('op.funnel')}</h3>
       <Bars rows={steps} most={Math.max(...steps.map(([, n]) => n))} colour="bg-good" />
-      {figures.lapsedOrders > 0 && <p class="mt-2 text-sm text-soft">{ot('op.expired', { n: count(figures.lapsedOrders) })}</p>}
+      {figures.expiredOrders > 0 && <p class="mt-2 text-sm text-soft">{ot('op.expired', { n: count(figures.expiredOrders) })}</p>}
       {figures.refundedOrders > 0 && <p class="mt-2 text-sm text-soft">{ot('op.paidBack', { n: count(figures.refundedOrders) })}</p>}
     </div>
   );

@@ -41,7 +41,7 @@ test('an order is written, paid and cancelled with a marker in every text', { ti
     if (!order) await pause(100);
   }
   const acts = {
-    PayOrderInput: ['payOrder', { orderId: order.id, idempotencyKey: `${marker}-pay`, method: 'SANDBOX' }],
+    PayOrderInput: ['payOrder', { orderId: order.id, idempotencyKey: `${marker}-pay`, optionId: 'sandbox' }],
     CancelOrderInput: ['cancelOrder', { orderId: order.id, reason: marker }],
     RequestRefundInput: ['requestRefund', { orderId: order.id, reason: marker, idempotencyKey: `${marker}-back` }],
   };

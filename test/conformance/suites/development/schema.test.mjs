@@ -59,9 +59,34 @@ test('relay-compiler compiles connections and refetchable fragments', async () =
   }
 });
 
-// Changes since a release that the upgrade notes list, with the reason.
+// Changes since a release that the changelog lists, with the reason.
 const listed = {
-  '0.1.0': ["Field 'Sale.purchaseLimit' changed type from 'Int!' to 'Int'"], // the limit over all items, which a sale need not have
+  '0.1.0': [
+    "Type 'PaymentMethod' was removed", // the options of an order name what it can be paid with
+    "Field 'searchOrders' was removed from object type 'Query'", // `orders` searches too
+    // The plain name of a list is its connection, as `sales` and `orders` are.
+    "Field 'Query.deadLetters' changed type from '[DeadLetter!]' to 'DeadLetterConnection'",
+    "Type for argument 'after' on field 'Query.deadLetters' changed from 'ID' to 'String'",
+    "Field 'Query.deadLetterActs' changed type from '[DeadLetterAct!]' to 'DeadLetterActConnection'",
+    "Field 'Query.heldPayments' changed type from '[HeldPayment!]' to 'HeldPaymentConnection'",
+    "Type for argument 'after' on field 'Query.heldPayments' changed from 'ID' to 'String'",
+    "Field 'Query.interventions' changed type from '[Intervention!]' to 'InterventionConnection'",
+    "Argument 'saleId: ID' was removed from field 'Query.interventions'",
+    "Argument 'states: [InterventionState!]' was removed from field 'Query.interventions'",
+    // A look-up of one object names its key, as `sale(by:)` does.
+    "Argument 'id: ID!' was removed from field 'Query.order'",
+    "Argument 'by: OrderLookup!' added to field 'Query.order'",
+    // Had a better field beside it.
+    "Field 'existingOrder' was removed from object type 'PurchaseLimitError'",
+    "Field 'lapsedOrders' was removed from object type 'SaleStats'",
+    "Field 'act' was removed from object type 'SaleLogEntry'",
+    "Field 'details' was removed from object type 'SaleLogEntry'",
+    "Field 'act' was removed from object type 'GoodsLogEntry'",
+    "Field 'details' was removed from object type 'GoodsLogEntry'",
+    "Field 'method' was removed from object type 'Payment'",
+    "Input field 'method' was removed from input object type 'PayOrderInput'",
+    "Field 'Sale.purchaseLimit' changed type from 'Int!' to 'Int'", // the limit over all items, which a sale need not have
+  ],
 };
 
 test('no breaking change since any release, except those in the upgrade notes', async () => {

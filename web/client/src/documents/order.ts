@@ -114,7 +114,7 @@ export const OrderParts = graphql(
 export const OneOrder = graphql(
   `
   query OneOrder($id: ID!) {
-    order(id: $id) {
+    order(by: { id: $id }) {
       ...OrderParts
     }
   }
