@@ -83,7 +83,7 @@ type Config struct {
 	CaptchaSecret      Secret        `name:"captcha.secret" aliases:"captcha-secret" group:"gate" placeholder:"SECRET" help:"Secret of the outside captcha."`
 	CaptchaScriptURL   string        `name:"captcha.script-url" aliases:"captcha-script-url" group:"gate" placeholder:"URL" help:"Script of the outside captcha's widget: with it, the shop shows the widget, and its pages may load from the origin of the script."`
 	CaptchaOrigins     []string      `name:"captcha.origins" aliases:"captcha-origins" group:"gate" placeholder:"ORIGIN" help:"Origins, besides the script's own, of what the widget loads and frames: https://hcaptcha.com,https://*.hcaptcha.com."`
-	RiskURL            string        `name:"risk-url" group:"gate" placeholder:"URL" help:"A service that is asked whether a buyer gets a path token or a waiting-room ticket: docs/integrate-a-spa.md."`
+	RiskURL            string        `name:"risk-url" group:"gate" placeholder:"URL" help:"A service that is asked whether a buyer gets a path token or a waiting-room ticket: docs/operations.md."`
 	RiskTimeout        time.Duration `default:"50ms" group:"gate" help:"How long the risk service may take."`
 	RiskFailure        RiskFailure   `default:"open" group:"gate" help:"When the risk service does not answer: open lets buyers pass, closed refuses them."`
 	WaitlistOffer      time.Duration `default:"60s" group:"gate" help:"How long a returned unit is reserved for the next buyer of the waitlist."`
