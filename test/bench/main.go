@@ -1,5 +1,5 @@
 // Command bench compares the hot path with baselines in the same run, see
-// docs/performance.md. It starts every server as a separate process, sends prepared
+// test/bench/performance.md. It starts every server as a separate process, sends prepared
 // requests over loopback, reads every response, and at the end counts the orders in Redis
 // and Postgres.
 //
@@ -75,9 +75,9 @@ func parse() options {
 	flag.BoolVar(&o.ways, "crowd", false, "only what a winner and a loser cost, from the captcha to the stored order")
 	flag.BoolVar(&o.idle, "idle", false, "only the processor time and memory of idle processes, two minutes and a half")
 	flag.BoolVar(&o.growth, "growth", false, "only the curves of growth, about an hour; with --quick a quarter")
-	flag.StringVar(&o.page, "page", "", "page that gets the results, for example docs/performance.md")
+	flag.StringVar(&o.page, "page", "", "page that gets the results, for example test/bench/performance.md")
 	flag.StringVar(&o.axis, "axis", "", "one curve of growth, for example stock")
-	flag.StringVar(&o.curves, "curves", "docs/growth", "where the curves of growth go")
+	flag.StringVar(&o.curves, "curves", "test/bench/growth", "where the curves of growth go")
 	flag.BoolVar(&o.admission, "gate", false, "only captchas and paths beside orders")
 	flag.IntVar(&o.rounds, "rounds", o.rounds, "rounds; the median counts")
 	flag.IntVar(&o.orders, "orders", o.orders, "orders of the whole path in one round")

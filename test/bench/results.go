@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Lines of docs/performance.md between which the results of a run are written.
+// Lines of test/bench/performance.md between which the results of a run are written.
 var (
 	resultsBegin = []byte("<!-- results of make bench: begin -->\n")
 	resultsEnd   = []byte("<!-- results of make bench: end -->\n")
