@@ -3,7 +3,9 @@ package sale_test
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,23 +25,27 @@ const (
 // movers names the actors of a move.
 var movers = map[string]string{"o": "operator", "a": "admin", "c": "the clock", "oc": "operator, the clock", "ac": "admin, the clock"}
 
-// drawn returns the state table as a diagram and as a table.
+// drawn returns the state table: moves as a diagram, acts that keep the status as a table.
 func drawn() string {
 	var picture, table strings.Builder
 	picture.WriteString("```mermaid\nstateDiagram-v2\n    [*] --> DRAFT: CREATE (operator)\n")
-	table.WriteString("| act | from | to | who |\n|---|---|---|---|\n| CREATE | – | DRAFT | operator |\n")
+	table.WriteString("| act | in | who |\n|---|---|---|\n")
 	for _, act := range sale.Acts() {
+		kept := map[string][]string{}
 		for _, from := range sale.Statuses() {
 			for _, to := range sale.Statuses() {
 				who := wanted[act][from][to]
-				if who == "" || !sale.Allowed(act, from, to) {
-					continue
-				}
-				fmt.Fprintf(&table, "| %s | %s | %s | %s |\n", act, from, to, movers[who])
-				if from != to {
+				switch {
+				case who == "" || !sale.Allowed(act, from, to):
+				case from == to:
+					kept[movers[who]] = append(kept[movers[who]], string(from))
+				default:
 					fmt.Fprintf(&picture, "    %s --> %s: %s (%s)\n", from, to, act, movers[who])
 				}
 			}
+		}
+		for _, who := range slices.Sorted(maps.Keys(kept)) {
+			fmt.Fprintf(&table, "| %s | %s | %s |\n", act, strings.Join(kept[who], ", "), who)
 		}
 	}
 	return picture.String() + "```\n\n" + table.String()
