@@ -53,7 +53,19 @@ var wrongSettings = map[string]string{
 	"[payments.wechat]\nmerchant_id = '1'\napp_id = 'x'\nmerchant_serial = 'x'\nmerchant_key = 'x'\n" +
 		"api_key = '0123456789abcdef0123456789abcdef'\nplatform_key = 'x'": "payments: WeChat Pay: ",
 	"[payments.alipay]\napp_id = '1'\nkey = '''" + providertest.PrivatePEM(providertest.TestKeys().Merchant) + "'''\npublic_key = 'x'": "public key of Alipay",
-	"no_such_key = 1": `there is no setting "no_such_key"`,
+	"allowed_origins = ['shop']":                   `SECKILL_ALLOWED_ORIGINS has "shop"`,
+	"trusted_proxies = ['shop']":                   "trusted_proxies: ",
+	"database_pool = 1":                            "SECKILL_DATABASE_POOL is 1",
+	"database_url = 'postgres://a/b?sslmode=some'": "SECKILL_DATABASE_URL has an unknown sslmode",
+	"hsts_subdomains = 'some'":                     "hsts_subdomains: ",
+	"staff_totp = 'some'":                          "staff_totp: ",
+	"two_person_money = -1":                        "SECKILL_TWO_PERSON_MONEY is -1",
+	"phone_country = 'cn'":                         `SECKILL_PHONE_COUNTRY is "cn"`,
+	"traces_share = 2":                             "SECKILL_TRACES_SHARE is 2",
+	"error_reference = 'pages'":                    `SECKILL_ERROR_REFERENCE is "pages"`,
+	"[shop]\nstorefront = 'shop'":                  "shop.storefront is ",
+	"[captcha]\nverify_url = 'https://a.example'":  "captcha.verify_url is set without",
+	"no_such_key = 1":                              `there is no setting "no_such_key"`,
 }
 
 var wrongFiles = map[string]string{

@@ -30,25 +30,7 @@ func TestUnpaidOrdersAreExpiredFromTheCommandLine(t *testing.T) {
 	for account, role := range map[string]string{"ops@example.com": "operator", "clerk@example.com": "customer"} {
 		command(t, environ, "user", "create", "--account", account, "--role", role, "--password", "a long enough password").wants(t, exitOK)
 	}
-	sale, err := id.ParseSale(made.SaleID)
-	must(err)
-	item, err := id.ParseItem(made.ItemID)
-	must(err)
-	url, _ := lookupIn(environ)("SECKILL_DATABASE_URL")
-	db, err := postgres.Open(t.Context(), postgres.Options{URL: url})
-	must(err)
-	defer func() { _ = db.Close() }()
-	writer := order.NewWriter(order.WriterConfig{
-		DB: db, Publisher: order.NewPublisher(order.PublisherConfig{Log: slog.New(slog.DiscardHandler)}), Timeout: testenv.Wait,
-	})
-	task := id.NewTask(id.ShardOf(sale))
-	end := writer.Write(t.Context(), order.Request{
-		V: 1, Task: task, User: id.New[id.User](), Sale: sale, Item: item, Quantity: 1,
-		UnitPriceMinor: 1999, Currency: "EUR", PaymentWindowSeconds: 900, Epoch: 1, SubmittedAtMs: time.Now().UnixMilli(),
-	})[0]
-	must(end.Err)
-	must(writer.Close(t.Context()))
-	orderID := id.Order(task).Public()
+	orderID := ordered(t, environ, made, id.New[id.User]()).Public()
 
 	expire := func(code int, complaint string, args ...string) answer {
 		t.Helper()
@@ -66,4 +48,43 @@ func TestUnpaidOrdersAreExpiredFromTheCommandLine(t *testing.T) {
 		t.Errorf("printed %q", done.stdout)
 	}
 	expire(exitUnfit, "is EXPIRED: only unpaid orders expire", orderID, "--operator", "ops@example.com", "--note", "x")
+}
+
+// ordered writes an unpaid order of a user in a seeded sale.
+func ordered(t *testing.T, environ []string, made seed.Result, user id.User) id.Order {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	sale, err := id.ParseSale(made.SaleID)
+	must(err)
+	item, err := id.ParseItem(made.ItemID)
+	must(err)
+	db := database(t, environ)
+	writer := order.NewWriter(order.WriterConfig{
+		DB: db, Publisher: order.NewPublisher(order.PublisherConfig{Log: slog.New(slog.DiscardHandler)}), Timeout: testenv.Wait,
+	})
+	task := id.NewTask(id.ShardOf(sale))
+	end := writer.Write(t.Context(), order.Request{
+		V: 1, Task: task, User: user, Sale: sale, Item: item, Quantity: 1,
+		UnitPriceMinor: 1999, Currency: "EUR", PaymentWindowSeconds: 900, Epoch: 1, SubmittedAtMs: time.Now().UnixMilli(),
+	})[0]
+	must(end.Err)
+	must(writer.Close(t.Context()))
+	return id.Order(task)
+}
+
+// database opens the database of an environment until the test ends.
+func database(t *testing.T, environ []string) *postgres.DB {
+	t.Helper()
+	url, _ := lookupIn(environ)("SECKILL_DATABASE_URL")
+	db, err := postgres.Open(t.Context(), postgres.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
 }

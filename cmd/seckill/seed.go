@@ -20,7 +20,8 @@ type seedCmd struct {
 	Paths   bool          `help:"Issue a path token for each account, so that load tools begin at placeOrder. Refused in production."`
 	Yes     bool          `name:"yes-make-test-buyers" help:"Make the sale and its buyers in production too."`
 	Demo    bool          `help:"Make what the demo shows instead: its products, its two sales and its four accounts. Refused in production."`
-	JSON    bool          `help:"Print {saleId,itemId,users:[{account,password,accessToken,path}]}; with --demo, {sales:[{saleId,title,slug,opensAt}],accounts}."`
+	Remove  bool          `help:"Remove the sales that this command made from the shop, with their accounts and unpaid orders. Sales with orders of other accounts stay."`
+	JSON    bool          `help:"Print {saleId,itemId,users:[{account,password,accessToken,path}]}; with --demo, {sales:[{saleId,title,slug,opensAt}],accounts}; with --remove, {sales,accounts,kept:[{what,why}]}."`
 }
 
 // Help returns the examples.
@@ -31,6 +32,7 @@ func (seedCmd) Help() string {
 			"seckill seed --users 2000 --stock 200 --opens-in 30s --yes-make-test-buyers --json > sale.json",
 			"seckill seed --profile development --users 5000 --paths --path-ttl 10m --json",
 			"seckill seed --profile development --demo",
+			"seckill seed --remove",
 		)
 }
 
@@ -38,6 +40,9 @@ func (seedCmd) Help() string {
 func (s seedCmd) Run(c *call) error {
 	if err := c.cfg.Validate(config.NeedDatabase, config.NeedRedis, config.NeedKeys); err != nil {
 		return err
+	}
+	if s.Remove {
+		return s.remove(c)
 	}
 	if s.Demo {
 		return s.demo(c)
@@ -68,6 +73,29 @@ func (s seedCmd) Run(c *call) error {
 	if err == nil && len(result.Users) > 0 {
 		_, err = fmt.Fprintf(c.env.stdout, "first  %s, password %s (--json lists all)\n", result.Users[0].Account,
 			result.Users[0].Password)
+	}
+	return err
+}
+
+// remove removes what earlier runs made. Exit 1 = something stays.
+func (s seedCmd) remove(c *call) error {
+	removed, err := app.Unseed(c.ctx, c.cfg, c.logger())
+	if removed == nil {
+		return err
+	}
+	if s.JSON {
+		err = errors.Join(err, json.NewEncoder(c.env.stdout).Encode(removed))
+	} else {
+		for _, sale := range removed.Sales {
+			fmt.Fprintf(c.env.stdout, "removed  %s\n", sale)
+		}
+		for _, kept := range removed.Kept {
+			fmt.Fprintf(c.env.stdout, "kept     %s: %s\n", kept.What, kept.Why)
+		}
+		fmt.Fprintf(c.env.stdout, "accounts %d removed\n", removed.Accounts)
+	}
+	if err == nil && len(removed.Kept) > 0 {
+		return errFinding
 	}
 	return err
 }

@@ -114,8 +114,8 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 		paths: admission.paths}
 	a := &App{
 		cfg: cfg, log: log, roles: roles, svc: svc, tabs: tabs, writer: orders.writer, operator: admin.operator,
-		payments: payments.service,
-		seeding:  seeds,
+		payments: payments.service, users: accounts.service.Admin(),
+		seeding: seeds,
 	}
 	a.schedule(gates, messages, stats, runningParts{
 		admission: admission, accounts: accounts, waiting: waiting, payments: payments, scheduler: scheduler, worker: worker,

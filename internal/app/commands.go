@@ -151,6 +151,17 @@ func SeedDemo(ctx context.Context, cfg *config.Config, log *slog.Logger) (_ *see
 	return a.seeding.seeder(0).Demo(ctx, cfg.PaymentWindow)
 }
 
+// Unseed removes what Seed created.
+func Unseed(ctx context.Context, cfg *config.Config, log *slog.Logger) (_ *seed.Removed, err error) {
+	a, err := forCommand(ctx, cfg, log)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, a.svc.Close()) }()
+	remover := seed.Remover{DB: a.svc.db, Accounts: a.users, Sales: a.operator}
+	return remover.Remove(ctx)
+}
+
 // forCommand builds a process without roles, for a command. The caller closes its
 // services.
 func forCommand(ctx context.Context, cfg *config.Config, log *slog.Logger) (*App, error) {

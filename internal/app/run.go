@@ -22,6 +22,7 @@ import (
 
 	"seckill/internal/app/server"
 	"seckill/internal/buy/order"
+	"seckill/internal/identity/account"
 	"seckill/internal/outbox/notice"
 	"seckill/internal/outbox/webhook"
 	"seckill/internal/pay/payment"
@@ -77,6 +78,7 @@ type App struct {
 	seeding   seeding
 	operator  *operator.Service // for commands
 	payments  *payment.Service  // for commands
+	users     *account.Admin    // for commands
 }
 
 // PublicAddr returns the address of the public listener, nil without one.

@@ -94,6 +94,8 @@ var moves = []move{
 	{ActCancel, Paused, Cancelled, admins},    // before the opening
 	{ActDiscard, Draft, Cancelled, operators},
 	{ActDiscard, Rejected, Cancelled, operators},
+	{ActDiscard, Ended, Cancelled, theClock}, // a sale for tests, made by the command line
+	{ActDiscard, Cancelled, Cancelled, theClock},
 	{ActSettle, Ended, Ended, theClock},
 	{ActSettle, Cancelled, Cancelled, theClock},
 
@@ -145,12 +147,12 @@ func Allowed(act Act, from, to Status) bool {
 	return slices.ContainsFunc(moves, func(m move) bool { return m.act == act && m.from == from && m.to == to })
 }
 
-// Targets returns the possible target statuses of an act; none if the status forbids
+// Targets returns the possible target statuses of an act of a user; none if the status forbids
 // it.
 func Targets(act Act, from Status) []Status {
 	var to []Status
 	for _, m := range moves {
-		if m.act == act && m.from == from {
+		if m.act == act && m.from == from && m.who.role != "" {
 			to = append(to, m.to)
 		}
 	}

@@ -36,7 +36,9 @@ var wanted = map[sale.Act]map[sale.Status]map[sale.Status]string{
 	sale.ActApprove:  {sale.PendingApproval: {sale.Approved: "a"}},
 	sale.ActReject:   {sale.PendingApproval: {sale.Rejected: "a"}},
 	sale.ActWithdraw: {sale.PendingApproval: {sale.Draft: "o"}},
-	sale.ActDiscard:  {sale.Draft: {sale.Cancelled: "o"}, sale.Rejected: {sale.Cancelled: "o"}},
+	sale.ActDiscard: {
+		sale.Draft: {sale.Cancelled: "o"}, sale.Rejected: {sale.Cancelled: "o"}, sale.Ended: {sale.Cancelled: "c"}, sale.Cancelled: {sale.Cancelled: "c"},
+	},
 	sale.ActSchedule: {sale.Approved: {sale.Scheduled: "o"}, sale.Scheduled: {sale.Scheduled: "o"}, sale.Preheated: {sale.Preheated: "o"}, sale.Paused: {sale.Paused: "o"}},
 	sale.ActPreheat:  {sale.Scheduled: {sale.Preheated: "oc"}},
 	sale.ActOpen:     {sale.Preheated: {sale.Live: "c"}},

@@ -310,7 +310,13 @@ func (s *Service) Delete(ctx context.Context, p *auth.Principal, in DeleteInput)
 		if err := keep(ctx, tx); err != nil {
 			return nil, err
 		}
-		return s.erase(ctx, tx, user, in.Language)
+		gone, err := s.cfg.Admin.cfg.Store.erase(ctx, tx, user.ID, "deleted by the user")
+		if outbox := s.outbox(user.Account); outbox != nil && err == nil {
+			m := mail.Message{To: user.Account, Kind: mail.AccountDeleted, Language: in.Language,
+				Content: mail.Content{Path: "/"}}
+			err = outbox.Write(ctx, tx, m)
+		}
+		return gone, err
 	})
 	if err != nil {
 		return err
@@ -351,47 +357,41 @@ func unfinished(ctx context.Context, tx *ent.Tx, user id.User) error {
 
 // erase removes the personal data of a user. The new account name is none that can be
 // registered.
-func (s *Service) erase(ctx context.Context, tx *ent.Tx, u *User, language locale.Language) (*ent.User, error) {
-	if _, err := tx.UserIdentity.Delete().Where(useridentity.UserID(u.ID)).Exec(ctx); err != nil {
+func (s *Store) erase(ctx context.Context, tx *ent.Tx, user id.User, why string) (*ent.User, error) {
+	if _, err := tx.UserIdentity.Delete().Where(useridentity.UserID(user)).Exec(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := tx.AccountLink.Delete().Where(accountlink.UserID(u.ID)).Exec(ctx); err != nil {
+	if _, err := tx.AccountLink.Delete().Where(accountlink.UserID(user)).Exec(ctx); err != nil {
 		return nil, err
 	}
-	if err := recipient.Forget(ctx, tx, u.ID); err != nil {
+	if err := recipient.Forget(ctx, tx, user); err != nil {
 		return nil, err
 	}
-	if err := notice.Erase(ctx, tx, u.ID); err != nil {
+	if err := notice.Erase(ctx, tx, user); err != nil {
 		return nil, err
 	}
-	if _, err := tx.Mail.Delete().Where(entmail.UserID(u.ID)).Exec(ctx); err != nil {
+	if _, err := tx.Mail.Delete().Where(entmail.UserID(user)).Exec(ctx); err != nil {
 		return nil, err
 	}
-	if err := tx.Order.Update().Where(order.UserID(u.ID), order.ReviewAnswerNotNil()).ClearReviewAnswer().
+	if err := tx.Order.Update().Where(order.UserID(user), order.ReviewAnswerNotNil()).ClearReviewAnswer().
 		Exec(ctx); err != nil {
 		return nil, err
 	}
-	if outbox := s.outbox(u.Account); outbox != nil {
-		m := mail.Message{To: u.Account, Kind: mail.AccountDeleted, Language: language, Content: mail.Content{Path: "/"}}
-		if err := outbox.Write(ctx, tx, m); err != nil {
-			return nil, err
-		}
-	}
-	update := tx.User.UpdateOneID(u.ID).AddVersion(1).SetAccount(DeletedPrefix + u.ID.String()).SetDisplayName("–").
+	update := tx.User.UpdateOneID(user).AddVersion(1).SetAccount(DeletedPrefix + user.String()).SetDisplayName("–").
 		SetClaims("").
 		SetPasswordHash("").
-		SetLanguage("").ClearVerifiedAt().ClearExternalID().SetDisabledAt(s.cfg.Clock.Now()).
-		SetDisabledReason("deleted by the user")
+		SetLanguage("").ClearVerifiedAt().ClearExternalID().SetDisabledAt(s.clock.Now()).
+		SetDisabledReason(why)
 	clearTOTP(update)
 	changed, err := update.Save(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if s.cfg.DB.Dialect == dialect.Postgres {
+	if s.db.Dialect == dialect.Postgres {
 		if _, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", int64(deletionLock)); err != nil {
 			return nil, err
 		}
 	}
-	_, err = tx.RefusedAttempt.Delete().Where(refusedattempt.UserID(u.ID)).Exec(ctx)
+	_, err = tx.RefusedAttempt.Delete().Where(refusedattempt.UserID(user)).Exec(ctx)
 	return changed, err
 }

@@ -62,8 +62,7 @@ func (s *Seeder) createSale(ctx context.Context, now time.Time, d saleDraft) (ma
 			fresh = append(fresh, item.goods)
 		}
 	}
-	public := made.sale.Public()
-	made.tag = public[len(public)-10:]
+	made.tag = tag(made.sale)
 	made.slug = slugOf(d.title) + "-" + made.tag
 	err := s.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		if err := createGoods(ctx, tx, now, fresh); err != nil {
@@ -89,6 +88,12 @@ func (s *Seeder) createSale(ctx context.Context, now time.Time, d saleDraft) (ma
 		return approve(ctx, tx, now, made.sale)
 	})
 	return made, err
+}
+
+// tag is the end of the public id of a sale.
+func tag(of id.Sale) string {
+	public := of.Public()
+	return public[len(public)-10:]
 }
 
 // approve stores what buyers see of a sale as approved, by no user.

@@ -114,7 +114,7 @@ func (s *Seeder) Run(ctx context.Context, in Input) (*Result, error) {
 	now := s.now()
 	product := headphones()
 	draft := saleDraft{
-		title: "Load sale", rules: "Made by `seckill seed`.",
+		title: loadTitle, rules: "Made by `seckill seed`.",
 		opens: now.Add(in.OpensIn), closes: now.Add(max(in.OpensIn, 0) + in.Lasts),
 		limit: in.PurchaseLimit, paymentWindow: in.PaymentWindow,
 		items: []itemDraft{{goods: &product, priceMinor: 699_00, stock: in.Stock}}, permitRatio: in.PermitRatio,

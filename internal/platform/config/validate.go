@@ -334,6 +334,7 @@ func (p *Problems) bounds(c *Config) {
 		{"max-sockets", c.MaxSockets, 1, 1_000_000},
 		{"pow-max", c.PowMax, 10_000, 10_000_000},
 		{"two-person-units", c.TwoPersonUnits, 1, 1_000_000_000},
+		{"two-person-money", int(c.TwoPersonMoney), 0, 1_000_000_000_000},
 	} {
 		if n.value < n.min || n.value > n.max {
 			p.add(n.flag, "is %d: choose between %d and %d", n.value, n.min, n.max)

@@ -26,7 +26,7 @@ var actTexts = map[sale.Act]text{
 	sale.ActSubmit:  {"submitted it for approval", "提交审核"},
 	sale.ActApprove: {"approved it", "审核通过"}, sale.ActReject: {"sent it back", "驳回"},
 	sale.ActWithdraw: {"took it back from approval", "撤回审核"},
-	sale.ActDiscard:  {"discarded the draft", "废弃草稿"}, sale.ActSchedule: {"set its times", "设定时间"},
+	sale.ActDiscard:  {"discarded the sale", "废弃活动"}, sale.ActSchedule: {"set its times", "设定时间"},
 	sale.ActPreheat: {"loaded it", "预热"}, sale.ActOpen: {"opened it", "开始"},
 	sale.ActPause: {"paused it", "暂停"}, sale.ActResume: {"resumed it", "恢复"}, sale.ActEnd: {"ended it", "结束"},
 	sale.ActCancel: {"cancelled it", "取消"},
