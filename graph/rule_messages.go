@@ -77,12 +77,14 @@ var fieldNames = map[string]text{
 	"purchaseLimit":        {"Purchase limit", "限购数量"},
 	"quantity":             {"Quantity", "数量"},
 	"rules":                {"Rules", "规则"},
+	"scopes":               {"Rights", "权限"},
 	"saleId":               {"Sale", "活动"},
 	"slug":                 {"Slug", "网址标识"},
 	"startsAt":             {"Start", "开始时间"},
 	"stock":                {"Stock", "库存"},
 	"title":                {"Title", "标题"},
 	"units":                {"Units", "数量"},
+	"until":                {"End", "结束时间"},
 }
 
 // bounds are the texts of rules with a bound by their codes.
@@ -100,6 +102,8 @@ var bounds = map[string]text{
 var rulesInWords = map[fault.Rule]text{
 	fault.NotEmpty:        {"must not be empty.", "不能为空。"},
 	fault.AfterStart:      {"must be after the start.", "须晚于开始时间。"},
+	fault.AfterSince:      {"must be after the beginning.", "须晚于起始时间。"},
+	fault.AScope:          {"choose at least one right.", "请至少选择一项权限。"},
 	fault.BeforeStart:     {"must not be after the start.", "不能晚于开始时间。"},
 	fault.NearStart:       {"must be at most 8 hours before the start.", "不能早于开始前 8 小时。"},
 	fault.InTheFuture:     {"must be in the future.", "须晚于当前时间。"},

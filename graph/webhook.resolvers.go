@@ -65,6 +65,29 @@ func (r *mutationResolver) ReplayWebhookDelivery(ctx context.Context, input mode
 	return &model.ReplayWebhookDeliveryPayload{Delivery: toDelivery(d)}, err
 }
 
+func (r *mutationResolver) SendWebhookTest(ctx context.Context, input model.SendWebhookTestInput) (*model.SendWebhookTestPayload, error) {
+	endpoint, err := endpointID(input.EndpointID)
+	if err != nil {
+		return nil, err
+	}
+	d, err := r.Webhooks.SendTest(ctx, endpoint)
+	return &model.SendWebhookTestPayload{Delivery: toDelivery(d)}, err
+}
+
+func (r *mutationResolver) ReplayWebhookEvents(ctx context.Context, input model.ReplayWebhookEventsInput) (*model.ReplayWebhookEventsPayload, error) {
+	endpoint, err := endpointID(input.EndpointID)
+	if err != nil {
+		return nil, err
+	}
+	n, next, err := r.Webhooks.ReplayRange(ctx, webhook.RangeInput{
+		Endpoint: endpoint, Since: input.Since, Until: input.Until, All: input.All,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &model.ReplayWebhookEventsPayload{Replayed: &n, ContinueSince: next}, nil
+}
+
 func (r *queryResolver) WebhookEndpoints(ctx context.Context) ([]*model.WebhookEndpoint, error) {
 	endpoints, err := r.Webhooks.Endpoints(ctx)
 	return toEndpoints(endpoints), err

@@ -24,12 +24,8 @@ func eventKinds(names []model.WebhookEventKind) *[]webhook.Kind {
 		return nil
 	}
 	kinds := make([]webhook.Kind, 0, len(names))
-	for _, k := range webhook.Kinds() {
-		for _, name := range names {
-			if toEventKind(k) == name {
-				kinds = append(kinds, k)
-			}
-		}
+	for _, name := range names {
+		kinds = append(kinds, webhook.Kind(strings.ToLower(strings.Replace(string(name), "_", ".", 1))))
 	}
 	return &kinds
 }

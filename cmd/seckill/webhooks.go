@@ -22,7 +22,8 @@ type webhooksCmd struct {
 	Rotate     webhookRotateCmd     `cmd:"" help:"Give an endpoint a new secret; both sign for a day."`
 	Remove     webhookRemoveCmd     `cmd:"" help:"Remove an endpoint and its deliveries."`
 	Deliveries webhookDeliveriesCmd `cmd:"" help:"Show the delivery log of an endpoint."`
-	Replay     webhookReplayCmd     `cmd:"" help:"Send deliveries again."`
+	Replay     webhookReplayCmd     `cmd:"" help:"Send deliveries again, or the events of a period."`
+	Test       webhookTestCmd       `cmd:"" help:"Send a test event to an endpoint."`
 }
 
 // Help returns the examples.
@@ -30,6 +31,8 @@ func (webhooksCmd) Help() string {
 	return "Events are sent as docs/webhooks.md describes.\n\n" + examples(
 		"seckill webhooks add --url https://erp.example.com/seckill --events order.paid,order.refunded",
 		"seckill webhooks deliveries whe_01jd8z3q4vftn8r2m5w6x7y8z9 --state given_up",
+		"seckill webhooks test whe_01jd8z3q4vftn8r2m5w6x7y8z9",
+		"seckill webhooks replay --endpoint whe_01jd8z3q4vftn8r2m5w6x7y8z9 --since 2026-11-20T20:00:00Z",
 	)
 }
 
@@ -235,11 +238,26 @@ func (d webhookDeliveriesCmd) Run(c *call) error {
 }
 
 type webhookReplayCmd struct {
-	Deliveries []string `arg:"" name:"id" help:"Ids of deliveries."`
+	Deliveries []string  `arg:"" optional:"" name:"id" help:"Ids of deliveries."`
+	Endpoint   string    `placeholder:"ID" help:"Instead of ids: send the events of a period to this endpoint that it did not accept."`
+	Since      time.Time `placeholder:"TIME" help:"Begin of the period, such as 2026-11-20T20:00:00Z."`
+	Until      time.Time `placeholder:"TIME" help:"End of the period; now when it is left out."`
+	All        bool      `help:"Also the events that the endpoint accepted."`
+}
+
+// Validate returns the fault of the arguments.
+func (r webhookReplayCmd) Validate() error {
+	if (len(r.Deliveries) > 0) == (r.Endpoint != "") || (r.Endpoint != "") == r.Since.IsZero() {
+		return errors.New("give ids of deliveries, or --endpoint with --since")
+	}
+	return nil
 }
 
 // Run sends deliveries again.
 func (r webhookReplayCmd) Run(c *call) error {
+	if r.Endpoint != "" {
+		return r.period(c)
+	}
 	return changeWebhooks(c, func(hooks *webhook.Service) error {
 		for _, text := range r.Deliveries {
 			delivery, err := parsed[id.Delivery](id.KindDelivery, text)
@@ -251,5 +269,46 @@ func (r webhookReplayCmd) Run(c *call) error {
 			}
 		}
 		return nil
+	})
+}
+
+// period sends the events of a period again.
+func (r webhookReplayCmd) period(c *call) error {
+	in := webhook.RangeInput{Since: r.Since, Until: r.Until, All: r.All}
+	if in.Until.IsZero() {
+		in.Until = time.Now()
+	}
+	var err error
+	if in.Endpoint, err = parsed[id.Endpoint](id.KindEndpoint, r.Endpoint); err != nil {
+		return err
+	}
+	return changeWebhooks(c, func(hooks *webhook.Service) error {
+		for all := 0; ; {
+			n, next, err := hooks.ReplayRange(c.ctx, in)
+			if all += n; err != nil || next == nil {
+				fmt.Fprintf(c.env.stdout, "%d events are sent again\n", all)
+				return err
+			}
+			in.Since = *next
+		}
+	})
+}
+
+type webhookTestCmd struct {
+	ID string `arg:"" name:"id" help:"Id of the endpoint."`
+}
+
+// Run sends a test event and prints its delivery.
+func (t webhookTestCmd) Run(c *call) error {
+	endpoint, err := parsed[id.Endpoint](id.KindEndpoint, t.ID)
+	if err != nil {
+		return err
+	}
+	return changeWebhooks(c, func(hooks *webhook.Service) error {
+		delivery, err := hooks.SendTest(c.ctx, endpoint)
+		if err == nil {
+			fmt.Fprintln(c.env.stdout, delivery.ID.Public())
+		}
+		return err
 	})
 }

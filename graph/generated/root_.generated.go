@@ -6125,6 +6125,8 @@ enum WebhookEventKind {
   STOCK_LOW
   """Money arrived that matches no order, and waits for an operator (` + "`" + `payment.unmatched` + "`" + `)."""
   PAYMENT_UNMATCHED
+  """A test by an administrator, of no fact (` + "`" + `webhook.test` + "`" + `). Endpoints do not choose it."""
+  WEBHOOK_TEST
 }
 
 """
@@ -6340,6 +6342,50 @@ type ReplayWebhookDeliveryPayload {
   userErrors: [UserError!]!
 }
 
+"""
+Input of ` + "`" + `sendWebhookTest` + "`" + `.
+"""
+input SendWebhookTestInput {
+  """The endpoint."""
+  endpointId: ID!
+}
+
+"""
+Outcome of ` + "`" + `sendWebhookTest` + "`" + `.
+"""
+type SendWebhookTestPayload {
+  """The delivery of the test event, which is due now."""
+  delivery: WebhookDelivery
+  """Why it was refused; empty on success. ` + "`" + `CONFLICT` + "`" + ` when the endpoint is disabled."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `replayWebhookEvents` + "`" + `.
+"""
+input ReplayWebhookEventsInput {
+  """The endpoint."""
+  endpointId: ID!
+  """Begin of the period, by the times of the events."""
+  since: DateTime!
+  """End of the period, which is not part of it."""
+  until: DateTime!
+  """Also what the endpoint accepted. Otherwise what was given up, and what it was not sent because it was disabled or did not receive the kind."""
+  all: Boolean! = false
+}
+
+"""
+Outcome of ` + "`" + `replayWebhookEvents` + "`" + `.
+"""
+type ReplayWebhookEventsPayload {
+  """Number of events that are sent again; null when it was refused."""
+  replayed: Int
+  """The ` + "`" + `since` + "`" + ` with which to continue, after 5,000 events; null at the end of the period."""
+  continueSince: DateTime
+  """Why it was refused; empty on success. ` + "`" + `CONFLICT` + "`" + ` when the endpoint is disabled."""
+  userErrors: [UserError!]!
+}
+
 extend type Query {
   """The addresses of other systems that receive events, oldest first; at most 20. For administrators."""
   webhookEndpoints: [WebhookEndpoint!] @auth(role: ADMIN) @listSize(assumedSize: 20)
@@ -6387,6 +6433,18 @@ extend type Mutation {
     """Input of the mutation."""
     input: ReplayWebhookDeliveryInput!
   ): ReplayWebhookDeliveryPayload @auth(role: ADMIN)
+
+  """Sends a test event to an endpoint."""
+  sendWebhookTest(
+    """Input of the mutation."""
+    input: SendWebhookTestInput!
+  ): SendWebhookTestPayload @auth(role: ADMIN)
+
+  """Sends the events of a period to an endpoint, as long as they are kept: 18 days."""
+  replayWebhookEvents(
+    """Input of the mutation."""
+    input: ReplayWebhookEventsInput!
+  ): ReplayWebhookEventsPayload @auth(role: ADMIN)
 }
 
 """
@@ -8323,6 +8381,18 @@ func (ec *executionContext) childFields_ReplayWebhookDeliveryPayload(ctx context
 	return nil, fmt.Errorf("no field named %q was found under type ReplayWebhookDeliveryPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_ReplayWebhookEventsPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "replayed":
+		return ec.fieldContext_ReplayWebhookEventsPayload_replayed(ctx, field)
+	case "continueSince":
+		return ec.fieldContext_ReplayWebhookEventsPayload_continueSince(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReplayWebhookEventsPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReplayWebhookEventsPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_RequestEmailPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "userErrors":
@@ -8857,6 +8927,16 @@ func (ec *executionContext) childFields_SeckillPath(ctx context.Context, field g
 		return ec.fieldContext_SeckillPath_token(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type SeckillPath", field.Name)
+}
+
+func (ec *executionContext) childFields_SendWebhookTestPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "delivery":
+		return ec.fieldContext_SendWebhookTestPayload_delivery(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_SendWebhookTestPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SendWebhookTestPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_ServerInfo(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

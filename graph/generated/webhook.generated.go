@@ -830,6 +830,84 @@ func (ec *executionContext) fieldContext_ReplayWebhookDeliveryPayload_userErrors
 	return fc, nil
 }
 
+func (ec *executionContext) _ReplayWebhookEventsPayload_replayed(ctx context.Context, field graphql.CollectedField, obj *model.ReplayWebhookEventsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReplayWebhookEventsPayload_replayed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Replayed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReplayWebhookEventsPayload_replayed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReplayWebhookEventsPayload", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _ReplayWebhookEventsPayload_continueSince(ctx context.Context, field graphql.CollectedField, obj *model.ReplayWebhookEventsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReplayWebhookEventsPayload_continueSince(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ContinueSince, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReplayWebhookEventsPayload_continueSince(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReplayWebhookEventsPayload", field, false, false, errors.New("field of type DateTime does not have child fields"))
+}
+
+func (ec *executionContext) _ReplayWebhookEventsPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ReplayWebhookEventsPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReplayWebhookEventsPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕseckillᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReplayWebhookEventsPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReplayWebhookEventsPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _RotateWebhookSecretPayload_endpoint(ctx context.Context, field graphql.CollectedField, obj *model.RotateWebhookSecretPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2488,8 +2566,93 @@ func (ec *executionContext) unmarshalInputReplayWebhookDeliveryInput(ctx context
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputReplayWebhookEventsInput(ctx context.Context, obj any) (model.ReplayWebhookEventsInput, error) {
+	var it model.ReplayWebhookEventsInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["all"]; !present {
+		asMap["all"] = false
+	}
+
+	fieldsInOrder := [...]string{"endpointId", "since", "until", "all"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "endpointId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("endpointId"))
+			data, err := ec.unmarshalNID2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.EndpointID = data
+		case "since":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("since"))
+			data, err := ec.unmarshalNDateTime2timeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Since = data
+		case "until":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("until"))
+			data, err := ec.unmarshalNDateTime2timeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Until = data
+		case "all":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("all"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.All = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputRotateWebhookSecretInput(ctx context.Context, obj any) (model.RotateWebhookSecretInput, error) {
 	var it model.RotateWebhookSecretInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"endpointId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "endpointId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("endpointId"))
+			data, err := ec.unmarshalNID2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.EndpointID = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputSendWebhookTestInput(ctx context.Context, obj any) (model.SendWebhookTestInput, error) {
+	var it model.SendWebhookTestInput
 	if obj == nil {
 		return it, nil
 	}
@@ -2911,6 +3074,54 @@ func (ec *executionContext) _ReplayWebhookDeliveryPayload(ctx context.Context, s
 			}
 		case "userErrors":
 			out.Values[i] = ec._ReplayWebhookDeliveryPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var replayWebhookEventsPayloadImplementors = []string{"ReplayWebhookEventsPayload"}
+
+func (ec *executionContext) _ReplayWebhookEventsPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ReplayWebhookEventsPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, replayWebhookEventsPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReplayWebhookEventsPayload")
+		case "replayed":
+			out.Values[i] = ec._ReplayWebhookEventsPayload_replayed(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "continueSince":
+			out.Values[i] = ec._ReplayWebhookEventsPayload_continueSince(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ReplayWebhookEventsPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -3726,8 +3937,18 @@ func (ec *executionContext) unmarshalNReplayWebhookDeliveryInput2seckillᚋgraph
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) unmarshalNReplayWebhookEventsInput2seckillᚋgraphᚋmodelᚐReplayWebhookEventsInput(ctx context.Context, v any) (model.ReplayWebhookEventsInput, error) {
+	res, err := ec.unmarshalInputReplayWebhookEventsInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalNRotateWebhookSecretInput2seckillᚋgraphᚋmodelᚐRotateWebhookSecretInput(ctx context.Context, v any) (model.RotateWebhookSecretInput, error) {
 	res, err := ec.unmarshalInputRotateWebhookSecretInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalNSendWebhookTestInput2seckillᚋgraphᚋmodelᚐSendWebhookTestInput(ctx context.Context, v any) (model.SendWebhookTestInput, error) {
+	res, err := ec.unmarshalInputSendWebhookTestInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
@@ -3952,11 +4173,25 @@ func (ec *executionContext) marshalOReplayWebhookDeliveryPayload2ᚖseckillᚋgr
 	return ec._ReplayWebhookDeliveryPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalOReplayWebhookEventsPayload2ᚖseckillᚋgraphᚋmodelᚐReplayWebhookEventsPayload(ctx context.Context, sel ast.SelectionSet, v *model.ReplayWebhookEventsPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ReplayWebhookEventsPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalORotateWebhookSecretPayload2ᚖseckillᚋgraphᚋmodelᚐRotateWebhookSecretPayload(ctx context.Context, sel ast.SelectionSet, v *model.RotateWebhookSecretPayload) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	return ec._RotateWebhookSecretPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOSendWebhookTestPayload2ᚖseckillᚋgraphᚋmodelᚐSendWebhookTestPayload(ctx context.Context, sel ast.SelectionSet, v *model.SendWebhookTestPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._SendWebhookTestPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalOUpdateWebhookEndpointPayload2ᚖseckillᚋgraphᚋmodelᚐUpdateWebhookEndpointPayload(ctx context.Context, sel ast.SelectionSet, v *model.UpdateWebhookEndpointPayload) graphql.Marshaler {

@@ -2384,6 +2384,28 @@ type ReplayWebhookDeliveryPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `replayWebhookEvents`.
+type ReplayWebhookEventsInput struct {
+	// The endpoint.
+	EndpointID string `json:"endpointId"`
+	// Begin of the period, by the times of the events.
+	Since time.Time `json:"since"`
+	// End of the period, which is not part of it.
+	Until time.Time `json:"until"`
+	// Also what the endpoint accepted. Otherwise what was given up, and what it was not sent because it was disabled or did not receive the kind.
+	All bool `json:"all"`
+}
+
+// Outcome of `replayWebhookEvents`.
+type ReplayWebhookEventsPayload struct {
+	// Number of events that are sent again; null when it was refused.
+	Replayed *int `json:"replayed,omitempty"`
+	// The `since` with which to continue, after 5,000 events; null at the end of the period.
+	ContinueSince *time.Time `json:"continueSince,omitempty"`
+	// Why it was refused; empty on success. `CONFLICT` when the endpoint is disabled.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Input of `requestEmail`.
 type RequestEmailInput struct {
 	// The e-mail address or phone number of the account, or the one that is to replace it.
@@ -3065,6 +3087,20 @@ type SeckillPath struct {
 	ExpiresAt time.Time `json:"expiresAt"`
 	// Token for `placeOrder`.
 	Token string `json:"token"`
+}
+
+// Input of `sendWebhookTest`.
+type SendWebhookTestInput struct {
+	// The endpoint.
+	EndpointID string `json:"endpointId"`
+}
+
+// Outcome of `sendWebhookTest`.
+type SendWebhookTestPayload struct {
+	// The delivery of the test event, which is due now.
+	Delivery *WebhookDelivery `json:"delivery,omitempty"`
+	// Why it was refused; empty on success. `CONFLICT` when the endpoint is disabled.
+	UserErrors []UserError `json:"userErrors"`
 }
 
 // Version and clock of the server.
@@ -4338,6 +4374,8 @@ const (
 	WebhookEventKindStockLow WebhookEventKind = "STOCK_LOW"
 	// Money arrived that matches no order, and waits for an operator (`payment.unmatched`).
 	WebhookEventKindPaymentUnmatched WebhookEventKind = "PAYMENT_UNMATCHED"
+	// A test by an administrator, of no fact (`webhook.test`). Endpoints do not choose it.
+	WebhookEventKindWebhookTest WebhookEventKind = "WEBHOOK_TEST"
 )
 
 var AllWebhookEventKind = []WebhookEventKind{
@@ -4351,11 +4389,12 @@ var AllWebhookEventKind = []WebhookEventKind{
 	WebhookEventKindSaleStateChanged,
 	WebhookEventKindStockLow,
 	WebhookEventKindPaymentUnmatched,
+	WebhookEventKindWebhookTest,
 }
 
 func (e WebhookEventKind) IsValid() bool {
 	switch e {
-	case WebhookEventKindOrderPlaced, WebhookEventKindOrderPaid, WebhookEventKindOrderExpired, WebhookEventKindOrderCancelled, WebhookEventKindOrderRefunded, WebhookEventKindOrderRecipientChanged, WebhookEventKindOrderFulfilmentChanged, WebhookEventKindSaleStateChanged, WebhookEventKindStockLow, WebhookEventKindPaymentUnmatched:
+	case WebhookEventKindOrderPlaced, WebhookEventKindOrderPaid, WebhookEventKindOrderExpired, WebhookEventKindOrderCancelled, WebhookEventKindOrderRefunded, WebhookEventKindOrderRecipientChanged, WebhookEventKindOrderFulfilmentChanged, WebhookEventKindSaleStateChanged, WebhookEventKindStockLow, WebhookEventKindPaymentUnmatched, WebhookEventKindWebhookTest:
 		return true
 	}
 	return false

@@ -226,6 +226,9 @@ func (h *Handler) misplaced(w http.ResponseWriter, method string, op *graphql.Op
 	return h.notByGet(w, method, op)
 }
 
+const needsPost = "Send this document by POST: GET is for trusted documents, and for development. " +
+	"In urql, set preferGetMethod: false."
+
 // notByGet returns an error for an operation that must not be sent by GET, because pages
 // of any origin can make a browser send a GET.
 func (h *Handler) notByGet(w http.ResponseWriter, method string, op *graphql.OperationContext) *badRequest {
@@ -237,7 +240,7 @@ func (h *Handler) notByGet(w http.ResponseWriter, method string, op *graphql.Ope
 		return &badRequest{http.StatusMethodNotAllowed, "Mutations cannot be sent by GET."}
 	case !h.opts.Development && !h.opts.Guard.Trusts(op.RawQuery):
 		w.Header().Set("Allow", "POST")
-		return &badRequest{http.StatusMethodNotAllowed, "Send this document by POST."}
+		return &badRequest{http.StatusMethodNotAllowed, needsPost}
 	}
 	return nil
 }

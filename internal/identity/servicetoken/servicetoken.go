@@ -130,7 +130,7 @@ func (in *Input) clean() error {
 	}
 	switch {
 	case len(in.Scopes) == 0:
-		scopes = badField("scopes", fault.Rule{Code: "at least one scope"})
+		scopes = badField("scopes", fault.AScope)
 	case slices.ContainsFunc(in.Scopes, func(s auth.Scope) bool { return !s.Valid() }):
 		scopes = badField("scopes", fault.Rule{Code: "known scopes"})
 	}

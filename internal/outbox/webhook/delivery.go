@@ -88,13 +88,8 @@ func (s *Service) Replay(ctx context.Context, delivery id.Delivery) (*Delivery, 
 		if err != nil {
 			return err
 		}
-		to, err := tx.WebhookEndpoint.Query().
-			Where(webhookendpoint.ID(row.EndpointID), webhookendpoint.StateEQ(webhookendpoint.StateENABLED)).Exist(ctx)
-		if err != nil {
+		if _, err := enabled(ctx, tx, row.EndpointID, at); err != nil {
 			return err
-		}
-		if !to {
-			return fault.Refused{Why: fault.Conflict, At: at}
 		}
 		now := s.now()
 		update := tx.WebhookDelivery.Update().Where(webhookdelivery.ID(delivery), webhookdelivery.Attempts(row.Attempts)).
@@ -107,6 +102,11 @@ func (s *Service) Replay(ctx context.Context, delivery id.Delivery) (*Delivery, 
 	if err != nil {
 		return nil, fmt.Errorf("replay delivery %s: %w", delivery, err)
 	}
+	return s.delivery(ctx, delivery)
+}
+
+// delivery returns a delivery.
+func (s *Service) delivery(ctx context.Context, delivery id.Delivery) (*Delivery, error) {
 	row, err := s.db.Ent.WebhookDelivery.Get(ctx, delivery)
 	if err != nil {
 		return nil, fmt.Errorf("read delivery %s: %w", delivery, err)
@@ -116,6 +116,22 @@ func (s *Service) Replay(ctx context.Context, delivery id.Delivery) (*Delivery, 
 		return nil, err
 	}
 	return page[0], nil
+}
+
+// enabled returns an endpoint that receives events. Refusals: NOT_FOUND, and CONFLICT when it is
+// disabled or deleted.
+func enabled(ctx context.Context, tx *ent.Tx, endpoint id.Endpoint, at []string) (*ent.WebhookEndpoint, error) {
+	row, err := tx.WebhookEndpoint.Get(ctx, endpoint)
+	if ent.IsNotFound(err) {
+		return nil, fault.Refused{Why: fault.Unknown, At: at}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if row.State != webhookendpoint.StateENABLED {
+		return nil, fault.Refused{Why: fault.Conflict, At: at}
+	}
+	return row, nil
 }
 
 func (s *Service) deliveries(ctx context.Context, rows []*ent.WebhookDelivery) ([]*Delivery, error) {

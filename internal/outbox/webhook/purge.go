@@ -31,7 +31,7 @@ func (s *Service) Purge(ctx context.Context) (map[string]int, error) {
 		return counts, err
 	}
 	events, err := s.db.Purge(ctx, "events_deleted", webhookevent.Table,
-		webhookevent.CreatedAtLT(now.Add(-KeepEvents)), webhookevent.BatchGT(0))
+		webhookevent.CreatedAtLT(now.Add(-KeepEvents)), dispatched)
 	maps.Copy(counts, events)
 	if err != nil {
 		return counts, err
@@ -40,6 +40,8 @@ func (s *Service) Purge(ctx context.Context) (map[string]int, error) {
 		webhookendpoint.StateEQ(webhookendpoint.StateDELETED), webhookendpoint.Not(hasDeliveries))
 	return counts, err
 }
+
+func dispatched(e *sql.Selector) { e.Where(sql.NEQ(e.C(webhookevent.FieldBatch), 0)) }
 
 func ofDeletedEndpoint(d *sql.Selector) {
 	endpoints := sql.Table(webhookendpoint.Table)

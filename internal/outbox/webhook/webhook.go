@@ -50,15 +50,17 @@ const (
 	SaleStateChanged Kind = "sale.state_changed"
 	StockLow         Kind = "stock.low"
 	PaymentUnmatched Kind = "payment.unmatched"
+	// Test is of no fact: an administrator sends it to one endpoint, and no endpoint chooses it.
+	Test Kind = "webhook.test"
 )
 
-// Kinds lists every kind of event.
+// Kinds lists every kind of event that endpoints receive.
 func Kinds() []Kind {
 	return []Kind{OrderPlaced, OrderPaid, OrderExpired, OrderCancelled, OrderRefunded, OrderRecipient, OrderFulfilment,
 		SaleStateChanged, StockLow, PaymentUnmatched}
 }
 
-// Valid reports whether k is a known kind.
+// Valid reports whether endpoints receive k.
 func (k Kind) Valid() bool { return slices.Contains(Kinds(), k) }
 
 // maxPayload bounds the body of an event in bytes. The largest, an order, has less than

@@ -83,6 +83,8 @@ func Lines(text string, least, most int) Rule {
 var (
 	NotEmpty                = MinLength(1)
 	AfterStart              = Rule{Code: "after startsAt"}
+	AfterSince              = Rule{Code: "after since"}
+	AScope                  = Rule{Code: "at least one scope"}
 	BeforeStart             = Rule{Code: "before startsAt"}
 	NearStart               = Rule{Code: "at most 8 hours before startsAt"}
 	InTheFuture             = Rule{Code: "in the future"}

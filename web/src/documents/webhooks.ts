@@ -118,3 +118,31 @@ export const ReplayDelivery = graphql(
 `,
   [FailureParts],
 );
+
+export const SendTest = graphql(
+  `
+  mutation SendTest($input: SendWebhookTestInput!) {
+    act: sendWebhookTest(input: $input) {
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
+);
+
+export const ReplayEvents = graphql(
+  `
+  mutation ReplayEvents($input: ReplayWebhookEventsInput!) {
+    act: replayWebhookEvents(input: $input) {
+      replayed
+      continueSince
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
+);

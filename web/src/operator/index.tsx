@@ -92,6 +92,7 @@ function Nav() {
       {link('/operate/aside', ot('op.aside'))}
       {link('/operate/people', ot('op.people'))}
       {currentUser.value?.role === 'ADMIN' && link('/operate/webhooks', ot('op.hooks'))}
+      {currentUser.value?.role === 'ADMIN' && link('/operate/tokens', ot('op.tokens'))}
     </nav>
   );
 }

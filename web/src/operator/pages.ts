@@ -23,6 +23,7 @@ export const pages = {
   '/operate/aside': lazy<Params>(async () => (await import('./deadletters')).DeadLetters),
   '/operate/people': lazy<Params>(async () => (await import('./people')).People),
   '/operate/webhooks': lazy<Params>(async () => (await import('./webhooks')).Webhooks),
+  '/operate/tokens': lazy<Params>(async () => (await import('./tokens')).Tokens),
   '/operate/webhooks/:id': lazy<Params>(async () => (await import('./webhooks')).Deliveries),
 };
 

@@ -4,16 +4,19 @@ import { Link } from 'wouter-preact';
 import { useLoad } from '../api/load';
 import { useRefresh } from '../api/refresh';
 import { request } from '../api/client';
-import type { ResultOf } from '@seckill/client/operation';
-import { CreateEndpoint, DeleteEndpoint, Deliveries as DeliveriesDoc, EndpointParts, Endpoints, ReplayDelivery, RotateSecret, UpdateEndpoint } from '../documents/webhooks';
+import type { ResultOf, VariablesOf } from '@seckill/client/operation';
+import { CreateEndpoint, DeleteEndpoint, Deliveries as DeliveriesDoc, EndpointParts, Endpoints, ReplayDelivery, ReplayEvents, RotateSecret, SendTest, UpdateEndpoint } from '../documents/webhooks';
 import { bounded } from '../forms/bounded';
-import { count, isolate } from '../i18n/text';
+import { now } from '../api/clock';
+import { count } from '../i18n/text';
 import { DateTime, NotFound, Stale, Title, Unready } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
+import { instant, localInput } from './acts';
 import { Field, Form } from './form';
 import { Paged } from './paged';
 import { useQuery } from './search';
+import { Checkbox, checked, ConfirmDialog, Secret, SmallButton } from './secret';
 import { ot } from './texts';
 import { Select } from '../ui/select';
 
@@ -97,12 +100,7 @@ export function Webhooks() {
           id={deleting.value.id}
         />
       )}
-      {secret.value && (
-        <Dialog title={ot('op.hooks.secret')} close={() => (secret.value = '')}>
-          <p>{ot('op.hooks.secretHint')}</p>
-          <code class="note mt-3 block font-mono text-sm break-all">{secret.value}</code>
-        </Dialog>
-      )}
+      {secret.value && <Secret title={ot('op.hooks.secret')} hint={ot('op.hooks.secretHint')} text={secret.value} close={() => (secret.value = '')} />}
     </div>
   );
 }
@@ -113,11 +111,7 @@ const eventsOf = (events: Endpoint['events']): string =>
 
 function Row({ endpoint, edit, rotate, remove }: { endpoint: Endpoint; edit: () => void; rotate: () => void; remove: () => void }) {
   const { id, url, description, events, state, disabledReason, failingSince, formerSecretUntil } = endpoint;
-  const button = (name: string, act: () => void) => (
-    <button class="btn min-h-9 px-3 py-1.5 text-sm" aria-label={`${isolate(name)}: ${url}`} onClick={act}>
-      <bdi>{name}</bdi>
-    </button>
-  );
+  const button = (name: string, act: () => void) => <SmallButton name={name} about={url} act={act} />;
   return (
     <li class="card grid grid-cols-1 gap-2 p-4">
       <p class="flex flex-wrap items-center gap-2">
@@ -163,7 +157,7 @@ function Edit({ endpoint, close, done, secret }: DialogProps & { endpoint: Endpo
         label={ot('op.hooks.save')}
         done={done}
         send={async ({ url = '', description = '', enabled }, form) => {
-          const events = EVENTS.filter((event) => (form.elements.namedItem(event) as HTMLInputElement).checked);
+          const events = checked(form, EVENTS);
           if (endpoint) {
             const input = { endpointId: endpoint.id, url, description, events, enabled: enabled === 'on' };
             return (await request(UpdateEndpoint, { input })).act?.userErrors;
@@ -191,34 +185,14 @@ function Edit({ endpoint, close, done, secret }: DialogProps & { endpoint: Endpo
   );
 }
 
-function Checkbox({ name, words, on }: { name: string; words: string; on: boolean }) {
-  return (
-    <label class="flex items-center gap-2">
-      <input type="checkbox" name={name} class="size-4 accent-fill" defaultChecked={on} />
-      {words}
-    </label>
-  );
-}
-
-type Refused = Awaited<ReturnType<Parameters<typeof Form>[0]['send']>>;
-
-/** Confirms a step. */
-function ConfirmDialog({ id, name, words, send, close, done }: DialogProps & { id: string; name: string; words: string; send: (id: string) => Promise<Refused> }) {
-  return (
-    <Dialog title={name} close={close}>
-      <Form label={name} send={() => send(id)} done={done}>
-        <p class="wrap-anywhere">{words}</p>
-      </Form>
-    </Dialog>
-  );
-}
-
 /** The log of one endpoint. */
 export function Deliveries({ id }: { id: string }) {
   const { page } = useLoad('webhooks', loadEndpoints);
   const [state, setState] = useQuery('state');
   const chosen = STATES.find((each) => each === state) ?? null;
   const endpoint = page.value.state === 'ready' ? page.value.data.find((each) => each.id === id) : undefined;
+  const replaying = useSignal(false);
+  const loads = useSignal(0);
   return (
     <>
       <Link class="link" href="/operate/webhooks">
@@ -236,8 +210,31 @@ export function Deliveries({ id }: { id: string }) {
         />
       </div>
       {endpoint && <p class="mb-4 break-all text-soft">{endpoint.url}</p>}
+      <div class="mb-4 flex flex-wrap items-start gap-3">
+        <Form
+          label={ot('op.hooks.test')}
+          send={async () => (await request(SendTest, { input: { endpointId: id } })).act?.userErrors}
+          done={() => {
+            toast(ot('op.hooks.tested'));
+            loads.value++;
+          }}
+        />
+        <button class="btn" onClick={() => (replaying.value = true)}>
+          {ot('op.hooks.replay')}
+        </button>
+      </div>
+      {replaying.value && (
+        <Replay
+          id={id}
+          close={() => (replaying.value = false)}
+          done={() => {
+            replaying.value = false;
+            loads.value++;
+          }}
+        />
+      )}
       <Paged
-        name={`deliveries ${id} ${state}`}
+        name={`deliveries ${id} ${state} ${loads.value}`}
         live
         ask={async (after, signal) => (await request(DeliveriesDoc, { endpointId: id, after, state: chosen }, signal)).webhookDeliveries}
       >
@@ -250,6 +247,45 @@ export function Deliveries({ id }: { id: string }) {
         )}
       </Paged>
     </>
+  );
+}
+
+const DAY_MS = 86_400_000;
+
+/** Sends the events of a period again. */
+function Replay({ id, close, done }: DialogProps & { id: string }) {
+  const sent = useSignal(0);
+  const at = now();
+  return (
+    <Dialog title={ot('op.hooks.replay')} close={close}>
+      <Form
+        label={ot('op.hooks.replay')}
+        done={() => {
+          toast(ot('op.hooks.replayed', { count: count(sent.value) }));
+          done();
+        }}
+        send={async ({ since, until, all }) => {
+          sent.value = 0;
+          for (let from: string | null = instant(since); from; ) {
+            const input: VariablesOf<typeof ReplayEvents>['input'] = { endpointId: id, since: from, until: instant(until), all: all === 'on' };
+            const { act } = await request(ReplayEvents, { input });
+            if (act?.userErrors.length) return act.userErrors;
+            sent.value += act?.replayed ?? 0;
+            from = act?.continueSince ?? null;
+          }
+          return null;
+        }}
+      >
+        <p>{ot('op.hooks.replayHint')}</p>
+        <Field label={ot('op.hooks.since')}>
+          <input name="since" class="field font-normal" type="datetime-local" step="1" required defaultValue={localInput(at - DAY_MS)} />
+        </Field>
+        <Field label={ot('op.hooks.until')}>
+          <input name="until" class="field font-normal" type="datetime-local" step="1" required defaultValue={localInput(at)} />
+        </Field>
+        <Checkbox name="all" words={ot('op.hooks.replayAll')} on={false} />
+      </Form>
+    </Dialog>
   );
 }
 

@@ -35,6 +35,15 @@ test('documents of the shop run by hash', async () => {
   }
 });
 
+test('a query by GET, as of urql, is answered with what to set', async () => {
+  const response = await fetch(`${graphqlURL}?query=${encodeURIComponent('{ serverInfo { version } }')}`, {
+    headers: { accept: 'application/graphql-response+json, application/json' },
+  });
+  assert.equal(response.status, 405);
+  assert.equal(response.headers.get('allow'), 'POST');
+  assert.match((await response.json()).errors[0].message, /by POST.*preferGetMethod: false/);
+});
+
 test('playground, forms and foreign pages are shut out', async () => {
   assert.equal((await fetch(`${url}/playground`)).status, 404);
   for (const type of ['application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'text/plain']) {
