@@ -112,7 +112,7 @@ attack: services ## run known attacks against a server of the production profile
 	@set -a; . .services/env; go test -tags attack -count=1 -timeout 15m -v ./test/attack
 
 .PHONY: ship
-ship: ## check what deploy/ ships: image, proxies, chart, dashboard, alerts, backup
+ship: ## check what is shipped: image, proxies, chart, dashboard, alerts, from an empty machine to a restored backup
 	@scripts/ship
 
 .PHONY: clean
