@@ -9,7 +9,7 @@
  */
 import { createHash } from 'node:crypto';
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import {
   buildSchema,
   Kind,
@@ -136,6 +136,27 @@ export function loadSchema(dir: string): GraphQLSchema {
   return buildSchema(files.map((name) => readFileSync(join(dir, name), 'utf8')).join('\n'));
 }
 
+/** The module of a group: what the browser needs of each operation. */
+function moduleOf({ exports }: Group, texts: boolean): string {
+  const lines = [...exports].map(([name, operation]) => {
+    const sent = operation && { ...operation, text: texts ? operation.text : undefined };
+    return `export const ${name} = ${JSON.stringify(sent)};`;
+  });
+  return lines.join('\n');
+}
+
+/** A Vite plugin for clients that send the texts of their documents. */
+export function documentTexts(groups: Group[]): Plugin {
+  return {
+    name: 'document-texts',
+    enforce: 'pre',
+    transform(_code, file) {
+      const group = groups.find((candidate) => candidate.file === resolve(file));
+      return group ? { code: moduleOf(group, true), map: null } : null;
+    },
+  };
+}
+
 /** The Vite plugin. */
 export function documents(root: string): Plugin {
   const dirs = [join(root, 'client/src/documents'), join(root, 'src/documents')];
@@ -153,12 +174,7 @@ export function documents(root: string): Plugin {
       if (!dirs.some((dir) => file.startsWith(dir + '/'))) return null;
       if (texts) groups = read(); // the file may have changed
       const group = groups.find((candidate) => candidate.file === file);
-      if (!group) return null;
-      const lines = [...group.exports].map(([name, operation]) => {
-        const sent = operation && { ...operation, text: texts ? operation.text : undefined };
-        return `export const ${name} = ${JSON.stringify(sent)};`;
-      });
-      return { code: lines.join('\n'), map: null };
+      return group ? { code: moduleOf(group, texts), map: null } : null;
     },
     writeBundle({ dir: out }) {
       writeFileSync(join(out!, '../documents.json'), manifest(groups));

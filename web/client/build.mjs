@@ -30,3 +30,18 @@ for (const file of readdirSync(dist, { recursive: true })) {
   if (/gql\.tada|\.ts['"]/.test(text)) throw new Error(`${file} imports what is not packed`);
   writeFileSync(path, text);
 }
+
+// The component of one file, with types beside it.
+execFileSync(process.execPath, [join(here, '../node_modules/vite/bin/vite.js'), 'build', '--config', join(here, 'component/vite.config.ts'), '--outDir', dist, '--logLevel', 'warn'], { stdio: 'inherit' });
+writeFileSync(
+  join(dist, 'seckill-drop.d.ts'),
+  `import type { Drop } from './drop.js';
+import type { Session } from './session.js';
+export { Drop } from './drop.js';
+export { PasswordSession, tokenSession } from './session.js';
+export declare class SeckillDrop extends HTMLElement {
+  session: Session | null;
+  readonly drop: Drop | null;
+}
+`,
+);

@@ -31,7 +31,7 @@ function pictureOf(name: string): string | null {
 }
 
 /** Returns one line per axe violation. While a dialog is open, only the dialog is checked: the rest of the page is inert. */
-async function violations(page: Page): Promise<string[]> {
+export async function violations(page: Page): Promise<string[]> {
   if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axeSource);
   const results = (await page.evaluate('axe.run(document.querySelector("dialog[open]") ?? document, { resultTypes: ["violations"] })')) as AxeResults;
   return results.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`);

@@ -227,6 +227,9 @@ func (s *spa) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	name := strings.TrimPrefix(path.Clean("/"+r.URL.Path), "/")
 	if f := s.files.byPath[name]; f != nil {
+		if strings.HasPrefix(name, forOthers) && w.Header().Get("Access-Control-Allow-Origin") == "" {
+			w.Header().Set("Access-Control-Allow-Origin", "*") // a module is loaded by CORS
+		}
 		s.files.serve(w, r, f)
 		return
 	}
@@ -237,8 +240,11 @@ func (s *spa) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.files.servePage(w, r, s.files.byPath["index.html"], web.HasPage("/"+name))
 }
 
+// forOthers begins the paths of files that pages of other origins load.
+const forOthers = "client/"
+
 // reserved are first path segments that are never pages of the shop.
-var reserved = []string{"assets", "graphql", "playground", "webhooks", "media", "exports", "healthz", "readyz",
+var reserved = []string{"assets", "client", "graphql", "playground", "webhooks", "media", "exports", "healthz", "readyz",
 	"metrics", "debug", ".well-known"}
 
 // isPage reports whether a path may be a page: it names no file and is not reserved.

@@ -23,10 +23,11 @@ import (
 func TestMain(m *testing.M) { testenv.Main(m) }
 
 var site = fstest.MapFS{
-	"index.html":      {Data: []byte("<!doctype html><title>shop</title>")},
-	"assets/app.js":   {Data: []byte("console.log(1);" + strings.Repeat("// filler\n", 100))},
-	"assets/icon.svg": {Data: []byte("<svg/>")},
-	"robots.txt":      {Data: []byte("User-agent: *\n")},
+	"index.html":             {Data: []byte("<!doctype html><title>shop</title>")},
+	"assets/app.js":          {Data: []byte("console.log(1);" + strings.Repeat("// filler\n", 100))},
+	"assets/icon.svg":        {Data: []byte("<svg/>")},
+	"robots.txt":             {Data: []byte("User-agent: *\n")},
+	"client/seckill-drop.js": {Data: []byte("export {};\n")},
 
 	"manifest.webmanifest": {Data: []byte(`{"name":"shop"}`)},
 }
@@ -97,12 +98,26 @@ func TestSubdomainsUseHTTPSBySetting(t *testing.T) {
 	}
 }
 
+func TestPagesOfOtherOriginsLoadTheComponent(t *testing.T) {
+	t.Parallel()
+	h := newPublic(t, server.PublicOptions{Site: shop(t), Origins: []string{"https://store.example"}})
+	for origin, want := range map[string]string{"https://any.example": "*", "https://store.example": "https://store.example"} {
+		w := call(t, h, http.MethodGet, "/client/seckill-drop.js", set("Origin", origin))
+		if got := w.Header().Get("Access-Control-Allow-Origin"); w.Code != 200 || got != want {
+			t.Errorf("%s: %d, %q, want %q", origin, w.Code, got, want)
+		}
+	}
+	if w := call(t, h, http.MethodGet, "/assets/app.js", set("Origin", "https://any.example")); w.Header().Get("Access-Control-Allow-Origin") != "" {
+		t.Error("a file of the shop is for any origin")
+	}
+}
+
 func TestShopPagesFallBackToIndex(t *testing.T) {
 	t.Parallel()
 	h := newPublic(t, server.PublicOptions{Site: shop(t)})
 	for path, want := range map[string]int{
 		"/": 200, "/s/summer": 200, "/assets/app.js": 200, "/robots.txt": 200,
-		"/assets/gone.js": 404, "/gone.png": 404, "/healthz": 200, "/nope": 404, "/s/summer/more": 404, "/metrics": 404, "/debug/pprof/": 404, "/playground": 404, "/webhooks/x": 404,
+		"/assets/gone.js": 404, "/client/gone": 404, "/gone.png": 404, "/healthz": 200, "/nope": 404, "/s/summer/more": 404, "/metrics": 404, "/debug/pprof/": 404, "/playground": 404, "/webhooks/x": 404,
 	} {
 		if w := call(t, h, http.MethodGet, path); w.Code != want {
 			t.Errorf("%s: %d, want %d", path, w.Code, want)

@@ -2,6 +2,7 @@
 import { solve } from './captcha/solve.ts';
 import type { Client } from './client.ts';
 import { CreateCaptcha } from './documents/server.ts';
+import type { VariablesOf } from './operation.ts';
 import { Purchase, type Answer, type Attempt } from './purchase.ts';
 import { Refusal } from './session.ts';
 import type { Challenge, Task } from './types.ts';
@@ -17,18 +18,24 @@ export interface BuyInput {
   quantity?: number;
 }
 
+/** Requests a captcha. Throws a Refusal or a Fault. */
+export async function createCaptcha(client: Client, input: VariablesOf<typeof CreateCaptcha>['input']): Promise<Challenge> {
+  const { createCaptcha: made } = await client.request(CreateCaptcha, { input });
+  const failure = made?.userErrors[0];
+  if (failure) throw new Refusal(failure);
+  return made!.challenge!;
+}
+
 /** Answers a captcha of a sale by a proof of work. Throws a Refusal or a Fault. */
 export async function answerByWork(client: Client, saleId: string, given: Challenge | null = null): Promise<Answer> {
-  let challenge = given?.kind === 'PROOF_OF_WORK' ? given : null;
-  if (!challenge) {
-    const input = { purpose: 'SECKILL', saleId, kind: 'PROOF_OF_WORK' } as const;
-    const { createCaptcha } = await client.request(CreateCaptcha, { input });
-    const failure = createCaptcha?.userErrors[0];
-    if (failure) throw new Refusal(failure);
-    challenge = createCaptcha!.challenge!;
-  }
-  const { id, parameters, expiresAt, early } = challenge;
-  return { challengeId: id, answer: await solve(parameters ?? '{}'), expires: Date.parse(expiresAt), early };
+  const fits = given?.kind === 'PROOF_OF_WORK' ? given : null;
+  const challenge = fits ?? (await createCaptcha(client, { purpose: 'SECKILL', saleId, kind: 'PROOF_OF_WORK' }));
+  return toAnswer(challenge, await solve(challenge.parameters ?? '{}'));
+}
+
+/** The answer to a challenge. */
+export function toAnswer({ id, expiresAt, early }: Challenge, answer: string): Answer {
+  return { challengeId: id, answer, expires: Date.parse(expiresAt), early };
 }
 
 /**

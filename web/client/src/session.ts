@@ -1,6 +1,7 @@
 import { Fault } from './fault.ts';
 import type { Http } from './http.ts';
 import { RefreshTokens, SignIn } from './documents/session.ts';
+import type { Kept } from './storage.ts';
 import type { Failure } from './types.ts';
 
 /** Where access tokens come from. */
@@ -31,16 +32,31 @@ export class Refusal extends Error {
 /** Refresh when less than this is left, in ms. */
 const MARGIN_MS = 20_000;
 
+/** Name of the refresh token in a storage. */
+const STORED = 'seckill-session';
+
 /** A session of account and password. Its tokens are in memory, and refreshed before they expire. */
 export class PasswordSession implements Session {
   #access: { token: string; expires: number } | null = null;
   #refresh: string | null = null;
   #refreshing: Promise<void> | null = null;
+  /** Called when a user has signed in, and when the session has ended. */
+  changed: () => void = () => {};
 
-  constructor(readonly http: Http) {}
+  /** `store` keeps the refresh token, so that the session outlives a visit to the page of a payment provider: `kept(() => sessionStorage)`. */
+  constructor(
+    readonly http: Http,
+    readonly store?: Kept,
+  ) {
+    this.#refresh = store?.getItem(STORED) ?? null;
+  }
 
   /** Signs in. Throws a Refusal or a Fault. */
-  async signIn(account: string, password: string, more: { oneTimeCode?: string } = {}): Promise<void> {
+  async signIn(
+    account: string,
+    password: string,
+    more: { oneTimeCode?: string; captcha?: { challengeId: string; answer: string } } = {},
+  ): Promise<void> {
     const { login } = await this.http.post(SignIn, { input: { account, password, ...more } }, null);
     const failure = login?.userErrors[0];
     if (failure) throw new Refusal(failure);
@@ -72,6 +88,15 @@ export class PasswordSession implements Session {
 
   #keep(tokens: { accessToken: string; accessTokenExpiresAt: string; refreshToken: string | null } | null): void {
     this.#access = tokens && { token: tokens.accessToken, expires: Date.parse(tokens.accessTokenExpiresAt) };
+    const before = this.signedIn();
     this.#refresh = tokens?.refreshToken ?? null;
+    if (this.#refresh) this.store?.setItem(STORED, this.#refresh);
+    else this.store?.removeItem(STORED);
+    if (before !== this.signedIn()) this.changed();
+  }
+
+  /** Forgets the tokens of this page. */
+  signOut(): void {
+    this.#keep(null);
   }
 }

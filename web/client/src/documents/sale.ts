@@ -188,6 +188,17 @@ export const SaleBySlug = graphql(
   [SaleParts],
 );
 
+export const OneSale = graphql(
+  `
+  query OneSale($by: SaleLookup!) {
+    sale(by: $by) {
+      ...SaleParts
+    }
+  }
+`,
+  [SaleParts],
+);
+
 export const SaleStatus = graphql(
   `
   subscription SaleStatus($id: ID!) {

@@ -1,0 +1,4 @@
+/** The component as one file: it defines <seckill-drop>, and exports what a page needs to give it a session. */
+export { Drop } from '../src/drop.ts';
+export { SeckillDrop } from './element.ts';
+export { PasswordSession, tokenSession } from '../src/session.ts';
