@@ -66,6 +66,12 @@ func TestClientsBuyFromAProductionServer(t *testing.T) {
 	}
 }
 
+// TestConnectorsMakeEachPaidOrderOnce replays answers of the APIs of other shops.
+func TestConnectorsMakeEachPaidOrderOnce(t *testing.T) {
+	t.Parallel()
+	run(t, filepath.Join(examples, "connectors"), "node", "--test", "connectors.test.mjs")
+}
+
 // installExamples copies the examples to a folder with their packages, and compiles the
 // operations of Relay.
 func installExamples(t *testing.T, binary string) string {
