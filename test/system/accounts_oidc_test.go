@@ -61,7 +61,7 @@ func newProvider(t *testing.T, more string) *identityProvider {
 			t.Fatal(err)
 		}
 	}
-	p.site = newSite(t, func(c *config.Config) { c.OIDC = settings })
+	p.site = newSite(t, func(c *config.Config) { c.OIDC, c.AllowedOrigins = settings, []string{"https://store.example"} })
 	p.site.start("api", "worker", "scheduler")
 	if _, err := fmt.Fprintln(in, p.callback()); err != nil {
 		t.Fatal(err)
@@ -115,7 +115,13 @@ var authRequest = regexp.MustCompile(`name="id" value="([^"]+)"`)
 // signIn goes through the pages of the provider and returns the page of the shop behind.
 func (p *identityProvider) signIn(t *testing.T, b *http.Client) *url.URL {
 	t.Helper()
-	at, form := visit(t, b, request(t, http.MethodGet, p.site.url+"/auth/oidc/corp/start?to=/orders", nil))
+	return p.signInTo(t, b, "/orders")
+}
+
+// signInTo is signIn with the page behind.
+func (p *identityProvider) signInTo(t *testing.T, b *http.Client, to string) *url.URL {
+	t.Helper()
+	at, form := visit(t, b, request(t, http.MethodGet, p.site.url+"/auth/oidc/corp/start?to="+url.QueryEscape(to), nil))
 	found := authRequest.FindStringSubmatch(form)
 	if found == nil {
 		t.Fatalf("no form of the provider at %s: %s", at, form)
@@ -178,6 +184,51 @@ func TestUsersSignInWithAnotherProvider(t *testing.T) {
 	p.site.ask("", `{ signInProviders { title url } }`, nil).into(t, &buttons)
 	if len(buttons.SignInProviders) != 1 || buttons.SignInProviders[0].URL != "/auth/oidc/corp/start" {
 		t.Errorf("buttons %+v", buttons)
+	}
+}
+
+func TestASignInLeadsBackToAnAllowedStorefront(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t, "")
+	for to, want := range map[string]string{
+		"https://store.example/orders?tab=1": "https://store.example/orders?tab=1",
+		"https://evil.example/":              p.site.url + "/", "//store.example/": p.site.url + "/", "https://me@store.example/": p.site.url + "/",
+		"https://store.example:8443/": p.site.url + "/", "javascript:alert(1)": p.site.url + "/", "https://ѕtore.example/": p.site.url + "/",
+		"https://store.example/\n": p.site.url + "/", "https://store.example@evil.example/": p.site.url + "/",
+	} {
+		b, left := browser(t), ""
+		b.CheckRedirect = func(req *http.Request, _ []*http.Request) error {
+			if strings.HasSuffix(req.URL.Hostname(), "example") {
+				left = req.URL.String()
+				return http.ErrUseLastResponse
+			}
+			return nil
+		}
+		at := p.signInTo(t, b, to).String()
+		if left != "" {
+			at = left
+		}
+		if at != want {
+			t.Errorf("%q leads to %s, want %s", to, at, want)
+		}
+		cookieToken(t, p.site, b)
+		// the buyer declines at the provider
+		res, err := b.Transport.RoundTrip(request(t, http.MethodGet, p.site.url+"/auth/oidc/corp/start?to="+url.QueryEscape(to), nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		asked, err := res.Location()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Jar.SetCookies(request(t, http.MethodGet, p.callback(), nil).URL, res.Cookies())
+		left = ""
+		end, _ := visit(t, b, request(t, http.MethodGet, p.callback()+"?error=access_denied&state="+asked.Query().Get("state"), nil))
+		if wantAway := strings.HasPrefix(want, "https://store"); wantAway && left != "https://store.example/orders?oidc=declined&tab=1" ||
+			!wantAway && (left != "" || end.Path != "/sign-in") {
+			t.Errorf("declined with %q: at %s %s", to, left, end)
+		}
 	}
 }
 

@@ -29,6 +29,7 @@ function h(name: string, attributes: Attributes = {}, ...children: Child[]): HTM
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
     if (typeof value === 'function') element.addEventListener(key, value);
+    else if (key === 'value') (element as HTMLInputElement).value = String(value);
     else if (value !== false) element.setAttribute(key, value === true ? '' : String(value));
   }
   element.append(...children.filter((child): child is Node | string => !!child));
@@ -132,10 +133,13 @@ export class SeckillDrop extends Base {
   #fill(part: HTMLElement, key: string, build: (key: string) => Child[]): void {
     if (this.#shown.get(part) === key) return;
     this.#shown.set(part, key);
-    const focused = part.contains(this.shadowRoot!.activeElement);
+    const nameOf = (element: Element): string => element.getAttribute('name') ?? element.textContent;
+    const focused = this.shadowRoot!.activeElement;
+    const lost = focused && part.contains(focused);
     part.replaceChildren(...build(key).filter((child): child is Node | string => !!child));
-    if (!focused) return;
-    const next = part.querySelector<HTMLElement>('button, input, a, select');
+    if (!lost) return;
+    const all = [...part.querySelectorAll<HTMLElement>('button, input, a, select')];
+    const next = all.find((each) => nameOf(each) === nameOf(focused)) ?? all[0];
     if (!next) part.tabIndex = -1;
     (next ?? part).focus();
   }
@@ -182,7 +186,13 @@ export class SeckillDrop extends Base {
         const units = h('select', { 'aria-label': texts.quantity, change: (event) => (this.#quantity = Number((event.target as HTMLSelectElement).value)) });
         this.#quantity = Math.min(this.#quantity, Math.max(most, 1));
         for (let n = 1; n <= most; n++) units.append(h('option', { value: n, selected: n === this.#quantity }, String(n)));
-        return this.#fill(part, key(most, item?.id), () => [most > 1 && units, act(texts.buy, () => drop.buy(this.#quantity), { class: 'main' })]);
+        const code = state.problem instanceof Fault ? '' : (state.problem?.code ?? '');
+        return this.#fill(part, key(most, item?.id, code), () => [
+          most > 1 && units,
+          act(texts.buy, () => drop.buy(this.#quantity), { class: 'main' }),
+          ['ADDRESS_REQUIRED', 'CONTACT_UNVERIFIED'].includes(code) && link(texts.inShop, page('/account')),
+          own && act(texts.signOut, () => own.signOut(), { class: 'link' }),
+        ]);
       }
       case 'check':
         return this.#fill(part, key(check?.challenge?.id, check?.why, check && Math.round(check.share * 20)), () => [

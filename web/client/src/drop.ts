@@ -180,7 +180,7 @@ export class Drop {
   }
 
   #take(sale: Sale, signedIn: boolean): void {
-    this.#signedIn.value = signedIn && this.client.session.signedIn();
+    this.#signedIn.value = signedIn && this.client.session.signedIn() && sale.viewer !== null;
     const first = !this.#sale.peek();
     this.#sale.value = sale;
     if (first) this.#followSale(sale.id);
@@ -246,6 +246,8 @@ export class Drop {
 
   /** Another user signed in, or the user signed out. */
   userChanged(): void {
+    const sale = this.#sale.peek();
+    if (sale) this.#sale.value = { ...sale, viewer: null };
     this.#purchase.peek()?.close();
     this.#purchase.value = null;
     this.#followed?.stop();
