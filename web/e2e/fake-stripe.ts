@@ -106,7 +106,7 @@ export class FakeStripe {
     const price = kind === 'payment_intents' ? '' : 'line_items[0][price_data]';
     const charge: Charge = {
       id,
-      amount: Number(form.get(price ? `${price}[unit_amount]` : 'amount')),
+      amount: Number(form.get(price ? `${price}[unit_amount]` : 'amount')) * Number(form.get('line_items[0][quantity]') ?? 1),
       currency: form.get(price ? `${price}[currency]` : 'currency')!,
       metadata: Object.fromEntries([...form].flatMap(([name, value]) => (/^metadata\[(\w+)\]$/.exec(name) ? [[/\[(\w+)\]/.exec(name)![1]!, value]] : []))),
       state: 'open',
