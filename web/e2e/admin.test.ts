@@ -129,9 +129,10 @@ test('orders: cancelled, refunded', async () => {
   await checkScreen(operator, 'admin-inbox');
   await operator.getByRole('link', { name: 'Refund request' }).click();
   await operator.waitForURL('**/operate/refunds');
-  await goto(operator, '/operate/orders', 'main li');
+  await goto(operator, '/operate/orders', 'main tbody');
   await operator.getByRole('button', { name: /^Refund ¥/ }).waitFor();
   await checkScreen(operator, 'admin-orders');
+  await operator.locator('main tbody', { has: operator.getByRole('button', { name: /^Cancel order/, includeHidden: true }) }).first().locator('summary').click();
   await checkSheet(operator, /^Cancel order/, 'admin-void');
   await goto(operator, '/operate/refunds', 'main li');
   await checkScreen(operator, 'admin-refunds');

@@ -90,7 +90,9 @@ test('access controls are changed live, products are created, orders are found a
   await signIn(operator, it.demo, 'operator', '/operate/orders');
   await operator.getByRole('searchbox').fill('bob@demo');
   await operator.getByRole('searchbox').press('Enter');
-  await operator.locator('main li', { hasText: 'bob@demo.example' }).getByRole('button', { name: /^Cancel order/ }).click();
+  const row = operator.locator('main tbody', { hasText: 'bob@demo.example' }).first();
+  await row.locator('summary').click();
+  await row.getByRole('button', { name: /^Cancel order/ }).click();
   await operator.getByRole('dialog').getByLabel('Reason').fill('Wrong price.');
   await operator.getByRole('dialog').getByRole('button', { name: /^Cancel order of ¥/ }).click();
   await operator.locator('main .chip', { hasText: 'Cancelled' }).first().waitFor();
@@ -98,7 +100,8 @@ test('access controls are changed live, products are created, orders are found a
 
   await buy(buyer);
   await operator.reload();
-  await operator.getByRole('button', { name: /^No payment expected/ }).first().click();
+  await row.locator('summary').click();
+  await row.getByRole('button', { name: /^No payment expected/ }).click();
   await operator.getByRole('dialog').getByLabel('Reason').fill('The bank closed.');
   await operator.getByRole('dialog').getByRole('button', { name: /^Expire order of ¥/ }).click();
   await operator.locator('main .chip', { hasText: 'Expired' }).first().waitFor();

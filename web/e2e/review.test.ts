@@ -67,13 +67,14 @@ test('the buyer of an order that a sale holds sees why and until when, explains 
   await panel(first).getByText('多个账号在同一浏览器下单').waitFor();
 
   await operator.goto(`${site.url}/operate/orders?sale=${saleId}&held=1`);
-  const row = operator.locator('main li', { hasText: 'We share a flat.' });
+  const row = operator.locator('main tbody', { hasText: 'We share a flat.' });
   await row.waitFor();
   await decide(operator, new RegExp(`^Release ${(await row.getByRole('link').first().innerText()).trim()}`), 'A flat, it seems.');
   await panel(first).getByText('商家已核实该订单').waitFor(); // pushed
   await status(first, '待付款').waitFor();
   await first.getByText('A flat, it seems.').waitFor();
   await first.getByRole('button', { name: /^付款|^支付/ }).waitFor();
+  await operator.locator('main tbody').first().locator('summary').click();
   await decide(operator, /^Cancel order/, 'A farm.');
   await status(second, 'Cancelled').waitFor(); // pushed
   expect(await panel(second).count()).toBe(0);

@@ -1,7 +1,8 @@
-/** All orders: search, decide on refunds, cancel. */
-import { useSignal } from '@preact/signals';
+/** All orders as a table: filters, one menu for each, acts on several, export of what is shown. */
+import { useSignal, type Signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { Link } from 'wouter-preact';
+import { useRef } from 'preact/hooks';
+import { Link, useLocation } from 'wouter-preact';
 import { useLoad } from '../api/load';
 import type { Connection } from '../api/paged';
 import { request } from '../api/client';
@@ -14,16 +15,24 @@ import { count, isolate, moment, money, t, times } from '../i18n/text';
 import { StatusChip } from '../pages/status';
 import { Title, DateTime } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
+import { Icon } from '../ui/icons';
 import { acted } from './asked';
 import { Field, Form, Note, type Values } from './form';
+import { TableKeys } from './keys';
+import { Bulk } from './orders-bulk';
 import { Paged } from './paged';
 import { Decide } from './refunds';
+import { csv, save } from './save';
 import { Search, useQuery } from './search';
 import { Pick, type Found as Choices } from './pick';
-import { ot } from './texts';
+import { ot, type OpKey } from './texts';
 import { Select, upTo } from '../ui/select';
 
-type Found = NonNullable<ResultOf<typeof AdminOrders>['orders']>['edges'][number]['node'];
+/** An order of the table. */
+export type Found = NonNullable<ResultOf<typeof AdminOrders>['orders']>['edges'][number]['node'];
+
+/** The refund of an order that waits for a decision. */
+export const askedRefund = ({ refunds }: Found) => refunds?.find(({ status }) => status === 'REQUESTED');
 
 const statuses: OrderStatus[] = ['PENDING_PAYMENT', 'PAID', 'REFUNDING', 'REFUNDED', 'CANCELLED', 'EXPIRED'];
 const SHORTEST_SEARCH = 2;
@@ -75,40 +84,103 @@ export function Orders() {
   const [sort, setSort] = useQuery('sort');
   const [cluster, setCluster] = useQuery('cluster');
   const [held, setHeld] = useQuery('held');
+  const [where, go] = useLocation();
+  const chosen = useSignal<ReadonlySet<string>>(new Set());
   const choice = { text, status, saleId, from: day(from), until: day(until), oldest: sort === 'oldest', cluster, held: held !== '' } as const;
   return (
     <>
-      <div class="mb-4 flex flex-wrap items-end justify-between gap-3">
-        <Title>{ot('op.orders')}</Title>
-        <div class="flex flex-wrap items-end gap-3 max-sm:w-full">
+      <Title>{ot('op.orders')}</Title>
+      <div class="my-4 grid grid-cols-2 items-end gap-3 md:grid-cols-3 xl:grid-cols-[minmax(11rem,2fr)_repeat(5,minmax(7.5rem,1fr))]">
+        <div class="max-md:col-span-2">
           <Search label={ot('op.searchOrders')} text={text} found={setText} shortest={SHORTEST_SEARCH} />
-          <Field label={ot('op.status')}>
-            <Select value={status} none={ot('op.all')} change={setStatus} choices={statuses.map((each) => ({ value: each, label: t(`status.${each}`) }))} />
-          </Field>
-          <Sale id={saleId} choose={setSale} />
-          <Field label={ot('op.from')}>
-            <input class="field font-normal" type="date" value={choice.from} onChange={(event) => setFrom(event.currentTarget.value)} />
-          </Field>
-          <Field label={ot('op.until')}>
-            <input class="field font-normal" type="date" value={choice.until} onChange={(event) => setUntil(event.currentTarget.value)} />
-          </Field>
-          <Field label={ot('op.sort')}>
-            <Select value={choice.oldest ? 'oldest' : ''} none={ot('op.newestFirst')} change={setSort} choices={[{ value: 'oldest', label: ot('op.oldestFirst') }]} />
-          </Field>
         </div>
+        <Field label={ot('op.status')}>
+          <Select value={status} none={ot('op.all')} change={setStatus} choices={statuses.map((each) => ({ value: each, label: t(`status.${each}`) }))} />
+        </Field>
+        <Sale id={saleId} choose={setSale} />
+        <Field label={ot('op.from')}>
+          <input class="field font-normal" type="date" value={choice.from} onChange={(event) => setFrom(event.currentTarget.value)} />
+        </Field>
+        <Field label={ot('op.until')}>
+          <input class="field font-normal" type="date" value={choice.until} onChange={(event) => setUntil(event.currentTarget.value)} />
+        </Field>
+        <Field label={ot('op.sort')}>
+          <Select value={choice.oldest ? 'oldest' : ''} none={ot('op.newestFirst')} change={setSort} choices={[{ value: 'oldest', label: ot('op.oldestFirst') }]} />
+        </Field>
       </div>
       {saleId && cluster && <Filter text={ot('op.bought.filter', { label: isolate(cluster) })} clear={() => setCluster('')} />}
       {held && <Filter text={ot('op.bought.filterHeld')} clear={() => setHeld('')} />}
       <Paged name={`admin-orders ${JSON.stringify(choice)}`} live={!text} ask={(after, signal) => ask(choice, after, signal)}>
         {(orders, reload) => (
-          <ul class="grid gap-2">
-            {orders.map((order) => (
-              <Row key={order.id} order={order} reload={reload} />
-            ))}
-          </ul>
+          <>
+            <div class="mb-3 flex flex-wrap items-center gap-3">
+              <button class="btn" onClick={() => save(file(orders), 'orders.csv')}>
+                {ot(orders.length === 1 ? 'op.exportShown.one' : 'op.exportShown', { n: count(orders.length) })}
+              </button>
+              {(text || status || saleId || from || until || sort || cluster || held) && (
+                <button class="link" onClick={() => go(where, { replace: true })}>
+                  {ot('op.clearFilters')}
+                </button>
+              )}
+              <span class="grow" />
+              <TableKeys />
+            </div>
+            <Bulk orders={orders} chosen={chosen} reload={reload} />
+            <Table orders={orders} chosen={chosen} reload={reload} />
+          </>
         )}
       </Paged>
     </>
+  );
+}
+
+/** What is shown, as a file. The columns are named as the API names them, whatever the language. */
+function file(orders: Found[]): Blob {
+  const heads = ['number', 'createdAt', 'status', 'sale', 'product', 'quantity', 'refundedQuantity', 'buyer', 'total', 'currency'];
+  return csv([
+    heads,
+    ...orders.map(({ number, createdAt, status, sale, item, quantity, refundedQuantity, buyer, total }) =>
+      [number, createdAt, status, sale.title, item.goods.name, quantity, refundedQuantity, buyer.account ?? buyer.displayName, total.amount, total.currencyCode]),
+  ]);
+}
+
+interface TableProps {
+  orders: Found[];
+  chosen: Signal<ReadonlySet<string>>;
+  reload: () => void;
+}
+
+/** Columns that a phone has no room for; what they say is under the product there. */
+const WIDE = 'max-md:hidden';
+const columns: { name: OpKey; class: string }[] = [
+  { name: 'op.column.order', class: 'text-left' },
+  { name: 'op.column.item', class: 'text-left' },
+  { name: 'op.column.buyer', class: `text-left ${WIDE}` },
+  { name: 'op.column.placed', class: `text-left ${WIDE}` },
+  { name: 'op.column.total', class: 'text-right' },
+  { name: 'op.status', class: `text-left ${WIDE}` },
+];
+
+function Table({ orders, chosen, reload }: TableProps) {
+  const all = orders.every(({ id }) => chosen.value.has(id));
+  return (
+    <table class="w-full border-collapse text-sm [&_td]:px-2 [&_td]:py-2 [&_th]:px-2 [&_th]:py-2 [&_th]:font-medium [&_th]:text-soft">
+      <caption class="sr-only">{ot('op.orders')}</caption>
+      <thead class="border-b border-edge">
+        <tr>
+          <th class="w-8">
+            <input type="checkbox" class="size-5 align-middle accent-fill" aria-label={ot('op.bulk.all')} checked={all} onChange={() => (chosen.value = new Set(all ? [] : orders.map(({ id }) => id)))} />
+          </th>
+          {columns.map(({ name, class: layout }) => (
+            <th key={name} scope="col" class={layout}>{ot(name)}</th>
+          ))}
+          <th class="w-11"><span class="sr-only">{ot('op.column.acts')}</span></th>
+        </tr>
+      </thead>
+      {orders.map((order) => (
+        <Row key={order.id} order={order} chosen={chosen} reload={reload} />
+      ))}
+    </table>
   );
 }
 
@@ -123,9 +195,7 @@ function Sale({ id, choose }: { id: string; choose: (id: string) => void }) {
   const { page } = useLoad('admin-orders sales', (signal) => findSales('', signal));
   const first = page.value.state === 'ready' ? page.value.data : { choices: [], more: false };
   return (
-    <div class="w-48 max-w-full">
-      <Pick label={ot('op.sale')} findLabel={ot('op.pick.sale')} list="sales" first={first} find={findSales} value={id} kept={ot('op.chosenSale')} none={ot('op.all')} change={choose} />
-    </div>
+    <Pick label={ot('op.sale')} findLabel={ot('op.pick.sale')} list="sales" first={first} find={findSales} value={id} kept={ot('op.chosenSale')} none={ot('op.all')} change={choose} />
   );
 }
 
@@ -141,47 +211,61 @@ function Filter({ text, clear }: { text: string; clear: () => void }) {
   );
 }
 
-function Row({ order, reload }: { order: Found; reload: () => void }) {
+function Row({ order, chosen, reload }: { order: Found; chosen: TableProps['chosen']; reload: () => void }) {
   const voiding = useSignal(false);
   const expiring = useSignal(false);
   const releasing = useSignal(false);
-  const asked = order.refunds?.find(({ status }) => status === 'REQUESTED');
+  const [, go] = useLocation();
+  const asked = askedRefund(order);
+  const where = `/operate/orders/${order.id}`;
+  const mine = chosen.value.has(order.id);
+  const choose = (): void => {
+    const next = new Set(chosen.value);
+    if (!next.delete(order.id)) next.add(order.id);
+    chosen.value = next;
+  };
   return (
-    <li class="card grid gap-3 px-4 py-3">
-      <div class="flex flex-wrap items-center gap-x-4 gap-y-1">
-        <Link href={`/orders/${order.id}`} class="link font-semibold tabular-nums">
-          {order.number}
-        </Link>
-        <span class="grow">
+    <tbody class="border-b border-line">
+      <tr
+        data-row
+        class={`cursor-pointer hover:bg-sunk ${mine ? 'bg-sunk' : ''}`}
+        onClick={({ target }) => {
+          if ((target as Element).closest('a, button, input, details, dialog') || String(getSelection() ?? '')) return; // a text is being copied
+          go(where);
+        }}
+      >
+        <td>
+          <input type="checkbox" class="size-5 align-middle accent-fill" aria-label={ot('op.bulk.one', { number: order.number })} checked={mine} onChange={choose} />
+        </td>
+        <td class="align-top">
+          <Link href={where} class="link font-semibold tabular-nums" data-open>
+            {order.number}
+          </Link>
+        </td>
+        <td class="align-top">
           <bdi>{order.item.goods.name}</bdi>
           {order.quantity > 1 && ` × ${count(order.quantity)}`}
           {order.refundedQuantity > 0 && (
-            <span class="text-sm text-soft"> · {ot('op.refundedUnits', { n: count(order.refundedQuantity), of: count(order.quantity) })}</span>
+            <span class="text-soft"> · {ot('op.refundedUnits', { n: count(order.refundedQuantity), of: count(order.quantity) })}</span>
           )}
-        </span>
-        <span class="text-sm text-soft"><bdi>{order.buyer.account ?? order.buyer.displayName}</bdi></span>
-        <span class="text-sm text-soft">
-          <DateTime at={order.createdAt} />
-        </span>
-        <strong class="tabular-nums">{money(order.total)}</strong>
-        <StatusChip status={order.status} held={order.review?.held} />
-        <Link href={`/operate/orders/${order.id}`} class="link text-sm">
-          {ot('op.money')}
-          <span class="sr-only"> {order.number}</span>
-        </Link>
-        {['PENDING_PAYMENT', 'PAID'].includes(order.status) && (
-          <button class="link text-sm" onClick={() => (voiding.value = true)}>
-            {ot(order.status === 'PAID' ? 'op.refundOrder' : 'op.void')}
-            <span class="sr-only"> {order.number}</span>
-          </button>
-        )}
-        {order.status === 'PENDING_PAYMENT' && (
-          <button class="link text-sm" onClick={() => (expiring.value = true)}>
-            {ot('op.expire')}
-            <span class="sr-only"> {order.number}</span>
-          </button>
-        )}
-      </div>
+          <div class="grid justify-items-start gap-1 text-soft md:hidden">
+            <bdi>{order.buyer.account ?? order.buyer.displayName}</bdi>
+            <DateTime at={order.createdAt} />
+            <StatusChip status={order.status} held={order.review?.held} />
+          </div>
+        </td>
+        <td class={`align-top ${WIDE}`}><bdi>{order.buyer.account ?? order.buyer.displayName}</bdi></td>
+        <td class={`align-top whitespace-nowrap ${WIDE}`}><DateTime at={order.createdAt} /></td>
+        <td class="text-right align-top font-semibold tabular-nums">{money(order.total)}</td>
+        <td class={`align-top ${WIDE}`}><StatusChip status={order.status} held={order.review?.held} /></td>
+        <td class="p-0! text-right align-top">
+          <Menu order={order} cancel={() => (voiding.value = true)} expire={() => (expiring.value = true)} />
+        </td>
+      </tr>
+      {(order.review?.held || asked || voiding.value || releasing.value || expiring.value) && (
+        <tr>
+          <td colSpan={columns.length + 2} class={order.review?.held || asked ? '' : 'p-0!'}>
+            <div class="grid gap-3">
       {order.review?.held && (
         <div class="note grid gap-2">
           <p class="font-medium">{ot('op.bought.until', { at: moment(order.review.until) })}</p>
@@ -221,7 +305,52 @@ function Row({ order, reload }: { order: Found; reload: () => void }) {
           reload={reload}
         />
       )}
-    </li>
+            </div>
+          </td>
+        </tr>
+      )}
+    </tbody>
+  );
+}
+
+/** What can be done with an order beside opening it. */
+function Menu({ order, cancel, expire }: { order: Found; cancel: () => void; expire: () => void }) {
+  const menu = useRef<HTMLDetailsElement>(null);
+  const shut = (act: () => void) => (): void => {
+    menu.current!.open = false;
+    menu.current!.querySelector('summary')!.focus();
+    act();
+  };
+  const line = 'block w-full rounded-lg px-3 py-2 text-left hover:bg-sunk';
+  return (
+    <details
+      ref={menu}
+      class="relative"
+      onKeyDown={(event) => event.key === 'Escape' && shut(() => {})()}
+      onFocusOut={({ relatedTarget }) => relatedTarget instanceof Node && !menu.current!.contains(relatedTarget) && (menu.current!.open = false)}
+    >
+      <summary class="icon-btn list-none [&::-webkit-details-marker]:hidden" aria-label={ot('op.column.actsOf', { number: order.number })}>
+        <Icon name="more" />
+      </summary>
+      <div class="card rise absolute right-0 z-20 grid w-56 p-2 shadow-xl">
+        {['PENDING_PAYMENT', 'PAID'].includes(order.status) && (
+          <button class={line} onClick={shut(cancel)}>
+            {ot(order.status === 'PAID' ? 'op.refundOrder' : 'op.void')}
+            <span class="sr-only"> {order.number}</span>
+          </button>
+        )}
+        {order.status === 'PENDING_PAYMENT' && (
+          <button class={line} onClick={shut(expire)}>
+            {ot('op.expire')}
+            <span class="sr-only"> {order.number}</span>
+          </button>
+        )}
+        <Link class={line} href={`/orders/${order.id}`}>
+          {ot('op.asBuyer')}
+          <span class="sr-only"> {order.number}</span>
+        </Link>
+      </div>
+    </details>
   );
 }
 

@@ -13,16 +13,8 @@ import { useTitle } from '../ui/title';
 import type { AdminSale } from './acts';
 import { useQuery } from './search';
 import { Pick, type Found } from './pick';
+import { save } from './save';
 import { ot } from './texts';
-
-/** Downloads a blob under a name. */
-function save(content: Blob, name: string): void {
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(content);
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
-}
 
 /** The ways to the report and to the orders as a file. */
 export function Downloads({ sale }: { sale: AdminSale }) {
