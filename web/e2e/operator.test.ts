@@ -60,7 +60,7 @@ test('the live page shows what happened before it was opened, by item and in the
   const admin = await it.page();
   await signIn(admin, it.demo, 'admin', '/operate');
   await admin.getByRole('link', { name: it.demo.open.title }).click();
-  const activity = admin.getByRole('list', { name: 'Activity' });
+  const activity = admin.getByRole('list', { name: 'What happened' });
   await activity.getByText('put 5 units on sale').waitFor();
   await activity.getByText('The system: opened it (Live)').waitFor();
   const rows = admin.getByRole('region', { name: 'By item' }).getByRole('row');
@@ -78,7 +78,7 @@ test('the live page shows what happened before it was opened, by item and in the
   await checkScreen(admin, 'admin-pause');
   await admin.getByRole('dialog').getByRole('button', { name: 'Back' }).click();
   await admin.locator('header button[lang]').click();
-  await admin.getByRole('list', { name: '动态' }).getByText('上架 5 件（进行中）').waitFor();
+  await admin.getByRole('list', { name: '动态与记录' }).getByText('上架 5 件（进行中）').waitFor();
 });
 
 test('access controls are changed live, products are created, orders are found and cancelled', async () => {

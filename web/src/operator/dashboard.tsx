@@ -9,7 +9,6 @@ import { request } from '../api/client';
 import { Figures as FiguresDoc, FiguresLive } from '../documents/figures';
 import { count, textOr, money, span } from '../i18n/text';
 import { FaultMessage, Stale, DateTime } from '../ui/bits';
-import { Feed } from './feed';
 import { extend, unitsAddUp, type Figures, type Point } from './figures';
 import type { Names } from './log';
 import { Plot, type Mark } from './plot';
@@ -45,7 +44,7 @@ interface Props {
   marks?: readonly Mark[];
 }
 
-/** The figures, the chart and the feed of a sale. */
+/** The figures and the chart of a sale. */
 export function Dashboard({ id, live, opening, names = {}, marks = [] }: Props) {
   // Load the figures again when the sale ends: the last pushed ones are not final.
   const { page, reload } = useLoad(`figures ${id} ${live}`, (signal) => load(id, signal));
@@ -110,15 +109,15 @@ export function Dashboard({ id, live, opening, names = {}, marks = [] }: Props) 
           {ot('op.countedSince')} <DateTime at={now.countedSince} />
         </p>
       )}
-      <dl class="grid grid-cols-2 gap-4 sm:grid-cols-5">
-        <Figure name={ot('op.remaining')}>{count(now.remainingUnits)}</Figure>
+      <dl class="grid grid-cols-2 gap-x-4 gap-y-5 sm:grid-cols-12">
+        <Figure large name={ot('op.remaining')}>{count(now.remainingUnits)}</Figure>
+        <Figure large name={ot('op.paid')}>{count(now.paidUnits)}</Figure>
+        <Figure large name={ot('op.gmv')}>{money(now.netValue)}</Figure>
+        <Figure large name={ot('op.perSecond')}>{count(Math.round(now.ordersPerSecond))}</Figure>
         <Figure name={ot('op.pending')}>{count(now.unpaidUnits)}</Figure>
         <Figure name={ot('op.onOffer')}>{count(now.offeredUnits)}</Figure>
         <Figure name={ot('op.onWaitlist')}>{count(now.waitingBuyers)}</Figure>
-        <Figure name={ot('op.paid')}>{count(now.paidUnits)}</Figure>
-        <Figure name={ot('op.gmv')}>{money(now.netValue)}</Figure>
         <Figure name={ot('op.requests')}>{count(Math.round(now.requestsPerSecond))}</Figure>
-        <Figure name={ot('op.perSecond')}>{count(Math.round(now.ordersPerSecond))}</Figure>
         <Figure name={ot('op.queue')}>
           {count(now.queueDepth)}
           {now.queueAgeSeconds >= 1 && <small class="font-normal text-soft"> · {span(Math.round(now.queueAgeSeconds))}</small>}
@@ -129,21 +128,19 @@ export function Dashboard({ id, live, opening, names = {}, marks = [] }: Props) 
       <Plot series={series.value} marks={marks} />
       <Items figures={now} names={names} />
       <div class="grid items-start gap-6 lg:grid-cols-2">
-        <div class="grid gap-6">
-          <Funnel figures={now} />
-          <Refused figures={now} />
-        </div>
-        <Feed id={id} />
+        <Funnel figures={now} />
+        <Refused figures={now} />
       </div>
     </section>
   );
 }
 
-function Figure({ name, children }: { name: string; children: ComponentChildren }) {
+/** A figure; the large ones say how the sale goes, the small ones why. */
+function Figure({ name, large, children }: { name: string; large?: boolean; children: ComponentChildren }) {
   return (
-    <div class="flex min-w-0 flex-col-reverse justify-end">
+    <div class={`flex min-w-0 flex-col-reverse justify-end ${large ? 'sm:col-span-3' : 'sm:col-span-2'}`} data-figure={large ? 'large' : 'small'}>
       <dt class="text-sm text-soft">{name}</dt>
-      <dd class="text-lg font-bold tabular-nums sm:text-2xl">{children}</dd>
+      <dd class={large ? 'numeral text-3xl sm:text-4xl' : 'font-semibold tabular-nums'}>{children}</dd>
     </div>
   );
 }

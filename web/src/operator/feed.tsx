@@ -1,4 +1,4 @@
-/** What happened in a sale, from its start, in the language in use. */
+/** What happened in a sale, as one list: the pushed feed of orders and states, and the audit log. */
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { Link } from 'wouter-preact';
@@ -6,6 +6,8 @@ import { follow } from '../api/client';
 import { Feed as FeedDoc } from '../documents/figures';
 import { lang } from '../i18n/lang';
 import { DateTime } from '../ui/bits';
+import { LogEnd, LogEntry, type Entry, type Names } from './log';
+import { useQuery } from './search';
 import { ot } from './texts';
 
 /** Lines that are kept. */
@@ -13,6 +15,7 @@ const LINES = 200;
 /** The cursor before the first line. */
 const START = '0-0';
 
+/** A line of the feed. */
 interface Line {
   cursor: string;
   at: string;
@@ -26,11 +29,12 @@ const instant = (cursor: string, other: string): string => {
   return ms ? new Date(ms).toISOString() : other;
 };
 
-/** The feed, newest first. */
-export function Feed({ id }: { id: string }) {
+/** The feed of a sale, newest first; empty without an id. */
+function useFeed(id: string | null): Line[] {
   const lines = useSignal<Line[]>([]);
   useEffect(() => {
     lines.value = [];
+    if (!id) return;
     let fresh: Line[] = []; // entries that arrive together, such as the history, are rendered once
     let frame = 0;
     const show = (): void => {
@@ -57,27 +61,66 @@ export function Feed({ id }: { id: string }) {
       stop();
     };
   }, [id, lang.value]);
+  return lines.value;
+}
+
+/** What the list can be narrowed to. */
+const parts = ['orders', 'stock', 'staff'] as const;
+type Part = (typeof parts)[number];
+
+type Happened = { at: string; key: string; part: Part | null; line: Line } | { at: string; key: string; part: Part; entry: Entry };
+
+/** Feed and log in one order, newest first. Lines of the feed that say what an entry of the log says in more detail are shown among all only. */
+export function happened(lines: readonly Line[], entries: readonly Entry[]): Happened[] {
+  const ofFeed = lines.map((line): Happened => ({ at: line.at, key: line.cursor, part: line.order ? 'orders' : null, line }));
+  const ofLog = entries.map((entry): Happened => ({ at: entry.at, key: `${entry.at} ${entry.action}`, part: entry.action === 'ADJUST_STOCK' ? 'stock' : 'staff', entry }));
+  return [...ofFeed, ...ofLog].sort((a, b) => Date.parse(b.at) - Date.parse(a.at));
+}
+
+/** The list with its filters; `live` follows the feed. */
+export function Happenings({ id, live, entries, names }: { id: string; live: boolean; entries: readonly Entry[]; names: Names }) {
+  const lines = useFeed(live ? id : null);
+  const [asked, choose] = useQuery('show');
+  const part = parts.find((each) => each === asked);
+  const all = happened(lines, entries);
+  const shown = part ? all.filter((each) => each.part === part) : all;
   return (
-    <div>
-      <h3 class="mb-2 font-semibold">{ot('op.feed')}</h3>
-      {!lines.value.length && <p class="text-sm text-soft">{ot('op.feedEmpty')}</p>}
-      <ol class="grid max-h-96 gap-1 overflow-y-auto text-sm" tabIndex={0} aria-label={ot('op.feed')}>
-        {lines.value.map((line) => (
-          <li key={line.cursor} class="flex gap-x-3 max-sm:flex-col">
-            <span class="shrink-0 text-soft">
-              <DateTime at={line.at} />
-            </span>
-            <span>
-              {line.message}{' '}
-              {line.order && (
-                <Link class="link" href={`/orders/${line.order.id}`}>
-                  {line.order.number}
-                </Link>
-              )}
-            </span>
+    <section class="card p-5">
+      <div class="mb-3 flex flex-wrap items-center justify-between gap-3">
+        <h2 class="head">{ot('op.happened')}</h2>
+        <div class="flex flex-wrap gap-2" role="group" aria-label={ot('op.happened.show')}>
+          {([undefined, ...parts] as const).map((each) => (
+            <button key={each ?? 'all'} class="chip min-h-10 px-3 hover:border-edge aria-pressed:border-ink aria-pressed:font-semibold" aria-pressed={part === each} onClick={() => choose(each ?? '')}>
+              {ot(each ? `op.happened.${each}` : 'op.all')}
+            </button>
+          ))}
+        </div>
+      </div>
+      {!shown.length && <p class="text-sm text-soft">{ot('op.feedEmpty')}</p>}
+      <ol class="grid max-h-[36rem] gap-3 overflow-y-auto border-l-2 border-line pl-4" tabIndex={0} aria-label={ot('op.happened')}>
+        {shown.map((each) => (
+          <li key={each.key} class="min-w-0">
+            {'entry' in each ? (
+              <LogEntry entry={each.entry} names={names} />
+            ) : (
+              <p class="flex gap-x-3 text-sm max-sm:flex-col">
+                <span class="shrink-0 text-soft">
+                  <DateTime at={each.at} />
+                </span>
+                <span>
+                  {each.line.message}{' '}
+                  {each.line.order && (
+                    <Link class="link" href={`/operate/orders/${each.line.order.id}`}>
+                      {each.line.order.number}
+                    </Link>
+                  )}
+                </span>
+              </p>
+            )}
           </li>
         ))}
       </ol>
-    </div>
+      {part !== 'orders' && <LogEnd entries={entries} />}
+    </section>
   );
 }

@@ -146,16 +146,30 @@ export function Log({ entries, names }: { entries: readonly Entry[]; names: Name
     <ol class="grid gap-3 border-l-2 border-line pl-4">
       {entries.map((entry) => (
         <li key={`${entry.at}${entry.action}`} class="min-w-0">
-          <p class="font-medium">{textOr(`op.did.${entry.action}`, entry.action)}</p>
-          <p class="text-sm text-soft">
-            <DateTime at={entry.at} /> · <bdi>{entry.actor?.displayName ?? ot('op.byClock')}</bdi>
-            {entry.note && ` · ${isolate(entry.note)}`}
-          </p>
-          <Changes fields={fieldsOf(entry.changes)} names={names} />
+          <LogEntry entry={entry} names={names} />
         </li>
       ))}
     </ol>
-    {entries.length >= MOST_ENTRIES && <p class="mt-3 text-sm text-soft">{ot('op.listMore', { n: count(MOST_ENTRIES) })}</p>}
+    <LogEnd entries={entries} />
+    </>
+  );
+}
+
+/** Says that a log may have more than what is shown. */
+export function LogEnd({ entries }: { entries: readonly Entry[] }) {
+  return entries.length >= MOST_ENTRIES ? <p class="mt-3 text-sm text-soft">{ot('op.listMore', { n: count(MOST_ENTRIES) })}</p> : null;
+}
+
+/** An entry of a log. */
+export function LogEntry({ entry, names }: { entry: Entry; names: Names }) {
+  return (
+    <>
+      <p class="font-medium">{textOr(`op.did.${entry.action}`, entry.action)}</p>
+      <p class="text-sm text-soft">
+        <DateTime at={entry.at} /> · <bdi>{entry.actor?.displayName ?? ot('op.byClock')}</bdi>
+        {entry.note && ` · ${isolate(entry.note)}`}
+      </p>
+      <Changes fields={fieldsOf(entry.changes)} names={names} />
     </>
   );
 }

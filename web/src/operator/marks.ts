@@ -1,29 +1,27 @@
-/** Where the names of a chart's marks go. */
+/** The marks of a chart: which icon they have, and which share one. */
 
-/** A name beside its line. */
-export interface Placed {
-  /** Left edge. */
+/** What an icon stands for. */
+export type MarkKind = 'open' | 'pause' | 'stock' | 'end' | 'other';
+
+const kinds: Record<string, MarkKind> = { OPEN: 'open', RESUME: 'open', PAUSE: 'pause', ADJUST_STOCK: 'stock', END: 'end', CANCEL: 'end' };
+
+/** The icon of an action of the log. */
+export const kindOf = (action: string): MarkKind => kinds[action] ?? 'other';
+
+/** Marks that are shown as one icon, at the middle of their lines. */
+export interface Group<T> {
   x: number;
-  row: number;
+  marks: T[];
 }
 
-/** Distance between a name and its line or another name, in the unit of the widths. */
-const GAP = 4;
-
-/**
- * Places names beside their lines, in the first row in which they lie over no other name; null where there is
- * none. Names are at the right of their lines, or at the left where they would leave the chart.
- */
-export function placeNames(marks: readonly { x: number; width: number }[], bounds: { left: number; right: number }, rows: number): (Placed | null)[] {
-  const taken: [from: number, to: number][][] = Array.from({ length: rows }, () => []);
-  return marks.map(({ x: line, width }) => {
-    const sides = [line + GAP, line - GAP - width].filter((x) => x >= bounds.left && x + width <= bounds.right);
-    for (const x of sides) {
-      const row = taken.findIndex((names) => names.every(([from, to]) => x >= to + GAP || x + width + GAP <= from));
-      if (row < 0) continue;
-      taken[row]!.push([x, x + width]);
-      return { x, row };
-    }
-    return null;
-  });
+/** Groups marks whose icons, of a width, would lie over each other. No two groups are closer than that width. */
+export function groupMarks<T extends { x: number }>(marks: readonly T[], width: number): Group<T>[] {
+  const middle = (group: readonly T[]): number => (group[0]!.x + group.at(-1)!.x) / 2;
+  const groups: T[][] = [];
+  for (const mark of [...marks].sort((a, b) => a.x - b.x)) {
+    let group = [mark];
+    while (groups.length && middle(group) - middle(groups.at(-1)!) < width) group = [...groups.pop()!, ...group];
+    groups.push(group);
+  }
+  return groups.map((group) => ({ x: middle(group), marks: group }));
 }

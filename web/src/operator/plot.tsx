@@ -8,13 +8,15 @@ import { clockTime, count } from '../i18n/text';
 import { FaultMessage } from '../ui/bits';
 import { dark } from '../ui/theme';
 import type { Point } from './figures';
-import { placeNames } from './marks';
+import { groupMarks, kindOf } from './marks';
 import { ot, type OpKey } from './texts';
 
 /** An operator's action, or the automatic opening, marked in the chart. */
 export interface Mark {
   /** Epoch in seconds. */
   at: number;
+  /** The action, as the log has it. */
+  action: string;
   name: string;
 }
 
@@ -44,30 +46,67 @@ function resolve(parent: HTMLElement, name: string): string {
 /** Time of day of an epoch in seconds, without the seconds. */
 const minute = (at: number): string => clockTime(at * 1000).slice(0, 5);
 
-/** Rows of names, and the height of one in px. Names without room are left out; the audit log below lists all of them. */
-const NAME_ROWS = 4;
-const NAME_PX = 14;
+/** Width of the icon of a mark, with the distance to the next one, in px. */
+const ICON_PX = 30;
 
-/** Draws the marks as dashed lines with their names. */
-function drawMarks(plot: UPlot, marks: readonly Mark[], colour: string): void {
+/** Icons by kind of mark, on a grid of 24. */
+const icons = {
+  open: 'M8 5v14l11-7z',
+  pause: 'M9 6v12M15 6v12',
+  stock: 'M4 8l8-4 8 4v8l-8 4-8-4zm0 0 8 4 8-4m-8 4v8',
+  end: 'M7 7h10v10H7z',
+  other: 'M6 21V4h11l-2 4 2 4H6',
+};
+
+/** A mark with its place, in px from the left edge of the chart. */
+type Placed = Mark & { x: number };
+
+/** Draws the marks as dashed lines; their icons are elements over the chart. Returns where they are. */
+function drawMarks(plot: UPlot, marks: readonly Mark[], colour: string): Placed[] {
   const { ctx, bbox } = plot;
   const ratio = devicePixelRatio;
-  ctx.save();
-  ctx.strokeStyle = ctx.fillStyle = colour;
-  ctx.font = `${12 * ratio}px system-ui, sans-serif`;
-  ctx.setLineDash([4 * ratio, 4 * ratio]);
   const { min = 0, max = 0 } = plot.scales['x']!;
-  const shown = marks.filter(({ at }) => at >= min && at <= max).map(({ at, name }) => ({ name, x: plot.valToPos(at, 'x', true) / ratio, width: ctx.measureText(name).width / ratio }));
-  const names = placeNames(shown, { left: bbox.left / ratio, right: (bbox.left + bbox.width) / ratio }, NAME_ROWS);
-  shown.forEach(({ name, x }, i) => {
+  const shown = marks.filter(({ at }) => at >= min && at <= max).map((mark) => ({ ...mark, x: plot.valToPos(mark.at, 'x', true) / ratio }));
+  ctx.save();
+  ctx.strokeStyle = colour;
+  ctx.setLineDash([4 * ratio, 4 * ratio]);
+  for (const { x } of shown) {
     ctx.beginPath();
     ctx.moveTo(x * ratio, bbox.top);
     ctx.lineTo(x * ratio, bbox.top + bbox.height);
     ctx.stroke();
-    const at = names[i];
-    if (at) ctx.fillText(name, at.x * ratio, bbox.top + NAME_PX * (at.row + 1) * ratio);
-  });
+  }
   ctx.restore();
+  return shown;
+}
+
+/** The icons of the marks; marks that are close share one. Its text is shown on hover and on focus. */
+function Icons({ marks, width }: { marks: readonly Placed[]; width: number }) {
+  return (
+    <ol class="absolute inset-x-0 top-0 h-7" aria-label={ot('op.marks')}>
+      {groupMarks(marks, ICON_PX).map((group) => {
+        const [first] = group.marks;
+        return (
+          <li key={first!.at} class="group absolute -translate-x-1/2" style={{ left: `${group.x}px` }}>
+            <button type="button" class="grid h-7 min-w-7 place-items-center rounded-full border border-edge bg-card text-sm font-semibold tabular-nums">
+              {group.marks.length > 1 ? (
+                <span aria-hidden="true">{count(group.marks.length)}</span>
+              ) : (
+                <svg width="16" height="16" viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true">
+                  <path d={icons[kindOf(first!.action)]} />
+                </svg>
+              )}
+              <span class={`absolute top-8 z-10 hidden w-max max-w-56 rounded-lg bg-ink px-2 py-1 text-left font-normal text-page shadow-lg group-hover:grid group-focus-within:grid ${group.x < width / 2 ? 'left-0' : 'right-0'}`} data-marks>
+                {group.marks.map(({ at, name }) => (
+                  <span key={`${at} ${name}`}>{clockTime(at * 1000)} {name}</span>
+                ))}
+              </span>
+            </button>
+          </li>
+        );
+      })}
+    </ol>
+  );
 }
 
 /** Demand against orders, with the units left as an area, over the last minutes. The figures above are its text alternative. */
@@ -77,6 +116,7 @@ export function Plot({ series, marks }: Props) {
   const marked = useRef(marks);
   marked.current = marks;
   const under = useSignal<number | null>(null);
+  const placed = useSignal<{ marks: Placed[]; width: number }>({ marks: [], width: 0 });
   const library = useSignal<typeof UPlot | 'failed' | null>(null);
   const data: UPlot.AlignedData = [series.map(({ at }) => at), series.map(({ left }) => left), series.map(({ requests }) => requests), series.map(({ orders }) => orders)];
 
@@ -118,7 +158,7 @@ export function Plot({ series, marks }: Props) {
           { stroke: colour('good'), width: 2, points: { show: false } },
         ],
         hooks: {
-          draw: [(self) => drawMarks(self, marked.current, colour('ink'))],
+          draw: [(self) => void (placed.value = { marks: drawMarks(self, marked.current, colour('soft')), width: element.clientWidth })],
           setCursor: [({ cursor: { idx } }) => void (under.value = idx ?? null)],
         },
       },
@@ -153,7 +193,10 @@ export function Plot({ series, marks }: Props) {
         {point && <span>{clockTime(point.at * 1000)}</span>}
       </figcaption>
       {Library === 'failed' && <FaultMessage fault={new Fault('NETWORK', '')} again={fetch} />}
-      <div ref={box} role="img" style={{ minHeight: HEIGHT }} aria-label={ot('op.plot', { name: keys.map(([, name]) => name).join(', ') })} />
+      <div class="relative pt-8">
+        <div ref={box} role="img" style={{ minHeight: HEIGHT }} aria-label={ot('op.plot', { name: keys.map(([, name]) => name).join(', ') })} />
+        <Icons {...placed.value} />
+      </div>
     </figure>
   );
 }

@@ -22,7 +22,8 @@ import { Form, Note, TemplateName, Texts, Times } from './form';
 import { Interventions } from './interventions';
 import { Items } from './items';
 import { useAdminSale } from './live';
-import { Log, type Names } from './log';
+import { Happenings } from './feed';
+import type { Names } from './log';
 import { SaleTotals } from './money';
 import type { Mark } from './plot';
 import { Downloads } from './report';
@@ -109,10 +110,7 @@ function Shown({ sale, reload }: { sale: SaleDetails; reload: () => Promise<void
           <div class="grid gap-6">
             {sold && <SaleTotals id={sale.id} />}
             {sold && <Downloads sale={sale} />}
-            <section class="card p-5">
-              <h2 class="head mb-3">{ot('op.log')}</h2>
-              <Log entries={sale.timeline} names={namesOf(sale)} />
-            </section>
+            <Happenings id={sale.id} live={sold} entries={sale.timeline} names={namesOf(sale)} />
           </div>
         </div>
       </Deferred>
@@ -133,7 +131,7 @@ function namesOf({ items, timeline }: SaleDetails): Names {
 function marksOf({ timeline }: SaleDetails): Mark[] {
   return timeline
     .filter(({ actor, action }) => actor || action === 'OPEN')
-    .map(({ at, action, actor }) => ({ at: Date.parse(at) / 1000, name: [textOr(`op.did.${action}`, action), isolate(actor?.displayName ?? '')].filter(Boolean).join(' · ') }))
+    .map(({ at, action, actor }) => ({ at: Date.parse(at) / 1000, action, name: [textOr(`op.did.${action}`, action), isolate(actor?.displayName ?? '')].filter(Boolean).join(' · ') }))
     .reverse();
 }
 
