@@ -3,6 +3,7 @@ package simulate_test
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -110,6 +111,7 @@ func (b *buyer) insist(ctx context.Context, call func(context.Context) error) er
 		switch code {
 		case "INTERNAL":
 			b.in.count("INTERNAL")
+		case "UNAUTHENTICATED": // by a process whose clock is wrong
 		case "RATE_LIMITED", "OVERLOADED", "UNAVAILABLE", "TIMEOUT", "IDEMPOTENCY_IN_PROGRESS":
 		case "":
 			if err == nil {
@@ -145,9 +147,13 @@ func (b *buyer) run(ctx context.Context, of *seed.Result) {
 			}
 		case code == "ALREADY_ORDERED" || code == "PURCHASE_LIMIT":
 			b.note("refused %s", code)
-			b.finish(ctx, of)
-			return
-		case code == "SOLD_OUT":
+			if list, err := b.read(ctx); err == nil && len(list) > 0 { // else an offer that is over
+				b.finish(ctx, of)
+				return
+			}
+		case code != "SOLD_OUT":
+			b.note("%v", err)
+		default:
 			b.is(waiting)
 			if b.entry == "" && b.random.chance(50) {
 				b.join(ctx, of)
@@ -173,10 +179,39 @@ func (b *buyer) buy(ctx context.Context, of *seed.Result) (task string, err erro
 	if err != nil {
 		return "", err
 	}
-	if issued.Path == nil {
-		return "", &apiclient.Refused{Code: "QUEUED"}
+	if issued.Path != nil {
+		return b.place(ctx, of, issued.Path.Token)
 	}
-	return b.place(ctx, of, issued.Path.Token)
+	path, err := b.queue(ctx, issued.Ticket.ID)
+	if err != nil {
+		return "", err
+	}
+	return b.place(ctx, of, path)
+}
+
+// queue follows a ticket of the waiting room for some seconds, until it has a path.
+func (b *buyer) queue(ctx context.Context, ticket string) (path string, err error) {
+	b.is(waiting)
+	ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
+	defer cancel()
+	err = b.Subscribe(ctx, `subscription($id: ID!) { queuePosition(ticketId: $id) { ticket { status path { token } } } }`,
+		apiclient.Object{"id": ticket}, func(data json.RawMessage) (bool, error) {
+			var event struct {
+				QueuePosition struct {
+					Ticket struct {
+						Status string
+						Path   *struct{ Token string }
+					}
+				}
+			}
+			err := json.Unmarshal(data, &event)
+			if event.QueuePosition.Ticket.Path != nil {
+				path = event.QueuePosition.Ticket.Path.Token
+			}
+			return path != "", err
+		})
+	b.in.count("queued")
+	return path, err
 }
 
 // place places an order with a path token or an entry of the waitlist.
