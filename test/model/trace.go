@@ -88,7 +88,8 @@ func (t Trace) operations() (all []porcupine.Operation) {
 		if c.Code == 0 || c.Op == Cancel {
 			c.Over = end
 		}
-		all = append(all, porcupine.Operation{ClientId: int(c.Buyer), Input: c, Call: c.Began.UnixNano(), Return: c.Over.UnixNano()})
+		all = append(all, porcupine.Operation{ClientId: int(c.Buyer), Input: c, Call: c.Began.UnixNano(),
+			Return: c.Over.UnixNano()})
 	}
 	return all
 }
