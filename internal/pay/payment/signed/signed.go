@@ -1,6 +1,6 @@
 // Package signed takes payments through any service that answers four signed HTTP
 // requests: create, query, close, refund. The service reports by signed webhooks.
-// docs/payments.md describes the protocol, examples/payment-service is such a service.
+// examples/payment-service is such a service; its README describes the protocol.
 //
 // Requests, replies and webhooks are signed after the Standard Webhooks specification
 // (https://www.standardwebhooks.com) with one shared secret. A reply carries the id of its
