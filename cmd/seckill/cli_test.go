@@ -150,6 +150,20 @@ func TestSchemaPrintIsTheWholeSchema(t *testing.T) {
 	}
 }
 
+func TestSchemaPrintHasAPartForEachKindOfCaller(t *testing.T) {
+	t.Parallel()
+	for who, want := range map[string]struct{ has, lacks string }{
+		"customer": {"placeOrder(", "approveSale("}, "staff": {"approveSale(", "placeOrder("}, "service": {"upsertSale(", "approveSale("},
+	} {
+		got := command(t, nil, "schema", "print", "--for", who)
+		got.wants(t, exitOK)
+		if !strings.Contains(got.stdout, want.has) || strings.Contains(got.stdout, want.lacks) {
+			t.Errorf("the part for %s: %q %v, %q %v", who, want.has, strings.Contains(got.stdout, want.has), want.lacks, strings.Contains(got.stdout, want.lacks))
+		}
+	}
+	command(t, nil, "schema", "print", "--for", "visitors").wants(t, exitUnfit)
+}
+
 func TestCompletionKnowsCommandsFlagsAndValues(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string][]string{
