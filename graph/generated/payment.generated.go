@@ -2289,7 +2289,7 @@ func (ec *executionContext) unmarshalInputPayOrderInput(ctx context.Context, obj
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"idempotencyKey", "optionId", "orderId"}
+	fieldsInOrder := [...]string{"idempotencyKey", "optionId", "orderId", "returnUrl"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
