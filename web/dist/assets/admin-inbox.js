@@ -1,1 +1,1 @@
-export{u as Inbox}from"./admin.js?v=8f012c8d597a";
+export{_ as Inbox}from"./admin.js?v=840c3b0f7eee";

@@ -1,1 +1,1 @@
-export{a as OrderMoneyPage}from"./admin.js?v=8f012c8d597a";
+export{f as OrderMoneyPage}from"./admin.js?v=840c3b0f7eee";

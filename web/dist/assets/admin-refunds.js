@@ -1,1 +1,1 @@
-export{i as Refunds}from"./admin.js?v=8f012c8d597a";
+export{d as Refunds}from"./admin.js?v=840c3b0f7eee";

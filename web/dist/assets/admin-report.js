@@ -1,1 +1,1 @@
-export{n as ReportPage}from"./admin.js?v=8f012c8d597a";
+export{s as ReportPage}from"./admin.js?v=840c3b0f7eee";

@@ -1,1 +1,1 @@
-export{U as ot,W as textsOf}from"./admin.js?v=8f012c8d597a";
+export{Q as ot,$ as textsOf}from"./admin.js?v=840c3b0f7eee";

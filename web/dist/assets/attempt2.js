@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=8f012c8d597a";
+export{r as resumeWaitingRooms}from"./attempt.js?v=840c3b0f7eee";

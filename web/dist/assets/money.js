@@ -1,1 +1,1 @@
-var e={id:`811930b07a20b2e8d5de875d4f137d73b39f2ed372e0b8f8cf1f22b17c2b0914`,name:`OrderMoney`},t={id:`d39dbbe6d48604cb4e564e7f700d9e756c6ab82a5e60b0dcc80cb3ce005a6445`,name:`SaleMoney`};export{t as n,e as t};
+var e={id:`c985b76005b0f61913602f46c3f082e4be2df8262210a29d3948c67e3f2efc37`,name:`OrderMoney`},t={id:`d39dbbe6d48604cb4e564e7f700d9e756c6ab82a5e60b0dcc80cb3ce005a6445`,name:`SaleMoney`};export{t as n,e as t};

@@ -1,1 +1,1 @@
-import{_n as e,en as t}from"./core.js?v=8f012c8d597a";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r,held:i}){let a=i&&r===`PENDING_PAYMENT`?`HELD`:r;return t(`span`,{class:`chip ${n[r]??`text-soft`}`,children:e(`status.${a}`)},a)}export{r as t};
+import{tn as e,vn as t}from"./core.js?v=840c3b0f7eee";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r,held:i}){let a=i&&r===`PENDING_PAYMENT`?`HELD`:r;return e(`span`,{class:`chip ${n[r]??`text-soft`}`,children:t(`status.${a}`)},a)}export{r as t};
