@@ -116,10 +116,13 @@ func (r *report) connections(ctx context.Context, db *postgres.DB, cfg *config.C
 	if err != nil {
 		return
 	}
-	running, err := db.Processes(ctx)
-	if err != nil {
-		r.add(areaPostgres, Warning, fmt.Sprintf("does not report its connections: %v", err))
-		return
+	running, now := 0, "; how many run cannot be counted behind a pooler in transaction mode"
+	if cfg.DatabasePooling != config.PoolingTransaction {
+		if running, err = db.Processes(ctx); err != nil {
+			r.add(areaPostgres, Warning, fmt.Sprintf("does not report its connections: %v", err))
+			return
+		}
+		now = fmt.Sprintf("; %d run now", running)
 	}
 	reserved, _ := strconv.Atoi(values["superuser_reserved_connections"])
 	each, left := cfg.DatabasePool+priority.ReserveConns, most-reserved-commandConns
@@ -134,8 +137,8 @@ func (r *report) connections(ctx context.Context, db *postgres.DB, cfg *config.C
 			max(2, left/running-priority.ReserveConns)))
 	default:
 		r.add(areaPostgres, OK, fmt.Sprintf(
-			"max_connections is %d: enough for %d processes with up to %d connections each (SECKILL_DATABASE_POOL and %d), and for commands; %d run now. For more, raise it or lower the setting",
-			most, fit, each, priority.ReserveConns, running))
+			"max_connections is %d: enough for %d processes with up to %d connections each (SECKILL_DATABASE_POOL and %d), and for commands%s. For more, raise it or lower the setting",
+			most, fit, each, priority.ReserveConns, now))
 	}
 }
 
