@@ -224,7 +224,7 @@ func (in *installation) shop(ctx context.Context, from *machine) (net.Conn, erro
 }
 
 var (
-	seeds   = flag.Int("seeds", 25, "number of stories to run")
+	seeds   = flag.Int("seeds", 20, "number of stories to run")
 	from    = flag.Uint64("from", 0, "seed of the first story")
 	most    = flag.Int("faults", 6, "most faults of a story")
 	procs   = flag.Int("procs", 1, "GOMAXPROCS")
