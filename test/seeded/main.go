@@ -71,8 +71,8 @@ func run(ctx context.Context, only string) error {
 		if r.test == "" {
 			missed, r.test = missed+1, "NO TEST"
 		}
-		fmt.Fprintf(os.Stdout, "       %s in %s, after %.1f s, built in %.0f s\n       %s\n", r.test, r.pkg, r.after.Seconds(),
-			r.built.Seconds(), r.said)
+		fmt.Fprintf(os.Stdout, "       %s in %s, after %.1f s, built in %.0f s\n       %s\n", r.test, r.pkg,
+			r.after.Seconds(), r.built.Seconds(), r.said)
 		all = append(all, r)
 	}
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
