@@ -38,7 +38,7 @@ var lanes = [][]step{
 	{
 		{
 			"scripts on Redis as the model",
-			goTest("./test/model", "-run", "TestTheScripts", "-timeout", "10m", "-rapid.checks=1000", "-rapid.nofailfile"),
+			goTest("./test/model", "-run", "TestTheScripts", "-timeout", "5m", "-rapid.checks=1000", "-rapid.nofailfile"),
 			regexp.MustCompile(`\[rapid\] (OK, passed .*|failed .*)`),
 		},
 		{
