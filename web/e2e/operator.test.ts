@@ -101,7 +101,7 @@ test('access controls are changed live, products are created, orders are found a
   await buy(buyer);
   await operator.reload();
   await row.locator('summary').click();
-  await row.getByRole('button', { name: /^No payment expected/ }).click();
+  await row.getByRole('button', { name: /^Release unpaid order/ }).click();
   await operator.getByRole('dialog').getByLabel('Reason').fill('The bank closed.');
   await operator.getByRole('dialog').getByRole('button', { name: /^Expire order of ¥/ }).click();
   await operator.locator('main .chip', { hasText: 'Expired' }).first().waitFor();

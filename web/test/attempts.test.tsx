@@ -26,4 +26,6 @@ test('why a buyer got nothing is shown after a refusal, and where nothing is lef
   expect(await shown('ENDED', { id: 'ord_1' })).toBe(false);
   tabStore.setItem('refused:sal_1', 'yes');
   expect(await shown('LIVE')).toBe(true);
+  expect(await shown('LIVE', { id: 'ord_1', status: 'PAID' })).toBe(false); // a later attempt won
+  expect(await shown('LIVE', { id: 'ord_1', status: 'EXPIRED' })).toBe(true);
 });

@@ -134,3 +134,37 @@ test('what orders are searched for stands in the address, with dates and the sor
   expect(orders.variables).toMatchObject({ filter: { search: 'thing', statuses: ['PAID'], saleId: 'sal_1', createdFrom }, orderBy: { direction: 'ASC' } });
   expect(document.querySelector<HTMLInputElement>('[type=search]')!.value).toBe('thing');
 });
+
+test('the form of a new sale is kept until the sale is created, and can be begun again', async () => {
+  await setLanguage('en');
+  await prepare();
+  const goods = { edges: [{ node: { id: 'gds_1', name: 'Lamp', description: '', imageUrl: null, imageAlt: null, listPrice: { amount: '9.00', currencyCode: 'CNY' } } }], pageInfo: none.pageInfo };
+  const created = { createSale: { sale: { id: 'sal_9' }, userErrors: [] } };
+  server({ GoodsList: [1, 2, 3, 4].map(() => ({ goods })), CreateSale: [created] });
+  const field = (name: string): HTMLInputElement => document.querySelector<HTMLInputElement>(`[name=${name}]`)!;
+  const open = async (): Promise<void> => {
+    render(null, document.body);
+    await act(() => render(<SaleEditor />, document.body));
+    await vi.waitFor(() => expect(field('title')).not.toBeNull());
+  };
+  await open();
+  expect(shown()).not.toContain('was restored');
+  await act(() => {
+    type('title', 'Lamps');
+    type('price-0', '7.50');
+    field('goods-0').value = 'gds_1';
+    field('goods-0').dispatchEvent(new Event('change', { bubbles: true }));
+    field('address').checked = true;
+    field('address').dispatchEvent(new Event('change', { bubbles: true }));
+  });
+  await open();
+  expect(shown()).toContain('was restored');
+  expect([field('title').value, field('price-0').value, field('goods-0').value, field('address').checked]).toEqual(['Lamps', '7.50', 'gds_1', true]);
+  await act(() => [...document.querySelectorAll('button')].find(({ textContent }) => textContent === 'Begin again')!.click());
+  expect([field('title').value, field('address').checked]).toEqual(['', false]);
+  await act(() => type('title', 'Lamps'));
+  await submit('form');
+  await vi.waitFor(() => expect(location.pathname).toBe('/operate/sales/sal_9'));
+  await open();
+  expect(field('title').value).toBe('');
+});

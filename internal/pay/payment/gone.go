@@ -25,7 +25,7 @@ func (s *Service) putOffGone(ctx context.Context, rows []*ent.Payment, now time.
 	for _, row := range rows {
 		if now.Before(row.ExpiresAt.Add(providerGrace)) { // then the order expires without the provider
 			s.warnGone(ctx, "payments", row.Provider, "set the provider up again until its payments are paid or have expired, "+
-				"or end their orders: seckill order expire, or *No payment expected* on the admin pages")
+				"or end their orders: seckill order expire, or *Release unpaid order* on the admin pages")
 		}
 		if err := s.later(ctx, row, now); err != nil {
 			return nil, err

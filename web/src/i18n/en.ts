@@ -408,7 +408,7 @@ export const en = {
   'page.loading': 'Loading…',
   'page.missing': 'This page does not exist.',
   'time.days': '{n} d',
-  'time.china': '{time} GMT+8',
+  'time.china': ' ({time} GMT+8)',
   'sheet.label': 'Your status',
   'sheet.upcoming': 'Opens in',
   'sheet.live': 'On sale now',

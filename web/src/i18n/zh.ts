@@ -409,7 +409,7 @@ export const zh: Record<Key, string> = {
   'page.loading': '加载中…',
   'page.missing': '该页面不存在。',
   'time.days': '{n} 天',
-  'time.china': '北京时间 {time}',
+  'time.china': '（北京时间 {time}）',
   'sheet.label': '您的状态',
   'sheet.upcoming': '距开抢',
   'sheet.live': '正在抢购',

@@ -250,7 +250,7 @@ function Refused({ figures }: { figures: Figures }) {
   return (
     <div>
       <h3 class="mb-2 font-semibold">{ot('op.refused')}</h3>
-      <Bars rows={rows.map((row) => [`${ot(`op.stage.${row.stage}`)}: ${textOr(`op.why.${row.code}`, row.code)}`, row.count])} most={rows[0]!.count} colour="bg-warn" />
+      <Bars rows={rows.map((row) => [ot('op.named', { name: ot(`op.stage.${row.stage}`), text: textOr(`op.why.${row.code}`, row.code) }), row.count])} most={rows[0]!.count} colour="bg-warn" />
     </div>
   );
 }

@@ -227,7 +227,7 @@ function DecisionRow({ past }: { past: Decision }) {
   return (
     <li class="border-t border-line pt-2 first:border-0 first:pt-0">
       <p class="font-medium break-words">
-        {ot(`op.did.${past.kind}`)}: <bdi>{past.reason}</bdi>
+        {ot('op.named', { name: ot(`op.did.${past.kind}`), text: past.reason ?? '' })}
       </p>
       <p class="text-sm text-soft">
         <DateTime at={past.at} /> · <bdi>{past.actor?.displayName ?? ot('op.byCommand')}</bdi> · <bdi>{past.note}</bdi>

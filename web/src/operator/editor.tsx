@@ -13,6 +13,7 @@ import { instant, type AdminSale } from './acts';
 import { Accent, Field, Form, Times, type Values } from './form';
 import { Pick, type Found } from './pick';
 import { ot } from './texts';
+import { forget, keep, unsentRows, useUnsent } from './unsent';
 
 /** A line of the form: one item. */
 interface Row {
@@ -42,6 +43,7 @@ async function findGoods(search: string, signal: AbortSignal): Promise<Found> {
 
 /** The page; with an id, that of a draft. */
 export function SaleEditor({ id }: { id?: string }) {
+  const discards = useSignal(0);
   const { page, reload } = useLoad(`editor ${id}`, async (signal) => {
     const [goods, sale] = await Promise.all([
       findGoods('', signal),
@@ -53,14 +55,32 @@ export function SaleEditor({ id }: { id?: string }) {
   if (page.value.state !== 'ready') return <Loading />;
   const { goods, sale } = page.value.data;
   if (id && !sale) return <SaleNotFound again={reload} />; // an empty form would create another sale
-  return <SaleForm key={id} goods={goods} sale={sale} />;
+  const discard = (): void => {
+    forget();
+    discards.value++;
+  };
+  return <SaleForm key={`${id} ${discards.value}`} goods={goods} sale={sale} discard={discard} />;
 }
 
-function SaleForm({ goods, sale }: { goods: Found; sale: AdminSale | null }) {
+function SaleForm({ goods, sale, discard }: { goods: Found; sale: AdminSale | null; discard: () => void }) {
   const [, go] = useLocation();
   const rows = useSignal<Row[]>(
-    sale?.items.map((item, key) => ({ key, goodsId: item.goods.id, name: item.goods.name, currency: item.price.currencyCode, price: item.price.amount, stock: item.stock.total ?? 1, limit: item.purchaseLimit })) ?? [{ key: 0 }],
+    sale?.items.map((item, key) => ({ key, goodsId: item.goods.id, name: item.goods.name, currency: item.price.currencyCode, price: item.price.amount, stock: item.stock.total ?? 1, limit: item.purchaseLimit })) ?? unsentRows<Row>() ?? [{ key: 0 }],
   );
+  const box = useRef<HTMLDivElement>(null);
+  const form = (): HTMLFormElement | null | undefined => box.current?.querySelector('form');
+  const restored = useUnsent(form, sale === null);
+  /** Keeps the form of a new sale; a draft is on the server. */
+  const keepForm = (): void => {
+    const of = form();
+    if (sale || !of) return;
+    keep(of, rows.peek().map(({ key, ...row }): Row => {
+      const chosen = of.elements.namedItem(`goods-${key}`);
+      if (!(chosen instanceof HTMLSelectElement) || !chosen.value) return { key };
+      const currency = currencies.get(chosen.value) ?? row.currency;
+      return { key, goodsId: chosen.value, name: chosen.selectedOptions[0]?.text ?? '', ...(currency && { currency }) };
+    }));
+  };
   const made = useSignal(sale?.id ?? '');
   /** The revision that is edited: the draft may be reloaded meanwhile. */
   const known = useRef(sale?.revision);
@@ -97,7 +117,10 @@ function SaleForm({ goods, sale }: { goods: Found; sale: AdminSale | null }) {
     const payload = sale
       ? (await request(UpdateSale, { input: { ...input, saleId: sale.id } })).updateSale
       : (await request(CreateSale, { input })).createSale;
-    if (payload?.sale) made.value = payload.sale.id;
+    if (payload?.sale) {
+      made.value = payload.sale.id;
+      forget();
+    }
     return payload?.userErrors;
   };
 
@@ -105,7 +128,8 @@ function SaleForm({ goods, sale }: { goods: Found; sale: AdminSale | null }) {
   const times = sale ?? { startsAt: new Date(soon + HOUR_MS).toISOString(), endsAt: new Date(soon + 3 * HOUR_MS).toISOString() };
   const add = (): void => void (rows.value = [...rows.value, { key: Math.max(...rows.value.map(({ key }) => key)) + 1 }]);
   return (
-    <Form class="mx-auto grid max-w-3xl gap-5" send={send} done={() => go(`/operate/sales/${made.value}`)} label={ot('op.save')}>
+    <div ref={box} onInput={keepForm} onChange={keepForm}>
+    <Form sticky class="mx-auto grid max-w-3xl gap-5" send={send} done={() => go(`/operate/sales/${made.value}`)} label={ot('op.save')}>
       <Title><bdi>{sale ? sale.title : ot('op.newSale')}</bdi></Title>
       <div class="card grid gap-4 p-5 sm:grid-cols-2">
         <Field label={ot('op.saleTitle')}>
@@ -153,6 +177,14 @@ function SaleForm({ goods, sale }: { goods: Found; sale: AdminSale | null }) {
         <LimitBy counted={sale?.limitBy ?? ['CONTACT']} />
         <Accent color={sale?.accent?.color ?? ''} />
       </div>
+      {restored && (
+        <p class="note flex flex-wrap items-center gap-x-4 -order-1" role="status">
+          {ot('op.unsent')}
+          <button type="button" class="link" onClick={discard}>
+            {ot('op.unsent.discard')}
+          </button>
+        </p>
+      )}
       {rows.value.map((row, i) => (
         <ItemRow
           key={row.key}
@@ -168,6 +200,7 @@ function SaleForm({ goods, sale }: { goods: Found; sale: AdminSale | null }) {
         </button>
       )}
     </Form>
+    </div>
   );
 }
 

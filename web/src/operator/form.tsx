@@ -67,7 +67,7 @@ export function labelIn(form: HTMLFormElement, path: readonly string[]): string 
 /** A refusal, with the name of the field that it is about as the form has it. */
 export function words(failure: Failure, form: HTMLFormElement): string {
   const label = labelIn(form, failure.path?.slice(1) ?? []);
-  if (failure.code !== 'INVALID_INPUT') return label ? `${label}: ${explain(failure)}` : explain(failure);
+  if (failure.code !== 'INVALID_INPUT') return label ? ot('op.named', { name: label, text: explain(failure) }) : explain(failure);
   const [, colon = ': ', rule = failure.message] = /^[^:：]*(: |：)(.*)$/s.exec(failure.message) ?? []; // the server's name of the field, and the rule
   if (label) return label + colon + rule;
   return rule.charAt(0).toUpperCase() + rule.slice(1);
@@ -84,10 +84,12 @@ interface Props {
   /** Beside the button. */
   beside?: ComponentChildren;
   class?: string;
+  /** Whether the button stays on the screen. */
+  sticky?: boolean;
 }
 
 /** A form that cannot be sent twice and says why it was refused. */
-export function Form({ send, done, label, children, beside, class: layout = 'grid gap-3' }: Props) {
+export function Form({ send, done, label, children, beside, class: layout = 'grid gap-3', sticky }: Props) {
   const sending = useSignal(false);
   const why = useSignal<(() => string)[]>([]); // functions, so that a change of the language applies
   const submit = async (form: HTMLFormElement): Promise<void> => {
@@ -119,7 +121,7 @@ export function Form({ send, done, label, children, beside, class: layout = 'gri
           ))}
         </div>
       )}
-      <div class="flex flex-wrap gap-3">
+      <div class={`flex flex-wrap gap-3 ${sticky ? 'sticky bottom-0 z-10 -mx-4 border-t border-line bg-page px-4 py-3' : ''}`}>
         <button class="btn btn-main" aria-disabled={sending.value}>
           {sending.value && <span class="spin" />}
           {label}

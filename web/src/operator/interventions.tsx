@@ -116,7 +116,7 @@ function Row({ act, reload, linked }: { act: Intervention; reload: () => void; l
       </p>
       <p class="text-sm text-soft">
         <DateTime at={act.createdAt} /> · <bdi>{act.requestedBy?.displayName ?? ot('op.byClock')}</bdi> · <bdi>{act.note}</bdi>
-        {act.decidedBy && ` · ${isolate(act.decidedBy.displayName)}${act.decision ? `: ${isolate(act.decision)}` : ''}`}
+        {act.decidedBy && ` · ${act.decision ? ot('op.named', { name: act.decidedBy.displayName, text: act.decision }) : isolate(act.decidedBy.displayName)}`}
       </p>
       {linked && act.sale && (
         <Link class="link w-fit text-sm" href={`/operate/sales/${act.sale.id}`}>

@@ -5,7 +5,7 @@ import { request } from '../api/client';
 import { tabStore } from '../api/storage';
 import type { Stock } from '@seckill/client/types';
 import { AdjustStock } from '../documents/interventions';
-import { count, isolate, money, t } from '../i18n/text';
+import { count, money, t } from '../i18n/text';
 import { actionKey, clearActionKey } from '@seckill/client/pending';
 import { DateTime } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
@@ -74,7 +74,7 @@ function newer(pushed: Stock | null, asked: Stock): Stock {
 
 function Adjust({ item, close, done }: { item: AdminSale['items'][number]; close: () => void; done: () => void }) {
   return (
-    <Dialog title={`${ot('op.adjust')}: ${isolate(item.goods.name)}`} close={close}>
+    <Dialog title={ot('op.named', { name: ot('op.adjust'), text: item.goods.name })} close={close}>
       <Form
         label={ot('op.adjust')}
         send={async ({ units, note = '' }) => {

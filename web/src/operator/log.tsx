@@ -112,8 +112,8 @@ export function valueWords(name: string, value: unknown, names: Names): string {
   }
   if (Array.isArray(value)) {
     if (name === 'limitBy') return value.map((kind) => textOr(`op.limitBy.${kind}`, String(kind))).join(ot('op.and'));
-    if (name === 'captchaKinds') return value.length ? value.map((kind) => textOr(`op.kind.${kind}`, String(kind))).join(', ') : ot('op.all');
-    return value.map((each) => valueWords('', each, names)).join('; ');
+    if (name === 'captchaKinds') return value.length ? value.map((kind) => textOr(`op.kind.${kind}`, String(kind))).join(ot('op.comma')) : ot('op.all');
+    return value.map((each) => valueWords('', each, names)).join(ot('op.semicolon'));
   }
   if (value && typeof value === 'object') {
     const { goods, stock, price } = value as Record<string, unknown>;

@@ -91,7 +91,7 @@ export function Orders() {
     <>
       <Title>{ot('op.orders')}</Title>
       <div class="my-4 grid grid-cols-2 items-end gap-3 md:grid-cols-3 xl:grid-cols-[minmax(11rem,2fr)_repeat(5,minmax(7.5rem,1fr))]">
-        <div class="max-md:col-span-2">
+        <div class="min-w-0 max-md:col-span-2">
           <Search label={ot('op.searchOrders')} text={text} found={setText} shortest={SHORTEST_SEARCH} />
         </div>
         <Field label={ot('op.status')}>
@@ -99,10 +99,10 @@ export function Orders() {
         </Field>
         <Sale id={saleId} choose={setSale} />
         <Field label={ot('op.from')}>
-          <input class="field font-normal" type="date" value={choice.from} onChange={(event) => setFrom(event.currentTarget.value)} />
+          <input class="field px-2 text-sm font-normal" type="date" value={choice.from} onChange={(event) => setFrom(event.currentTarget.value)} />
         </Field>
         <Field label={ot('op.until')}>
-          <input class="field font-normal" type="date" value={choice.until} onChange={(event) => setUntil(event.currentTarget.value)} />
+          <input class="field px-2 text-sm font-normal" type="date" value={choice.until} onChange={(event) => setUntil(event.currentTarget.value)} />
         </Field>
         <Field label={ot('op.sort')}>
           <Select value={choice.oldest ? 'oldest' : ''} none={ot('op.newestFirst')} change={setSort} choices={[{ value: 'oldest', label: ot('op.oldestFirst') }]} />
@@ -153,7 +153,7 @@ interface TableProps {
 /** Columns that a phone has no room for; what they say is under the product there. */
 const WIDE = 'max-md:hidden';
 const columns: { name: OpKey; class: string }[] = [
-  { name: 'op.column.order', class: 'text-left' },
+  { name: 'op.column.order', class: `text-left ${WIDE}` },
   { name: 'op.column.item', class: 'text-left' },
   { name: 'op.column.buyer', class: `text-left ${WIDE}` },
   { name: 'op.column.placed', class: `text-left ${WIDE}` },
@@ -234,15 +234,18 @@ function Row({ order, chosen, reload }: { order: Found; chosen: TableProps['chos
           go(where);
         }}
       >
-        <td>
+        <td class="pt-2.5! align-top">
           <input type="checkbox" class="size-5 align-middle accent-fill" aria-label={ot('op.bulk.one', { number: order.number })} checked={mine} onChange={choose} />
         </td>
-        <td class="align-top">
+        <td class={`align-top ${WIDE}`}>
           <Link href={where} class="link font-semibold tabular-nums" data-open>
             {order.number}
           </Link>
         </td>
         <td class="align-top">
+          <Link href={where} class="link block font-semibold tabular-nums md:hidden">
+            {order.number}
+          </Link>
           <bdi>{order.item.goods.name}</bdi>
           {order.quantity > 1 && ` × ${count(order.quantity)}`}
           {order.refundedQuantity > 0 && (

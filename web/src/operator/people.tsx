@@ -8,7 +8,7 @@ import type { ResultOf, VariablesOf } from '@seckill/client/operation';
 import type { Failure } from '@seckill/client/types';
 import { SearchUsers } from '../documents/operator';
 import { DisableUser, EnableUser, EndUserSessions, SetUserRole, Users } from '../documents/users';
-import { count, isolate } from '../i18n/text';
+import { count } from '../i18n/text';
 import { Title, Unready } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { Select, type Choice } from '../ui/select';
@@ -117,7 +117,7 @@ function Row({ user, change }: { user: Shown; change?: () => void }) {
       {totp && <span class="chip text-soft">{ot('op.user.totp')}</span>}
       <span class="chip text-soft">{ot(`op.role.${role}`)}</span>
       {change && (
-        <button class="btn min-h-9 px-3 py-1.5 text-sm" aria-label={`${ot('op.user.change')}: ${isolate(displayName)}`} onClick={change}>
+        <button class="btn min-h-9 px-3 py-1.5 text-sm" aria-label={ot('op.named', { name: ot('op.user.change'), text: displayName })} onClick={change}>
           {ot('op.user.change')}
         </button>
       )}

@@ -24,7 +24,7 @@ export function Search(props: { label: string; text: string; found: (text: strin
   return (
     <form
       role="search"
-      class="w-full sm:w-80"
+      class="w-full max-w-full sm:w-80"
       onSubmit={(event) => {
         event.preventDefault();
         found(draft.value.trim());

@@ -132,7 +132,7 @@ function Row({ endpoint, edit, rotate, remove }: { endpoint: Endpoint; edit: () 
         </p>
       )}
       <div class="flex flex-wrap items-center gap-2">
-        <Link class="btn btn-main min-h-9 px-3 py-1.5 text-sm" href={`/operate/webhooks/${id}`} aria-label={`${ot('op.hooks.log')}: ${url}`}>
+        <Link class="btn btn-main min-h-9 px-3 py-1.5 text-sm" href={`/operate/webhooks/${id}`} aria-label={ot('op.named', { name: ot('op.hooks.log'), text: url })}>
           {ot('op.hooks.log')}
         </Link>
         {button(ot('op.hooks.edit'), edit)}

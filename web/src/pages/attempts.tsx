@@ -11,10 +11,11 @@ import { DateTime, Unready } from '../ui/bits';
 
 type Attempt = ResultOf<typeof MyAttempts>['myAttempts']['attempts'][number];
 
-/** Whether the user may have got nothing: an attempt was refused, or nothing is left and there is no order. */
+/** Whether the user may have got nothing: an attempt was refused and no later one won, or nothing is left and there is no order. */
 function gotNothing({ id, viewer }: Sale, phase: Phase): boolean {
   const over = phase === 'SOLD_OUT' || phase === 'ENDED';
-  return wasRefused(id) || (over && !viewer?.order);
+  const bought = viewer?.order && !['CANCELLED', 'EXPIRED'].includes(viewer.order.status);
+  return (!bought && wasRefused(id)) || (over && !viewer?.order);
 }
 
 /** The section of a sale's page. It sends its request only when it is opened, so that a sell-out causes no burst of requests. */

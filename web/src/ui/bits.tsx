@@ -184,7 +184,7 @@ export function DateTime({ at, zone }: { at: string; zone?: boolean }) {
   return (
     <time dateTime={at} class="tabular-nums">
       {here}
-      {elsewhere && <span class="text-soft"> ({t('time.china', { time: moment(at, { timeZone: SALE_ZONE }) })})</span>}
+      {elsewhere && <span class="text-soft">{t('time.china', { time: moment(at, { timeZone: SALE_ZONE }) })}</span>}
     </time>
   );
 }
