@@ -5,6 +5,7 @@ import { setLanguage } from '../src/i18n/text';
 import { prepare } from '../src/operator';
 import { Times } from '../src/operator/form';
 import { Home } from '../src/operator/home';
+import { missingOf, spark } from '../src/operator/pulse';
 import { server } from './shop';
 
 afterEach(() => {
@@ -24,7 +25,7 @@ test.each([
 ] as const)('the first page says how many units are left, and has the first entries of the inbox (%s)', async (language, left, all, not) => {
   await setLanguage(language);
   await prepare();
-  const groups = { running: group(sale('1', 'LIVE', 40), sale('2', 'LIVE', null)), review: group(), upcoming: group(sale('3', 'SCHEDULED', 160)), draft: group() };
+  const groups = { serverInfo: { mail: false }, running: group(sale('1', 'LIVE', 40), sale('2', 'LIVE', null)), review: group(), upcoming: group(sale('3', 'SCHEDULED', 160)), draft: group() };
   const inbox = { inbox: { totalCount: 7, decidableCount: 7, counts: [], entries: [1, 2, 3, 4, 5, 6, 7].map(entry) } };
   server({ HomeSales: [groups, groups], Inbox: [inbox, inbox] });
   await act(() => render(<Home />, document.body));
@@ -47,4 +48,39 @@ test('a time that has passed is refused where it is typed', async () => {
   starts.value = ends.value;
   starts.dispatchEvent(new Event('input'));
   expect(starts.validationMessage).toBe('');
+});
+
+test('a running sale shows orders, revenue and alarms, and an opening says what it lacks', async () => {
+  await setLanguage('en');
+  await prepare();
+  const series = [0, 1, 2].map((n) => ({ at: `2026-11-20T12:00:0${n}.000Z`, requests: 1, orders: n, remainingUnits: 1 }));
+  const stats = { at: series[2]!.at, conserved: true, remainingUnits: 0, orders: 3, queueAgeSeconds: 20, netValue: { amount: '27.00', currencyCode: 'CNY' }, series };
+  const groups = { serverInfo: { mail: false }, running: group(sale('9', 'LIVE', 0)), review: group(sale('8', 'PENDING_APPROVAL', 5)), upcoming: group(sale('7', 'APPROVED', 5)), draft: group() };
+  const times = <T,>(reply: T): T[] => Array.from({ length: 6 }, () => reply); // the page begins with the sales of the tests before
+  server({ HomeSales: times(groups), Inbox: times({ inbox: { totalCount: 0, decidableCount: 0, counts: [], entries: [] } }), Figures: times({ sale: { id: '9', saleStats: stats } }) });
+  await act(() => render(<Home />, document.body));
+  await vi.waitFor(() => expect(document.querySelectorAll('[data-pulse]')).toHaveLength(1));
+  await vi.waitFor(() => expect(document.querySelector('[data-pulse]')!.textContent).toContain('¥27'));
+  const pulse = document.querySelector('[data-pulse]')!;
+  for (const text of ['3 orders', 'Orders wait 20 seconds', 'No units left']) expect(pulse.textContent).toContain(text);
+  expect(pulse.querySelector('polyline')).not.toBeNull();
+  expect([...document.querySelectorAll('[data-missing]')].map(({ textContent }) => textContent)).toEqual(['Missing: approval', 'Missing: schedule']);
+});
+
+test('an opening that only waits for its time lacks nothing; a contact cannot be verified without mail', async () => {
+  await setLanguage('en');
+  await prepare();
+  const of = { status: 'SCHEDULED', startsAt: '2026-11-20T12:00:00.000Z', requireVerifiedContact: false } as const;
+  const at = Date.parse(of.startsAt);
+  expect(missingOf(of, false, at - 3_600_000)).toEqual([]);
+  expect(missingOf(of, false, at - 60_000)).toEqual(['preload']);
+  expect(missingOf({ ...of, status: 'PREHEATED', requireVerifiedContact: true }, false, at)).toEqual(['a mail server, which verifies contacts']);
+  expect(missingOf({ ...of, status: 'PREHEATED', requireVerifiedContact: true }, true, at)).toEqual([]);
+});
+
+test('the line has a height of 1 where most orders were', () => {
+  expect(spark([])).toEqual([]);
+  const line = spark(Array.from({ length: 60 }, (_, n) => ({ at: new Date(n * 1000).toISOString(), orders: n < 30 ? 1 : 4 })));
+  expect(line).toHaveLength(30);
+  expect(Math.max(...line)).toBe(1);
 });

@@ -55,6 +55,7 @@ export const SaleRowParts = graphql(`
     title
     startsAt
     status
+    requireVerifiedContact
     items {
       goods {
         id
@@ -129,6 +130,9 @@ export const AdminSales = graphql(
 export const HomeSales = graphql(
   `
   query HomeSales {
+    serverInfo {
+      mail
+    }
     running: sales(first: 10, filter: { statuses: [LIVE, PAUSED] }, orderBy: { field: STARTS_AT, direction: ASC }) {
       ...HomeGroup
     }

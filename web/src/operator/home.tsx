@@ -9,7 +9,8 @@ import type { ResultOf } from '@seckill/client/operation';
 import { HomeSales } from '../documents/operator';
 import { count } from '../i18n/text';
 import { InboxRow } from './inbox';
-import { SaleRow } from './sale-row';
+import { Missing, Pulse } from './pulse';
+import { SaleRow, type SaleOfList } from './sale-row';
 import type { SaleGroupName } from './sales';
 import { Shell } from './shell';
 import { ot, type OpKey } from './texts';
@@ -42,11 +43,11 @@ export function Home() {
               {waiting > first.length && <Waits href="/operate/inbox" text={ot('op.inbox')} n={waiting} />}
             </Group>
           )}
-          <SaleGroup name="op.group.running" of={groups.running} group="running" />
-          <SaleGroup name="op.group.review" of={groups.review} group="review" />
-          <SaleGroup name="op.nextUp" of={groups.upcoming} group="upcoming" />
+          <SaleGroup name="op.group.running" of={groups.running} group="running" below={(sale) => <Pulse sale={sale} />} />
+          <SaleGroup name="op.group.review" of={groups.review} group="review" below={(sale) => <Missing sale={sale} mail={groups.serverInfo.mail} />} />
+          <SaleGroup name="op.nextUp" of={groups.upcoming} group="upcoming" below={(sale) => <Missing sale={sale} mail={groups.serverInfo.mail} />} />
           <SaleGroup name="op.group.draft" of={groups.draft} group="draft" />
-          {!Object.values(groups).some((each) => each?.edges.length) && <p class="note">{ot('op.none')}</p>}
+          {![groups.running, groups.review, groups.upcoming, groups.draft].some((each) => each?.edges.length) && <p class="note">{ot('op.none')}</p>}
         </>
       )}
     </Shell>
@@ -63,12 +64,12 @@ function Group({ name, children }: { name: OpKey; children: ComponentChildren })
 }
 
 /** The sales of a group, with a link to the list where it has more. */
-function SaleGroup({ name, of, group }: { name: OpKey; of: ResultOf<typeof HomeSales>['running']; group: SaleGroupName }) {
+function SaleGroup({ name, of, group, below }: { name: OpKey; of: ResultOf<typeof HomeSales>['running']; group: SaleGroupName; below?: (sale: SaleOfList) => ComponentChildren }) {
   if (!of?.edges.length) return null;
   return (
     <Group name={name}>
       {of.edges.map(({ node }) => (
-        <SaleRow key={node.id} sale={node} />
+        <SaleRow key={node.id} sale={node}>{below?.(node)}</SaleRow>
       ))}
       {of.pageInfo.hasNextPage && (
         <li>

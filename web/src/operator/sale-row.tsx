@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { Link } from 'wouter-preact';
 import { count } from '../i18n/text';
 import { DateTime, Picture } from '../ui/bits';
@@ -16,8 +17,11 @@ export function StatusChip({ status }: { status: SaleStatus }) {
 /** States in which units are sold. */
 const SELLING: SaleStatus[] = ['LIVE', 'PAUSED'];
 
-/** One sale of a list. */
-export function SaleRow({ sale }: { sale: ResultOf<typeof SaleRowParts> }) {
+/** A sale of a list. */
+export type SaleOfList = ResultOf<typeof SaleRowParts>;
+
+/** One sale of a list; the children are a line below it. */
+export function SaleRow({ sale, children }: { sale: SaleOfList; children?: ComponentChildren }) {
   const goods = sale.items[0]?.goods;
   return (
     <li class="card relative flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-3 has-[a:hover]:border-edge">
@@ -30,12 +34,13 @@ export function SaleRow({ sale }: { sale: ResultOf<typeof SaleRowParts> }) {
         <Units sale={sale} />
       </span>
       <StatusChip status={sale.status} />
+      {children}
     </li>
   );
 }
 
 /** The units on sale; while they are sold, how many of them are left, also as a bar. */
-function Units({ sale: { items, status } }: { sale: ResultOf<typeof SaleRowParts> }) {
+function Units({ sale: { items, status } }: { sale: SaleOfList }) {
   const sum = (of: 'remaining' | 'total'): number => items.reduce((all, { stock }) => all + (stock[of] ?? 0), 0);
   const total = sum('total');
   if (!SELLING.includes(status) || items.some(({ stock }) => stock.remaining === null)) return <span>{ot('op.unitsOnSale', { n: count(total) })}</span>;

@@ -1,0 +1,84 @@
+/** What a sale of the first page says beside its name: how it goes, what is wrong, what its opening still lacks. */
+import { useLoad } from '../api/load';
+import { useRefresh } from '../api/refresh';
+import { request } from '../api/client';
+import { now } from '../api/clock';
+import { Figures as FiguresDoc } from '../documents/figures';
+import { count, money, span } from '../i18n/text';
+import type { ResultOf } from '@seckill/client/operation';
+import type { SaleOfList } from './sale-row';
+import { ot } from './texts';
+
+type Stats = NonNullable<NonNullable<ResultOf<typeof FiguresDoc>['sale']>['saleStats']>;
+
+/** Orders that wait longer than this are an alarm, in seconds. */
+const LATE_S = 5;
+/** Parts of the sparkline. */
+const PARTS = 30;
+/** A sale that opens within this time should be preloaded, in ms. */
+const PRELOAD_MS = 5 * 60_000;
+
+/** The orders of each part of a series, as the heights of a line of 0 to 1. */
+export function spark(series: readonly { at: string; orders: number }[]): number[] {
+  if (series.length < 2) return [];
+  const [from, until] = [Date.parse(series[0]!.at), Date.parse(series.at(-1)!.at)];
+  const sums = new Array<number>(PARTS).fill(0);
+  for (const { at, orders } of series) sums[Math.min(PARTS - 1, Math.floor(((Date.parse(at) - from) / Math.max(1, until - from)) * PARTS))]! += orders;
+  const most = Math.max(...sums, 1);
+  return sums.map((sum) => sum / most);
+}
+
+/** What is wrong with a running sale. */
+function alarmsOf({ conserved, queueAgeSeconds, remainingUnits }: Stats, { status }: SaleOfList): string[] {
+  return [
+    ...(conserved ? [] : [ot('op.sumBroken')]),
+    ...(queueAgeSeconds > LATE_S ? [ot('op.alarm.queue', { time: span(Math.round(queueAgeSeconds)) })] : []),
+    ...(status === 'LIVE' && remainingUnits === 0 ? [ot('op.alarm.none')] : []),
+  ];
+}
+
+/** Orders, revenue and the last minutes of a running sale, with its alarms. */
+export function Pulse({ sale }: { sale: SaleOfList }) {
+  const { page, reload } = useLoad(`pulse ${sale.id}`, async (signal) => (await request(FiguresDoc, { id: sale.id }, signal)).sale?.saleStats ?? null);
+  useRefresh(reload);
+  const stats = page.value.state === 'ready' ? page.value.data : null;
+  const line = stats ? spark(stats.series) : [];
+  return (
+    <div class="order-last flex min-h-8 w-full flex-wrap items-center gap-x-6 gap-y-1 text-sm tabular-nums" data-pulse>
+      {stats && (
+        <>
+          <span><strong>{count(stats.orders)}</strong> {ot('op.pulse.orders')}</span>
+          <span><strong>{money(stats.netValue)}</strong> {ot('op.gmv')}</span>
+          {line.length > 0 && (
+            <svg viewBox="0 0 100 24" preserveAspectRatio="none" class="h-6 w-32 text-good" role="img" aria-label={ot('op.pulse.line')}>
+              <polyline fill="none" stroke="currentColor" stroke-width="2" vector-effect="non-scaling-stroke" points={line.map((y, i) => `${(i / (PARTS - 1)) * 100},${23 - y * 22}`).join(' ')} />
+            </svg>
+          )}
+          {alarmsOf(stats, sale).map((alarm) => (
+            <span key={alarm} class="chip whitespace-normal text-danger">{alarm}</span>
+          ))}
+        </>
+      )}
+    </div>
+  );
+}
+
+/** What an opening still lacks, as far as it is known. */
+export function missingOf({ status, startsAt, requireVerifiedContact }: Pick<SaleOfList, 'status' | 'startsAt' | 'requireVerifiedContact'>, mail: boolean, at: number): string[] {
+  return [
+    ...(status === 'PENDING_APPROVAL' ? [ot('op.missing.approval')] : []),
+    ...(status === 'APPROVED' ? [ot('op.missing.schedule')] : []),
+    ...(status === 'SCHEDULED' && Date.parse(startsAt) - at < PRELOAD_MS ? [ot('op.missing.preload')] : []),
+    ...(requireVerifiedContact && !mail ? [ot('op.missing.mail')] : []),
+  ];
+}
+
+/** That, in a line; that nothing is missing where a sale only waits for its time. */
+export function Missing({ sale, mail }: { sale: SaleOfList; mail: boolean }) {
+  const missing = missingOf(sale, mail, now());
+  return (
+    <p class="order-last w-full text-sm" data-missing>
+      {missing.length ? <span class="text-warn">{ot('op.missing', { what: missing.join(ot('op.and')) })}</span> : <span class="text-good">{ot('op.missing.none')}</span>}
+    </p>
+  );
+}
