@@ -1,1 +1,1 @@
-export{_ as Inbox}from"./admin.js?v=840c3b0f7eee";
+export{_ as Inbox}from"./admin.js?v=b9c2d83a1b39";

@@ -1,1 +1,1 @@
-export{f as OrderMoneyPage}from"./admin.js?v=840c3b0f7eee";
+export{f as OrderMoneyPage}from"./admin.js?v=b9c2d83a1b39";

@@ -1,1 +1,1 @@
-export{d as Refunds}from"./admin.js?v=840c3b0f7eee";
+export{d as Refunds}from"./admin.js?v=b9c2d83a1b39";

@@ -1,1 +1,1 @@
-export{Q as ot,$ as textsOf}from"./admin.js?v=840c3b0f7eee";
+export{Q as ot,$ as textsOf}from"./admin.js?v=b9c2d83a1b39";

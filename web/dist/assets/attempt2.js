@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=840c3b0f7eee";
+export{r as resumeWaitingRooms}from"./attempt.js?v=b9c2d83a1b39";

@@ -1,0 +1,1 @@
+var e={id:`0b6e537684f04990be0bc2aaa8a392ff8dc3f224e4afaccdbe3016b2cd90f91f`,name:`Figures`},t={id:`def3f33510d8f2da3a6f990e0ad98d6ff7c0ea60c224514abdbb1e85871e92fd`,name:`FiguresLive`},n={id:`45ec52571e4df95c19a0aade10299c7fe7f2b41f29746232fe0a9cc81ad97a35`,name:`Feed`};export{e as n,t as r,n as t};
