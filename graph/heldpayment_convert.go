@@ -40,9 +40,10 @@ func (r *Resolver) heldConnection(ctx context.Context, in payment.HeldList) (*mo
 	if err != nil {
 		return nil, err
 	}
-	out := toPage(page, func(h payment.Held) *model.HeldPayment { return toHeld(&h) }, func(n *model.HeldPayment, cursor string) *model.HeldPaymentEdge {
-		return &model.HeldPaymentEdge{Cursor: cursor, Node: n}
-	})
+	out := toPage(page, func(h payment.Held) *model.HeldPayment { return toHeld(&h) },
+		func(n *model.HeldPayment, cursor string) *model.HeldPaymentEdge {
+			return &model.HeldPaymentEdge{Cursor: cursor, Node: n}
+		})
 	return &model.HeldPaymentConnection{Nodes: out.nodes, Edges: out.edges, PageInfo: out.info, TotalCount: total}, nil
 }
 

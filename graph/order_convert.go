@@ -108,7 +108,8 @@ func (r *Resolver) orderConnection(ctx context.Context, in order.ListInput) (*mo
 		return nil, err
 	}
 	out := toPage(
-		pageOf(page.Orders, func(o *order.Order) string { return order.CursorOf(o).String() }, page.HasNext, page.HasPrevious),
+		pageOf(page.Orders, func(o *order.Order) string { return order.CursorOf(o).String() },
+			page.HasNext, page.HasPrevious),
 		r.toOrder, func(n *model.Order, cursor string) *model.OrderEdge { return &model.OrderEdge{Cursor: cursor, Node: n} })
 	total, err := totalOf(ctx, func(ctx context.Context) (int, error) { return r.Orders.Count(ctx, in.Filter) })
 	return &model.OrderConnection{Nodes: out.nodes, Edges: out.edges, PageInfo: out.info, TotalCount: total}, err

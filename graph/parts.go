@@ -89,7 +89,8 @@ func SchemaPart(part Part) *ast.Schema {
 			p.add(arg.Type.Name())
 		}
 	}
-	p.out.Query, p.out.Mutation, p.out.Subscription = p.root(whole.Query), p.root(whole.Mutation), p.root(whole.Subscription)
+	p.out.Query, p.out.Mutation = p.root(whole.Query), p.root(whole.Mutation)
+	p.out.Subscription = p.root(whole.Subscription)
 	return p.out
 }
 

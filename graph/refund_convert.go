@@ -58,7 +58,9 @@ func (r *Resolver) refundConnection(ctx context.Context, in payment.RefundList) 
 		func(n *model.Refund, cursor string) *model.RefundEdge {
 			return &model.RefundEdge{Cursor: cursor, Node: n}
 		})
-	total, err := totalOf(ctx, func(ctx context.Context) (int, error) { return r.Payments.CountRefunds(ctx, in.RefundFilter) })
+	total, err := totalOf(ctx, func(ctx context.Context) (int, error) {
+		return r.Payments.CountRefunds(ctx, in.RefundFilter)
+	})
 	return &model.RefundConnection{Nodes: out.nodes, Edges: out.edges, PageInfo: out.info, TotalCount: total}, err
 }
 

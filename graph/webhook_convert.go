@@ -139,6 +139,7 @@ func toEventData(kind model.WebhookEventKind, body string) (model.WebhookEventDa
 		data, err := decoded[model.UnmatchedPaymentEventData](body)
 		setDigits(data.Amount)
 		return data, err
+	default: // the events of orders
 	}
 	event, err := decoded[orderEvent](body)
 	data := event.OrderEventData

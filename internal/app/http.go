@@ -76,8 +76,8 @@ func newServer(ctx context.Context, b base, g gates, in serverParts) (_ *server.
 	ready := server.NewReadiness(b.clock, checks(b, g, in.accounts.revocations)...)
 	in.ready = ready
 	opts := server.Options{
-		AdminAddr: b.cfg.AdminAddr, Open: b.svc.host.listen, Admin: server.NewAdmin(ready, telemetry.MetricsHandler(b.registry), in.drill),
-		Ready:      ready,
+		AdminAddr: b.cfg.AdminAddr, Open: b.svc.host.listen,
+		Admin: server.NewAdmin(ready, telemetry.MetricsHandler(b.registry), in.drill), Ready: ready,
 		DrainDelay: drainDelay(b.cfg), DrainTimeout: b.cfg.DrainTimeout, RequestTimeout: b.cfg.RequestTimeout, Log: b.log,
 	}
 	connections, most, err := limits(ctx, b)

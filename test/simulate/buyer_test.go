@@ -386,6 +386,7 @@ func (b *buyer) act(ctx context.Context, order string) bool {
 		})
 		b.note("cancelOrder: %v", err)
 		return true
+	default: // the others pay
 	}
 	var data struct{ Payment *struct{ ID string } }
 	key := rand.Text()

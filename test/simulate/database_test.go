@@ -99,7 +99,7 @@ func (e *engine) query(query string, args []driver.NamedValue) (*keptRows, error
 	for {
 		row := make([]driver.Value, len(kept.columns))
 		switch err := rows.Next(row); {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return kept, nil
 		case err != nil:
 			return nil, err

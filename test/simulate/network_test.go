@@ -2,6 +2,7 @@ package simulate_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -344,7 +345,7 @@ type conn struct {
 
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.in.read(b)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return n, &net.OpError{Op: "read", Net: "tcp", Source: c.local, Addr: c.remote, Err: err}
 	}
 	if c.read != nil {

@@ -100,7 +100,7 @@ func newInstallation(t testing.TB, seed uint64, e *engine) *installation {
 	for s := range in.entered {
 		in.entered[s] = make(chan struct{})
 	}
-	in.usual = []time.Duration{2, 15, 50}[in.random.intn(3)] * time.Millisecond
+	in.usual = []time.Duration{2 * time.Millisecond, 15 * time.Millisecond, 50 * time.Millisecond}[in.random.intn(3)]
 	in.network = newNetwork(newSource(seed, 1), in.usual)
 	in.db = newDatabase(e)
 	var err error

@@ -190,7 +190,7 @@ func (s *Service) fail(w http.ResponseWriter, r *http.Request, p *provider, to s
 		s.cfg.Log.WarnContext(r.Context(), "sign-in with a provider failed", slog.String("provider", p.Name),
 			slog.Any("error", err))
 	}
-	http.Redirect(w, r, s.refused(to, why), http.StatusSeeOther)
+	http.Redirect(w, r, s.refused(to, why), http.StatusSeeOther) //nolint:gosec // a path of this server, or of an allowed origin
 }
 
 // cookieOwner is the authenticated owner of the sealed cookie: it has none.

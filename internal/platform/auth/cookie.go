@@ -107,7 +107,7 @@ func (c *Cookie) name(name string) string {
 }
 
 // write sets a cookie that only the server reads.
-func (c *Cookie) write(v *http.Cookie) {
+func (c *Cookie) write(v *http.Cookie) { //nolint:gosec // send sets the attributes
 	v.Name, v.Path, v.HttpOnly = c.name(v.Name), "/graphql", true
 	if c.secure {
 		v.Path = "/" // required by hostPrefix
@@ -116,7 +116,7 @@ func (c *Cookie) write(v *http.Cookie) {
 }
 
 // show sets the cookie that scripts read, under the same name with and without TLS.
-func (c *Cookie) show(v *http.Cookie) {
+func (c *Cookie) show(v *http.Cookie) { //nolint:gosec // send sets the attributes
 	v.Name, v.Path = signedInCookie, "/"
 	c.send(v)
 }

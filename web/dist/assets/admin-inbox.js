@@ -1,1 +1,1 @@
-export{_ as Inbox}from"./admin.js?v=b9c2d83a1b39";
+export{_ as Inbox}from"./admin.js?v=da9b3e093da3";

@@ -1,1 +1,1 @@
-export{d as Refunds}from"./admin.js?v=b9c2d83a1b39";
+export{d as Refunds}from"./admin.js?v=da9b3e093da3";

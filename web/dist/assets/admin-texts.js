@@ -1,1 +1,1 @@
-export{Q as ot,$ as textsOf}from"./admin.js?v=b9c2d83a1b39";
+export{Q as ot,$ as textsOf}from"./admin.js?v=da9b3e093da3";

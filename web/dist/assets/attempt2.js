@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=b9c2d83a1b39";
+export{r as resumeWaitingRooms}from"./attempt.js?v=da9b3e093da3";

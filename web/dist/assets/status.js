@@ -1,1 +1,1 @@
-import{tn as e,vn as t}from"./core.js?v=b9c2d83a1b39";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r,held:i}){let a=i&&r===`PENDING_PAYMENT`?`HELD`:r;return e(`span`,{class:`chip ${n[r]??`text-soft`}`,children:t(`status.${a}`)},a)}export{r as t};
+import{tn as e,vn as t}from"./core.js?v=da9b3e093da3";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r,held:i}){let a=i&&r===`PENDING_PAYMENT`?`HELD`:r;return e(`span`,{class:`chip ${n[r]??`text-soft`}`,children:t(`status.${a}`)},a)}export{r as t};

@@ -208,7 +208,7 @@ func (p *Pages) act(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the sandbox bank is away; try again", http.StatusServiceUnavailable)
 		return
 	}
-	http.Redirect(w, r, "/sandbox/pay/"+c.ID.String(), http.StatusSeeOther) //nolint:gosec // a path of this server
+	http.Redirect(w, r, "/sandbox/pay/"+c.ID.String(), http.StatusSeeOther)
 }
 
 func (p *Pages) css(w http.ResponseWriter, r *http.Request) {

@@ -23,7 +23,9 @@ const callTimeout = 4 * time.Second
 // Providers returns the payment providers that are set up, in the order in which
 // buyers see them. It calls nothing; an error names a key that cannot be read. transport carries
 // the calls of their services; nil = http.DefaultTransport.
-func Providers(cfg *config.Config, shop string, c clock.Clock, transport http.RoundTripper) ([]payment.Provider, error) {
+func Providers(
+	cfg *config.Config, shop string, c clock.Clock, transport http.RoundTripper,
+) ([]payment.Provider, error) {
 	var client *http.Client // nil = the provider's own
 	if transport != nil {
 		client = &http.Client{Transport: transport, Timeout: callTimeout}
@@ -31,7 +33,8 @@ func Providers(cfg *config.Config, shop string, c clock.Clock, transport http.Ro
 	var list []payment.Provider
 	if cfg.StripeKey != "" {
 		list = append(list, stripe.New(stripe.Config{
-			Key: cfg.StripeKey.Reveal(), WebhookSecret: cfg.StripeWebhookSecret.Reveal(), APIURL: cfg.StripeAPIURL, Client: client, Clock: c,
+			Key: cfg.StripeKey.Reveal(), WebhookSecret: cfg.StripeWebhookSecret.Reveal(), APIURL: cfg.StripeAPIURL,
+			Client: client, Clock: c,
 			PublishableKey: cfg.StripePublishableKey, ScriptURL: cfg.StripeScriptURL,
 		}))
 	}
