@@ -12,7 +12,7 @@ var routes = []string{
 	"/operate", "/operate/sales", "/operate/new", "/operate/sales/:id", "/operate/sales/:id/edit",
 	"/operate/sales/:id/bought", "/operate/sales/:id/report", "/operate/goods", "/operate/orders",
 	"/operate/orders/:id", "/operate/inbox", "/operate/refunds", "/operate/aside", "/operate/people",
-	"/operate/webhooks", "/operate/webhooks/:id",
+	"/operate/tokens", "/operate/webhooks", "/operate/webhooks/:id",
 }
 
 var (

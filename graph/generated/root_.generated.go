@@ -6434,13 +6434,13 @@ extend type Mutation {
     input: ReplayWebhookDeliveryInput!
   ): ReplayWebhookDeliveryPayload @auth(role: ADMIN)
 
-  """Sends a test event to an endpoint."""
+  """Sends a test event to an endpoint. For administrators."""
   sendWebhookTest(
     """Input of the mutation."""
     input: SendWebhookTestInput!
   ): SendWebhookTestPayload @auth(role: ADMIN)
 
-  """Sends the events of a period to an endpoint, as long as they are kept: 18 days."""
+  """Sends the events of a period to an endpoint, as long as they are kept: 18 days. For administrators."""
   replayWebhookEvents(
     """Input of the mutation."""
     input: ReplayWebhookEventsInput!

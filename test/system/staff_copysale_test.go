@@ -71,7 +71,7 @@ func TestASubmissionIsWithdrawnAndADraftDiscarded(t *testing.T) {
 	s.onSale(admin, "endSale", scheduled, "not this year", "CANCELLED")
 	testenv.Eventually(t, testenv.Wait, func() bool { return strings.Contains(seen("", scheduled), `"CANCELLED"`) }, "visitors see that a public sale was cancelled")
 	s.says(ann, saleID, "OPERATOR: took it back from approval (Draft)")
-	s.says(ann, saleID, "OPERATOR: discarded the draft (Cancelled)")
+	s.says(ann, saleID, "OPERATOR: discarded the sale (Cancelled)")
 	s.audit(saleID)
 }
 

@@ -132,8 +132,8 @@ test('a session that another page began is that of the shop, and of its user', a
 
 test('a refused buyer sees the step, the reason and the units that were left', async () => {
   const page = await it.page();
-  await signIn(page, it.demo, 'bob', `/s/${it.demo.open.slug}`);
   await preferPictures(page);
+  await signIn(page, it.demo, 'bob', `/s/${it.demo.open.slug}`);
   await button(page, 'buy').click();
   const sheet = page.getByRole('dialog');
   await sheet.getByLabel('Your answer').fill('wrong');
@@ -155,11 +155,11 @@ test('a refused buyer sees the step, the reason and the units that were left', a
 
 test('a captcha closes when the last unit is sold', async () => {
   const [slow, fast] = await Promise.all([it.page(), it.page()]);
+  await preferPictures(slow);
   for (const [page, who] of [[slow, 'bob'], [fast, 'admin']] as const) {
     await signIn(page, it.demo, who, `/s/${it.demo.open.slug}`);
     await page.getByRole('radio', { name: 'Kestrel mini drone' }).check(); // a single unit
   }
-  await preferPictures(slow);
   await button(slow, 'buy').click();
   await slow.locator('dialog canvas').waitFor();
   await buy(fast);

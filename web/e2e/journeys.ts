@@ -73,6 +73,7 @@ function buyAndPay(it: BrowserFixture, environment: Environment): void {
     await environment.startWorker();
     const sale = await environment.sell();
     const page = await it.page();
+    await preferPictures(page);
     await page.goto(`${sale.url}/s/${sale.slug}`);
     await button(page, 'sign-in').click();
     await fillSignIn(page, sale.buyers[0]!.account, sale.buyers[0]!.password);
@@ -82,7 +83,6 @@ function buyAndPay(it: BrowserFixture, environment: Environment): void {
     await other.goto(page.url());
     await button(other, 'buy').waitFor();
 
-    await preferPictures(page);
     await button(page, 'buy').click();
     const sheet = page.getByRole('dialog');
     const answer = sheet.getByLabel('Your answer');

@@ -21,6 +21,7 @@ const focused = (page: Page): Promise<string> => page.evaluate(() => document.ac
 
 test('everything from signing in to the order goes by keyboard', async () => {
   const page = await it.page();
+  await preferPictures(page);
   await page.goto(`${it.demo.url}/`);
   await page.getByRole('link', { name: it.demo.open.title }).waitFor();
   await page.keyboard.press('Tab');
@@ -43,7 +44,6 @@ test('everything from signing in to the order goes by keyboard', async () => {
   await tabTo(page, page.getByRole('radio').first());
   await page.keyboard.press('ArrowDown');
   expect(await page.getByRole('radio').nth(1).isChecked()).toBe(true);
-  await preferPictures(page);
   await tabTo(page, button(page, 'buy'));
   await page.keyboard.press('Enter');
   const sheet = page.getByRole('dialog');

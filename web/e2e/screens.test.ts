@@ -29,8 +29,8 @@ const goto = async (page: Page, path: string, sign: string): Promise<void> => {
 const openSale = (page: Page): Promise<void> => goto(page, `/s/${it.demo.open.slug}`, '[data-button]');
 
 const openCheck = async (page: Page): Promise<void> => {
-  await openSale(page);
   await preferPictures(page);
+  await openSale(page);
   await button(page, 'buy').click();
   await page.locator('dialog canvas').waitFor();
 };

@@ -237,8 +237,8 @@ export async function fillSignIn(page: Page, account: string, password = demoPas
 /** Locates the primary button of the sale page in one of its states. */
 export const button = (page: Page, kind: string) => page.locator(`[data-button="${kind}"]`);
 
-/** Selects picture captchas, as if the buyer had chosen them on an earlier visit. */
-export const preferPictures = (page: Page): Promise<void> => page.evaluate(() => localStorage.setItem('captcha', 'picture'));
+/** Selects picture captchas for the documents that the page opens next, as if the buyer had chosen them on an earlier visit. */
+export const preferPictures = (page: Page): Promise<unknown> => page.addInitScript(() => localStorage.setItem('captcha', 'picture'));
 
 /** Lets the browser answer the captcha: it does so by itself, unless the buyer prefers pictures and has to choose it in the dialog. */
 export async function checkByBrowser(page: Page): Promise<void> {

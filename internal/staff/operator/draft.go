@@ -27,10 +27,11 @@ const preheatBefore = 10 * time.Minute
 // ItemDraft is one product in a sale, as input by an operator.
 type ItemDraft struct {
 	Goods id.Goods
-	// External is the id of the product in another system, instead of Goods; "" = none.
-	External string
+	// External is the id of the product in another system, instead of Goods; "" = none. Templates
+	// keep the product itself.
+	External string `json:"-"`
 	// Ambiguous is whether the input names the product by both ids or by none.
-	Ambiguous bool
+	Ambiguous bool `json:"-"`
 	Price     money.Amount
 	Stock     int
 	// PurchaseLimit is the most units per buyer; 0 = that of the sale, or 1 without one.
