@@ -55,7 +55,7 @@ describe('on the page of the order', () => {
     await page.getByRole('alert').filter({ hasText: 'Your card was declined.' }).waitFor();
     await card.fill('4242 4242 4242 4242');
     await send.click();
-    await page.waitForURL(/\/orders\/\w+(\?paid)?$/);
+    await page.waitForURL(/\/orders\/\w+(\?paid)?$/, { waitUntil: 'commit' }); // the page goes on to its own address
     await status(page, 'Paid').waitFor();
     for (const [path, policy] of policies) expect(policy.includes(its.stripe.host), path).toBe(path.endsWith('/pay'));
     expect([...policies.keys()].filter((path) => path.endsWith('/pay'))).toHaveLength(1);
