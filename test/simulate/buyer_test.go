@@ -47,7 +47,7 @@ const (
 	plans
 )
 
-// buyer is a user who wants a unit.
+// buyer is a simulated customer.
 type buyer struct {
 	*apiclient.Client
 	in     *installation

@@ -285,7 +285,7 @@ const Application = "seckill"
 const maxApplicationName = 63
 
 // applicationName names this process, so that the processes of an installation can be counted. A
-// pooler in transaction mode would set the name anew for each of its clients.
+// pooler in transaction mode would set the name again for each of its clients.
 func applicationName(pooled bool) string {
 	if pooled {
 		return Application
