@@ -99,7 +99,7 @@ var OtherPathLua = source("other_path")
 
 // The scripts of the gate. redis.Script is immutable.
 var (
-	reserveScript = redis.NewScript(GateLua + stream.AppendLua + ratelimit.WindowLua + source("append_orders") +
+	reserveScript = redis.NewScript(GateLua + stream.AppendLua + ratelimit.TriesLua + source("append_orders") +
 		source("reserve"))
 	releaseScript         = script("release")
 	reacquireScript       = script("reacquire")

@@ -192,10 +192,11 @@ func (k Keys) IdempotencyKeys(shard int, sale id.Sale) string {
 	return k.shard(shard, "idems:"+sale.String())
 }
 
-// Tries is the list of a user's newest attempts in a sale (package ratelimit), in Unix
-// milliseconds. Expires when none is in the window of the limit.
-func (k Keys) Tries(shard int, sale id.Sale, user id.User) string {
-	return k.shard(shard, "window:"+sale.String()+":"+user.String())
+// Tries begins the names of the hashes of users' newest attempts in a sale: user → times in
+// Unix milliseconds, see lua/tries.lua of package ratelimit. Each expires two windows of the
+// limit after its last attempt.
+func (k Keys) Tries(shard int, sale id.Sale) string {
+	return k.shard(shard, "tries:"+sale.String())
 }
 
 // Tasks is the hash of the ended order tasks whose ids were generated in the same 256 ms:

@@ -164,21 +164,20 @@ func (g *Gate) sendReserve(ctx context.Context, attempts []*Attempt, traces stri
 		counted = counted || a.Tries.Burst > 0
 	}
 	orders := g.keys.Orders(shard)
-	keys := append(make([]string, 0, 2+6*len(items.keys)+len(attempts)), orders, stream.SumKey(orders))
+	keys := append(make([]string, 0, 2+7*len(items.keys)), orders, stream.SumKey(orders))
 	args := append(make([]any, 0, 8+4*len(items.keys)+9*len(attempts)), len(attempts), recordTTL.Milliseconds(),
 		len(items.keys),
 		counted, stream.FieldID, stream.FieldPayload, traces)
 	for i, b := range items.keys {
 		keys = append(keys, g.keys.Item(shard, b.item), g.keys.Reservations(shard, b.item), g.keys.Permits(shard, b.item),
 			g.keys.IdempotencyKeys(shard, b.sale),
-			g.keys.FormerReservations(shard, b.item), g.keys.Units(shard, b.sale))
+			g.keys.FormerReservations(shard, b.item), g.keys.Units(shard, b.sale), g.keys.Tries(shard, b.sale))
 		args = append(args, b.sale.String(), b.item.String(), first[i].Terms, first[i].OnlyItem)
 	}
 	for i, a := range attempts {
 		args = append(args, itemOf[i]+1, a.User.String(), a.Task.String(), a.Permit.text(), a.Quantity, a.IdempotencyKey,
 			a.Permit.Persons.String())
 		if counted {
-			keys = append(keys, g.keys.Tries(shard, a.Sale, a.User))
 			args = append(args, a.Tries.Burst, a.Tries.windowMs())
 		}
 	}

@@ -15,16 +15,19 @@ import (
 	"seckill/internal/platform/telemetry"
 )
 
-// WindowLua defines the Lua function that counts attempts in a window; lua/window.lua
-// documents it.
+// TriesLua defines Lua functions that count attempts of many subjects in one call of a script;
+// lua/tries.lua documents them.
 //
+//go:embed lua/tries.lua
+var TriesLua string
+
 //go:embed lua/window.lua
-var WindowLua string
+var windowLua string
 
 //go:embed lua/allow.lua
 var allowSource string
 
-var allow = redis.NewScript(WindowLua + allowSource)
+var allow = redis.NewScript(windowLua + allowSource)
 
 // Outcome is the outcome of an attempt, for metrics.
 type Outcome string

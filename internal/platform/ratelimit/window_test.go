@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
 	"seckill/internal/platform/clock"
@@ -96,6 +97,51 @@ func TestScriptAgreesWithTheReference(t *testing.T) {
 			}
 			if want := reference.Allow(p, who); got != want {
 				rt.Fatalf("script %+v, reference %+v", got, want)
+			}
+		}
+	})
+}
+
+var triesScript = redis.NewScript(ratelimit.TriesLua + `
+local time = redis.call('TIME')
+local tries = new_tries(KEYS[1], tonumber(ARGV[2]), tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
+for i = 3, #ARGV do tries.asking[#tries.asking + 1] = ARGV[i] end
+read_tries(tries)
+local waits = {}
+for i = 3, #ARGV do waits[#waits + 1] = take_try(tries, ARGV[i], tonumber(ARGV[1])) end
+write_tries(tries)
+return waits`)
+
+// No window has more attempts of a subject than its limit, and none waits longer than needed,
+// whatever subjects share a call.
+func TestTriesOfABatchAreCountedInAnyWindow(t *testing.T) {
+	t.Parallel()
+	conn, mini := embedded(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		most, window := rapid.IntRange(1, 8).Draw(rt, "most"), rapid.IntRange(1, 3000).Draw(rt, "window, ms")
+		c, key, passed := clock.NewFake(noon), "t:"+uuid.NewString(), map[int][]int64{}
+		for range rapid.IntRange(1, 40).Draw(rt, "calls") {
+			mini.SetTime(c.Advance(time.Duration(rapid.IntRange(0, 2*window/most+1).Draw(rt, "pause, ms")) * time.Millisecond))
+			subjects := rapid.SliceOfN(rapid.IntRange(0, 3), 1, 12).Draw(rt, "subjects")
+			args := []any{most, window}
+			for _, s := range subjects {
+				args = append(args, s)
+			}
+			waits, err := triesScript.Run(t.Context(), conn.Script, []string{key}, args...).Int64Slice()
+			if err != nil {
+				rt.Fatal(err)
+			}
+			for i, s := range subjects {
+				now, want := c.Now().UnixMilli(), int64(0)
+				if n := len(passed[s]); n >= most {
+					want = max(0, passed[s][n-most]+int64(window)-now)
+				}
+				if waits[i] != want {
+					rt.Fatalf("attempt %d of %v has to wait %d ms, want %d", i, subjects, waits[i], want)
+				}
+				if want == 0 {
+					passed[s] = append(passed[s], now)
+				}
 			}
 		}
 	})

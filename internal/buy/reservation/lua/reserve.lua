@@ -1,10 +1,9 @@
 -- reserve: takes stock for a batch of attempts, all on items of one shard. Prepended:
--- prelude.lua, stream/lua/append.lua, ratelimit/lua/window.lua, append_orders.lua.
+-- prelude.lua, stream/lua/append.lua, ratelimit/lua/tries.lua, append_orders.lua.
 --
 -- KEYS  [1] order stream of the shard   [2] its sum
---       then six for each item: item, reservations, permits, idempotency keys of its
---       sale, former reservations, units per user of its sale
---       then for each attempt its tries, if they are counted
+--       then seven for each item: item, reservations, permits, idempotency keys of its
+--       sale, former reservations, units per user of its sale, tries of its sale
 -- ARGV  [1] number of attempts   [2] TTL of idempotency keys, ms
 --       [3] number of items      [4] 1 = tries are counted
 --       [5] [6] names of the stream's fields for message id and payload
@@ -36,8 +35,7 @@
 -- Invariant: stock + reserved = total at every moment; a unit is taken if and only if
 -- its reservation is recorded and its order is in the message of this call. Redis does not roll
 -- back: the script reads first, then decides all attempts in order, and writes last,
--- the stock before everything else. Batches use multi-key commands. Only tries are
--- counted while deciding, by take_window of package ratelimit. An
+-- the stock before everything else. Batches use multi-key commands. An
 -- attempt that is sent again after a lost reply is not counted twice. The units of a user
 -- in a sale with a limit are the sum of the user's reservations of its items, and those of a
 -- person key the sum of the reservations that have it; they are
@@ -52,7 +50,6 @@ local n_items, counted = tonumber(ARGV[3]), ARGV[4] == '1'
 local id_field, payload_field, traces = ARGV[5], ARGV[6], ARGV[7]
 local origins, ORIGIN = ARGV[#ARGV], 34 -- characters
 local width = counted and 9 or 7
-local first_tries = 3 + 6 * n_items   -- key
 local first_attempt = 8 + 4 * n_items -- argument
 local reply = { now }
 
@@ -66,7 +63,7 @@ end
 -- Items of one sale share the accepted idempotency keys and the units per user.
 local items, sales = {}, {}
 for i = 1, n_items do
-  local key, reservations, permits, idempotency_keys, former_reservations, sale_units = unpack(KEYS, 6 * i - 3, 6 * i + 2)
+  local key, reservations, permits, idempotency_keys, former_reservations, sale_units, tries = unpack(KEYS, 7 * i - 4, 7 * i + 2)
   local sale, id, terms, alone = unpack(ARGV, 4 + 4 * i, 7 + 4 * i)
   local it = read_gate(key)
   it.refused = refusal(it, now)
@@ -83,9 +80,10 @@ for i = 1, n_items do
   it.attempts, it.asking, it.idems = {}, {}, {}                   -- of this call
   it.users, it.reservations, it.origins, it.holders, it.records = {}, {}, {}, {}, {} -- accepted in this call
   it.tasks = {} -- of reservations made in this call: user → task
-  local s = sales[sale] or { taken = {}, asking = {}, units = {}, texts = {}, changed = {} } -- texts: of units, which are not formatted then
+  -- texts: of units, which are not formatted then; tries: by the length of the window
+  local s = sales[sale] or { taken = {}, asking = {}, units = {}, texts = {}, changed = {}, tries = {} }
   it.taken, it.of_sale = s.taken, s
-  s.key = sale_units
+  s.key, s.tries_key = sale_units, tries
   it.person_limit = it.sale_limit > 0 and it.sale_limit or it.limit
   it.of_item = person_suffix(it, id)
   sales[sale] = s
@@ -96,13 +94,19 @@ end
 local KINDS = { c = 15, a = 16 }
 local counted_persons, first_person, second_person, former = {}, {}, {}, {} -- by attempt: its person keys, fields of their units
 for i = 1, n do
-  local item, user, _, _, _, key, persons = attempt(i)
+  local item, user, _, _, _, key, persons, most_tries, window = attempt(i)
   local it = items[tonumber(item)]
   local c = #it.attempts + 1
   it.attempts[c], it.asking[c], it.idems[c] = i, user, user .. ':' .. key
   if it.sale_limit > 0 then
     local asking = it.of_sale.asking
     asking[#asking + 1] = user
+  end
+  if counted and most_tries ~= '0' then
+    local s = it.of_sale
+    local tries = s.tries[window] or new_tries(s.tries_key, tonumber(window), now)
+    s.tries[window] = tries
+    tries.asking[#tries.asking + 1] = user
   end
   if persons ~= '' then
     local asking, last = it.of_sale.asking, nil
@@ -127,6 +131,7 @@ for _, s in pairs(sales) do
     s.epoch = f[1]
     for u, user in ipairs(s.asking) do s.units[user] = tonumber(f[u + 1] or 0) end
   end
+  for _, tries in pairs(s.tries) do read_tries(tries) end
 end
 local held, before, idems, permits = {}, {}, {}, {}
 for i = 1, n_items do
@@ -154,8 +159,7 @@ local function decide(i, it, user, task, permit, units, key, most_tries, window)
   end
   local known = past and string.match(past, '^[^|]*')
   if counted and most_tries ~= '0' and known ~= task then
-    window = tonumber(window)
-    local wait = take_window(KEYS[first_tries + i - 1], tonumber(most_tries), window, now, window)
+    local wait = take_try(it.of_sale.tries[window], user, tonumber(most_tries))
     if wait > 0 then return 13, wait end
   end
   if past then
@@ -252,6 +256,7 @@ for _, s in pairs(sales) do
     end
     redis.call('HSET', s.key, unpack(units))
   end
+  for _, tries in pairs(s.tries) do write_tries(tries) end
 end
 append_orders(stream, stream_sum, { id_field, payload_field, traces }, items)
 return reply
