@@ -266,6 +266,19 @@ test('a purchase never goes back, whenever its answers and the readings of the s
   );
 });
 
+test('a reading that may be older than the order does not hide it', () => {
+  const { client, sink } = heldClient();
+  clock.reading.value = { offset: T0 - performance.now(), bound: 1_500 };
+  const purchase = new Purchase(client, 'sal_1', {});
+  purchase.queued('tsk_1');
+  sink().next({ orderTaskStatus: { orderTask: { ...taskAt(2), queue: null } } } as never);
+  const shop = new Shop(0, 0);
+  const action = (readAt: number) => currentSale(shop.sale(), purchase.attempt.value, T0 + readAt).viewer!.action;
+  expect([action(0), action(1_499), action(1_501)]).toEqual(['PAY', 'PAY', 'BUY']);
+  purchase.close();
+  clock.reading.value = null;
+});
+
 test('a place on the waitlist never goes back, whenever the readings of the sale arrive', () => {
   const entry = (status: Entry['status']): Entry => ({ id: 'wle_1', status, ahead: 0, offerExpiresAt: null, item: { id: 'itm_1' } });
   const reading = (ms: number, place: Entry | null): Sale => {

@@ -43,6 +43,11 @@ export class Clock {
     return reading ? performance.now() + reading.offset : Date.now();
   }
 
+  /** The latest time that the server's clock can show now, in ms. */
+  latest(): number {
+    return this.now() + (this.reading.peek()?.bound ?? 0);
+  }
+
   /** Measures again. Concurrent callers share one run. */
   sync(): Promise<void> {
     return (this.#syncing ??= this.#measureAll().finally(() => (this.#syncing = null)));

@@ -208,7 +208,7 @@ export class Purchase {
     const at = this.client.clock.now();
     this.attempt.value = task.failure
       ? { step: 'refused', failure: task.failure, itemId: task.item?.id ?? null, quantity: task.quantity, at }
-      : { step: 'bought', task, at };
+      : { step: 'bought', task, at: this.client.clock.latest() };
     this.hooks.ended?.(task);
     this.hooks.changed?.();
   }

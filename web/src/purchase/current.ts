@@ -23,11 +23,10 @@ function withOrder(viewer: Viewer, order: Bought): Viewer {
  */
 export function currentSale(sale: Sale, attempt: Attempt, readAt: number): Sale {
   const { viewer } = sale;
-  const bought = attempt.step === 'bought' && attempt.task.order ? attempt : null;
-  if (bought && (readAt < bought.at || viewer?.orderTask?.id === bought.task.id)) {
-    return { ...sale, viewer: withOrder(viewer ?? noViewer, bought.task.order!) };
-  }
-  const order = viewer?.order;
+  const read = viewer?.order ?? null;
+  const bought = attempt.step === 'bought' && (readAt < attempt.at || viewer?.orderTask?.id === attempt.task.id) ? attempt.task.order : null;
+  const order = bought && !(read?.id === bought.id && read.revision >= bought.revision) ? bought : read;
   const pushed = order ? orders.of(order.id).value : null;
-  return pushed && pushed.revision > order!.revision ? { ...sale, viewer: withOrder(viewer!, pushed) } : sale;
+  const newest = pushed && pushed.revision > order!.revision ? pushed : order;
+  return newest && newest !== read ? { ...sale, viewer: withOrder(viewer ?? noViewer, newest) } : sale;
 }
