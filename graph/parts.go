@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -43,17 +42,6 @@ func requirementOf(list ast.DirectiveList) *requirement {
 		out.scope = auth.Scope(arg.Value.Raw)
 	}
 	return out
-}
-
-// sentence is the end of the description of a root field with a requirement.
-func (q requirement) sentence() string {
-	text := map[auth.Role]string{
-		auth.Customer: "For signed-in users", auth.Operator: "For operators", auth.Admin: "For administrators",
-	}[q.role]
-	if q.scope != "" {
-		text += fmt.Sprintf(", and service tokens with `%s`", string(q.scope)) // as in the schema
-	}
-	return text + "."
 }
 
 // Schema returns the schema of the API. Fields for buyers come before those for operators, and
