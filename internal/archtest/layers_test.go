@@ -32,7 +32,7 @@ var rooms = []room{
 	{"internal/outbox", [][]string{{"queue"}, {"mail", "webhook"}, {"notice"}}},
 	{"internal/identity", [][]string{{"person"}, {"recipient", "servicetoken"}, {"account"}, {"oidc"}}},
 	{"internal/buy", [][]string{
-		{"access"}, {"order", "reservation", "sale"}, {"orderfacts", "acceptance", "admission", "member", "refusal", "waitlist"}, {"salestats"}, {"checkout", "orderintake", "storefront"},
+		{"access", "draw"}, {"order", "reservation", "sale"}, {"orderfacts", "acceptance", "admission", "member", "refusal", "waitlist"}, {"salestats"}, {"checkout", "orderintake", "storefront"},
 	}},
 	{"internal/pay", [][]string{{"payment", "receipt"}}},
 	{"internal/gate", [][]string{{"audit"}, {"preload", "reconcile"}, {"recordloss"}}},

@@ -40,6 +40,8 @@ var owners = []owner{
 	},
 	{"github.com/coreos/go-oidc", []string{"internal/identity/oidc"}, "internal/identity/oidc talks to providers"},
 	{"github.com/MicahParks", []string{"internal/identity/oidc/issuer", "internal/buy/acceptance"}, "key sets: of other systems in internal/identity/oidc/issuer, of receipts in internal/buy/acceptance"},
+	{"github.com/transparency-dev/merkle", []string{"internal/buy/draw", "internal/buy/acceptance"}, "trees of RFC 6962 that outsiders check: of draws, and of the log of acceptances"},
+	{"github.com/cloudflare/circl", []string{"internal/buy/draw"}, "the BLS signatures of the beacon, which no other library in use verifies"},
 	{"github.com/wneessen/go-mail", []string{"internal/outbox/mail"}, "internal/outbox/mail talks to the mail server"},
 	{"github.com/SherClockHolmes/webpush-go", []string{"internal/outbox/notice"}, "internal/outbox/notice talks to push services"},
 	{"github.com/emersion", []string{"internal/testenv"}, "the mail server of tests"},

@@ -1,5 +1,5 @@
 // Package acceptance signs that the shop accepted an order: a buyer can prove it to others
-// later, whatever the shop's records say then. A receipt is a JWT (RFC 7519) signed with
+// later, whatever the shop's records say then. The same key signs the roots of draws. A receipt is a JWT (RFC 7519) signed with
 // Ed25519 (RFC 8037); the public keys are a JSON Web Key Set (RFC 7517). Nothing is stored:
 // the signature of a task is the same each time. It does not own the task (package order), nor the secrets.
 package acceptance
@@ -19,6 +19,9 @@ import (
 	"seckill/internal/buy/order"
 	"seckill/internal/platform/fault"
 )
+
+// receiptType is the typ in the header of a receipt.
+const receiptType = "receipt+jwt"
 
 // Claims are what a receipt says. Subject is the user, ID the order task and IssuedAt the time
 // of acceptance; ids are the global ones of the API.
@@ -77,16 +80,22 @@ func (s *Signer) Sign(t *order.Task) (string, error) {
 	if t.Vanished {
 		return "", fault.New(fault.NotFound, "Nothing proves that this order was accepted.")
 	}
-	token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, Claims{
+	return s.SignAs(receiptType, Claims{
 		RegisteredClaims: jwt.RegisteredClaims{
 			Issuer: s.issuer, Subject: t.User.Public(), ID: t.ID.Public(), IssuedAt: jwt.NewNumericDate(t.CreatedAt),
 		},
 		Sale: t.Sale.Public(), Item: t.Item.Public(), Quantity: t.Quantity,
 	})
-	token.Header["kid"], token.Header["typ"] = s.kid, "receipt+jwt"
+}
+
+// SignAs returns a statement of the shop as a JWT of a type. The types keep statements of
+// one kind from being read as another.
+func (s *Signer) SignAs(typ string, claims jwt.Claims) (string, error) {
+	token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, claims)
+	token.Header["kid"], token.Header["typ"] = s.kid, typ
 	text, err := token.SignedString(s.private)
 	if err != nil {
-		return "", fmt.Errorf("sign receipt: %w", err)
+		return "", fmt.Errorf("sign %s: %w", typ, err)
 	}
 	return text, nil
 }
@@ -95,18 +104,28 @@ func (s *Signer) Sign(t *order.Task) (string, error) {
 func (s *Signer) KeySet() []byte { return s.set }
 
 // Verify returns what a receipt says if a key of the set signed it.
-func Verify(receipt string, keySet []byte) (Claims, error) {
-	keys, err := keyfunc.NewJWKSetJSON(keySet)
-	if err != nil {
-		return Claims{}, fmt.Errorf("key set: %w", err)
-	}
-	var c Claims
-	_, err = jwt.ParseWithClaims(receipt, &c, keys.Keyfunc, jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}),
-		jwt.WithIssuedAt())
-	if err != nil {
+func Verify(receipt string, keySet []byte) (c Claims, err error) {
+	if err := VerifyAs(receiptType, receipt, keySet, &c); err != nil {
 		return Claims{}, fmt.Errorf("receipt: %w", err)
 	}
 	return c, nil
+}
+
+// VerifyAs reads a statement of a type into claims if a key of the set signed it.
+func VerifyAs(typ, statement string, keySet []byte, claims jwt.Claims) error {
+	keys, err := keyfunc.NewJWKSetJSON(keySet)
+	if err != nil {
+		return fmt.Errorf("key set: %w", err)
+	}
+	token, err := jwt.ParseWithClaims(statement, claims, keys.Keyfunc, jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}),
+		jwt.WithIssuedAt())
+	if err != nil {
+		return err
+	}
+	if token.Header["typ"] != typ {
+		return fmt.Errorf("it is a %v, want %s", token.Header["typ"], typ)
+	}
+	return nil
 }
 
 // thumbprint returns the key id of RFC 7638.
