@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log"
 
+	"seckill/ent/acceptanceentry"
 	"seckill/ent/accessmember"
 	"seckill/ent/accountlink"
 	"seckill/ent/address"
@@ -64,6 +65,8 @@ import (
 // Client is the client that holds all ent builders.
 type Client struct {
 	config
+	// AcceptanceEntry is the client for interacting with the AcceptanceEntry builders.
+	AcceptanceEntry *AcceptanceEntryClient
 	// AccessMember is the client for interacting with the AccessMember builders.
 	AccessMember *AccessMemberClient
 	// AccountLink is the client for interacting with the AccountLink builders.
@@ -160,6 +163,7 @@ func NewClient(opts ...Option) *Client {
 }
 
 func (c *Client) init() {
+	c.AcceptanceEntry = NewAcceptanceEntryClient(c.config)
 	c.AccessMember = NewAccessMemberClient(c.config)
 	c.AccountLink = NewAccountLinkClient(c.config)
 	c.Address = NewAddressClient(c.config)
@@ -265,6 +269,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 	return &Tx{
 		ctx:              ctx,
 		config:           cfg,
+		AcceptanceEntry:  NewAcceptanceEntryClient(cfg),
 		AccessMember:     NewAccessMemberClient(cfg),
 		AccountLink:      NewAccountLinkClient(cfg),
 		Address:          NewAddressClient(cfg),
@@ -327,6 +332,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 	return &Tx{
 		ctx:              ctx,
 		config:           cfg,
+		AcceptanceEntry:  NewAcceptanceEntryClient(cfg),
 		AccessMember:     NewAccessMemberClient(cfg),
 		AccountLink:      NewAccountLinkClient(cfg),
 		Address:          NewAddressClient(cfg),
@@ -382,10 +388,10 @@ func (c *Client) Close() error {
 // In order to add interceptors to a specific client, call: `client.Node.Intercept(...)`.
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
-		c.AccessMember, c.AccountLink, c.Address, c.DeadLetter, c.Fulfilment, c.Goods,
-		c.GoodsLog, c.Intervention, c.LetterAct, c.LogPosition, c.Mail, c.NoticeChoice,
-		c.NoticeDelivery, c.NoticeFact, c.Order, c.OrderEvent, c.OrderFailure,
-		c.OrderMetadata, c.OrderRecipient, c.Payment, c.PaymentEvent,
+		c.AcceptanceEntry, c.AccessMember, c.AccountLink, c.Address, c.DeadLetter,
+		c.Fulfilment, c.Goods, c.GoodsLog, c.Intervention, c.LetterAct, c.LogPosition,
+		c.Mail, c.NoticeChoice, c.NoticeDelivery, c.NoticeFact, c.Order, c.OrderEvent,
+		c.OrderFailure, c.OrderMetadata, c.OrderRecipient, c.Payment, c.PaymentEvent,
 		c.PushSubscription, c.RecordMark, c.Refund, c.RefusedAttempt, c.Sale,
 		c.SaleApproval, c.SaleFigures, c.SaleItem, c.SaleLog, c.SaleReminder,
 		c.SaleTemplate, c.SandboxCharge, c.SecurityEvent, c.ServiceToken, c.Session,
@@ -399,6 +405,8 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 // Mutate implements the ent.Mutator interface.
 func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 	switch m := m.(type) {
+	case *AcceptanceEntryMutation:
+		return c.AcceptanceEntry.mutate(ctx, m)
 	case *AccessMemberMutation:
 		return c.AccessMember.mutate(ctx, m)
 	case *AccountLinkMutation:
@@ -487,6 +495,118 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.WebhookEvent.mutate(ctx, m)
 	default:
 		return nil, fmt.Errorf("ent: unknown mutation type %T", m)
+	}
+}
+
+// AcceptanceEntryClient is a client for the AcceptanceEntry schema.
+type AcceptanceEntryClient struct {
+	config
+}
+
+// NewAcceptanceEntryClient returns a client for the AcceptanceEntry from the given config.
+func NewAcceptanceEntryClient(c config) *AcceptanceEntryClient {
+	return &AcceptanceEntryClient{config: c}
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `acceptanceentry.Intercept(f(g(h())))`.
+func (c *AcceptanceEntryClient) Intercept(interceptors ...Interceptor) {
+	c.inters.AcceptanceEntry = append(c.inters.AcceptanceEntry, interceptors...)
+}
+
+// Create returns a builder for creating a AcceptanceEntry entity.
+func (c *AcceptanceEntryClient) Create() *AcceptanceEntryCreate {
+	mutation := newAcceptanceEntryMutation(c.config, OpCreate)
+	return &AcceptanceEntryCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of AcceptanceEntry entities.
+func (c *AcceptanceEntryClient) CreateBulk(builders ...*AcceptanceEntryCreate) *AcceptanceEntryCreateBulk {
+	return &AcceptanceEntryCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for AcceptanceEntry.
+func (c *AcceptanceEntryClient) Update() *AcceptanceEntryUpdate {
+	mutation := newAcceptanceEntryMutation(c.config, OpUpdate)
+	return &AcceptanceEntryUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AcceptanceEntryClient) UpdateOne(_m *AcceptanceEntry) *AcceptanceEntryUpdateOne {
+	mutation := newAcceptanceEntryMutation(c.config, OpUpdateOne, withAcceptanceEntry(_m))
+	return &AcceptanceEntryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AcceptanceEntryClient) UpdateOneID(id uuid.UUID) *AcceptanceEntryUpdateOne {
+	mutation := newAcceptanceEntryMutation(c.config, OpUpdateOne, withAcceptanceEntryID(id))
+	return &AcceptanceEntryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for AcceptanceEntry.
+func (c *AcceptanceEntryClient) Delete() *AcceptanceEntryDelete {
+	mutation := newAcceptanceEntryMutation(c.config, OpDelete)
+	return &AcceptanceEntryDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AcceptanceEntryClient) DeleteOne(_m *AcceptanceEntry) *AcceptanceEntryDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AcceptanceEntryClient) DeleteOneID(id uuid.UUID) *AcceptanceEntryDeleteOne {
+	builder := c.Delete().Where(acceptanceentry.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AcceptanceEntryDeleteOne{builder}
+}
+
+// Query returns a query builder for AcceptanceEntry.
+func (c *AcceptanceEntryClient) Query() *AcceptanceEntryQuery {
+	return &AcceptanceEntryQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAcceptanceEntry},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a AcceptanceEntry entity by its id.
+func (c *AcceptanceEntryClient) Get(ctx context.Context, id uuid.UUID) (*AcceptanceEntry, error) {
+	return c.Query().Where(acceptanceentry.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AcceptanceEntryClient) GetX(ctx context.Context, id uuid.UUID) *AcceptanceEntry {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AcceptanceEntryClient) Hooks() []Hook {
+	return c.hooks.AcceptanceEntry
+}
+
+// Interceptors returns the client interceptors.
+func (c *AcceptanceEntryClient) Interceptors() []Interceptor {
+	return c.inters.AcceptanceEntry
+}
+
+func (c *AcceptanceEntryClient) mutate(ctx context.Context, m *AcceptanceEntryMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AcceptanceEntryCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AcceptanceEntryUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AcceptanceEntryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AcceptanceEntryDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown AcceptanceEntry mutation op: %q", m.Op())
 	}
 }
 
@@ -5309,24 +5429,24 @@ func (c *WebhookEventClient) mutate(ctx context.Context, m *WebhookEventMutation
 // hooks and interceptors per client, for fast access.
 type (
 	hooks struct {
-		AccessMember, AccountLink, Address, DeadLetter, Fulfilment, Goods, GoodsLog,
-		Intervention, LetterAct, LogPosition, Mail, NoticeChoice, NoticeDelivery,
-		NoticeFact, Order, OrderEvent, OrderFailure, OrderMetadata, OrderRecipient,
-		Payment, PaymentEvent, PushSubscription, RecordMark, Refund, RefusedAttempt,
-		Sale, SaleApproval, SaleFigures, SaleItem, SaleLog, SaleReminder, SaleTemplate,
-		SandboxCharge, SecurityEvent, ServiceToken, Session, StockMovement, User,
-		UserIdentity, WaitlistEntry, WebhookDelivery, WebhookEndpoint,
-		WebhookEvent []ent.Hook
+		AcceptanceEntry, AccessMember, AccountLink, Address, DeadLetter, Fulfilment,
+		Goods, GoodsLog, Intervention, LetterAct, LogPosition, Mail, NoticeChoice,
+		NoticeDelivery, NoticeFact, Order, OrderEvent, OrderFailure, OrderMetadata,
+		OrderRecipient, Payment, PaymentEvent, PushSubscription, RecordMark, Refund,
+		RefusedAttempt, Sale, SaleApproval, SaleFigures, SaleItem, SaleLog,
+		SaleReminder, SaleTemplate, SandboxCharge, SecurityEvent, ServiceToken,
+		Session, StockMovement, User, UserIdentity, WaitlistEntry, WebhookDelivery,
+		WebhookEndpoint, WebhookEvent []ent.Hook
 	}
 	inters struct {
-		AccessMember, AccountLink, Address, DeadLetter, Fulfilment, Goods, GoodsLog,
-		Intervention, LetterAct, LogPosition, Mail, NoticeChoice, NoticeDelivery,
-		NoticeFact, Order, OrderEvent, OrderFailure, OrderMetadata, OrderRecipient,
-		Payment, PaymentEvent, PushSubscription, RecordMark, Refund, RefusedAttempt,
-		Sale, SaleApproval, SaleFigures, SaleItem, SaleLog, SaleReminder, SaleTemplate,
-		SandboxCharge, SecurityEvent, ServiceToken, Session, StockMovement, User,
-		UserIdentity, WaitlistEntry, WebhookDelivery, WebhookEndpoint,
-		WebhookEvent []ent.Interceptor
+		AcceptanceEntry, AccessMember, AccountLink, Address, DeadLetter, Fulfilment,
+		Goods, GoodsLog, Intervention, LetterAct, LogPosition, Mail, NoticeChoice,
+		NoticeDelivery, NoticeFact, Order, OrderEvent, OrderFailure, OrderMetadata,
+		OrderRecipient, Payment, PaymentEvent, PushSubscription, RecordMark, Refund,
+		RefusedAttempt, Sale, SaleApproval, SaleFigures, SaleItem, SaleLog,
+		SaleReminder, SaleTemplate, SandboxCharge, SecurityEvent, ServiceToken,
+		Session, StockMovement, User, UserIdentity, WaitlistEntry, WebhookDelivery,
+		WebhookEndpoint, WebhookEvent []ent.Interceptor
 	}
 )
 

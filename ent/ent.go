@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"seckill/ent/acceptanceentry"
 	"seckill/ent/accessmember"
 	"seckill/ent/accountlink"
 	"seckill/ent/address"
@@ -85,6 +86,7 @@ var (
 func checkColumn(t, c string) error {
 	initCheck.Do(func() {
 		columnCheck = sql.NewColumnCheck(map[string]func(string) bool{
+			acceptanceentry.Table:  acceptanceentry.ValidColumn,
 			accessmember.Table:     accessmember.ValidColumn,
 			accountlink.Table:      accountlink.ValidColumn,
 			address.Table:          address.ValidColumn,

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"seckill/ent/acceptanceentry"
 	"seckill/ent/accessmember"
 	"seckill/ent/accountlink"
 	"seckill/ent/address"
@@ -67,6 +68,7 @@ const (
 	OpUpdateOne = ent.OpUpdateOne
 
 	// Node types.
+	TypeAcceptanceEntry  = "AcceptanceEntry"
 	TypeAccessMember     = "AccessMember"
 	TypeAccountLink      = "AccountLink"
 	TypeAddress          = "Address"
@@ -111,6 +113,529 @@ const (
 	TypeWebhookEndpoint  = "WebhookEndpoint"
 	TypeWebhookEvent     = "WebhookEvent"
 )
+
+// AcceptanceEntryMutation represents an operation that mutates the AcceptanceEntry nodes in the graph.
+type AcceptanceEntryMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *uuid.UUID
+	sale_id       *typedid.Sale
+	position      *int64
+	addposition   *int64
+	entry         *string
+	nodes         *[]byte
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*AcceptanceEntry, error)
+	predicates    []predicate.AcceptanceEntry
+}
+
+var _ ent.Mutation = (*AcceptanceEntryMutation)(nil)
+
+// acceptanceentryOption allows management of the mutation configuration using functional options.
+type acceptanceentryOption func(*AcceptanceEntryMutation)
+
+// newAcceptanceEntryMutation creates new mutation for the AcceptanceEntry entity.
+func newAcceptanceEntryMutation(c config, op Op, opts ...acceptanceentryOption) *AcceptanceEntryMutation {
+	m := &AcceptanceEntryMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeAcceptanceEntry,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withAcceptanceEntryID sets the ID field of the mutation.
+func withAcceptanceEntryID(id uuid.UUID) acceptanceentryOption {
+	return func(m *AcceptanceEntryMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *AcceptanceEntry
+		)
+		m.oldValue = func(ctx context.Context) (*AcceptanceEntry, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().AcceptanceEntry.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withAcceptanceEntry sets the old AcceptanceEntry of the mutation.
+func withAcceptanceEntry(node *AcceptanceEntry) acceptanceentryOption {
+	return func(m *AcceptanceEntryMutation) {
+		m.oldValue = func(context.Context) (*AcceptanceEntry, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m AcceptanceEntryMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m AcceptanceEntryMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of AcceptanceEntry entities.
+func (m *AcceptanceEntryMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *AcceptanceEntryMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// SetSaleID sets the "sale_id" field.
+func (m *AcceptanceEntryMutation) SetSaleID(t typedid.Sale) {
+	m.sale_id = &t
+}
+
+// SaleID returns the value of the "sale_id" field in the mutation.
+func (m *AcceptanceEntryMutation) SaleID() (r typedid.Sale, exists bool) {
+	v := m.sale_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSaleID returns the old "sale_id" field's value of the AcceptanceEntry entity.
+// If the AcceptanceEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AcceptanceEntryMutation) OldSaleID(ctx context.Context) (v typedid.Sale, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSaleID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSaleID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSaleID: %w", err)
+	}
+	return oldValue.SaleID, nil
+}
+
+// ResetSaleID resets all changes to the "sale_id" field.
+func (m *AcceptanceEntryMutation) ResetSaleID() {
+	m.sale_id = nil
+}
+
+// SetPosition sets the "position" field.
+func (m *AcceptanceEntryMutation) SetPosition(i int64) {
+	m.position = &i
+	m.addposition = nil
+}
+
+// Position returns the value of the "position" field in the mutation.
+func (m *AcceptanceEntryMutation) Position() (r int64, exists bool) {
+	v := m.position
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPosition returns the old "position" field's value of the AcceptanceEntry entity.
+// If the AcceptanceEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AcceptanceEntryMutation) OldPosition(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPosition is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPosition requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPosition: %w", err)
+	}
+	return oldValue.Position, nil
+}
+
+// AddPosition adds i to the "position" field.
+func (m *AcceptanceEntryMutation) AddPosition(i int64) {
+	if m.addposition != nil {
+		*m.addposition += i
+	} else {
+		m.addposition = &i
+	}
+}
+
+// AddedPosition returns the value that was added to the "position" field in this mutation.
+func (m *AcceptanceEntryMutation) AddedPosition() (r int64, exists bool) {
+	v := m.addposition
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetPosition resets all changes to the "position" field.
+func (m *AcceptanceEntryMutation) ResetPosition() {
+	m.position = nil
+	m.addposition = nil
+}
+
+// SetEntry sets the "entry" field.
+func (m *AcceptanceEntryMutation) SetEntry(s string) {
+	m.entry = &s
+}
+
+// Entry returns the value of the "entry" field in the mutation.
+func (m *AcceptanceEntryMutation) Entry() (r string, exists bool) {
+	v := m.entry
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEntry returns the old "entry" field's value of the AcceptanceEntry entity.
+// If the AcceptanceEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AcceptanceEntryMutation) OldEntry(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEntry is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEntry requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEntry: %w", err)
+	}
+	return oldValue.Entry, nil
+}
+
+// ResetEntry resets all changes to the "entry" field.
+func (m *AcceptanceEntryMutation) ResetEntry() {
+	m.entry = nil
+}
+
+// SetNodes sets the "nodes" field.
+func (m *AcceptanceEntryMutation) SetNodes(b []byte) {
+	m.nodes = &b
+}
+
+// Nodes returns the value of the "nodes" field in the mutation.
+func (m *AcceptanceEntryMutation) Nodes() (r []byte, exists bool) {
+	v := m.nodes
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNodes returns the old "nodes" field's value of the AcceptanceEntry entity.
+// If the AcceptanceEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AcceptanceEntryMutation) OldNodes(ctx context.Context) (v *[]byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNodes is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNodes requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNodes: %w", err)
+	}
+	return oldValue.Nodes, nil
+}
+
+// ClearNodes clears the value of the "nodes" field.
+func (m *AcceptanceEntryMutation) ClearNodes() {
+	m.nodes = nil
+	m.clearedFields[acceptanceentry.FieldNodes] = struct{}{}
+}
+
+// NodesCleared returns if the "nodes" field was cleared in this mutation.
+func (m *AcceptanceEntryMutation) NodesCleared() bool {
+	_, ok := m.clearedFields[acceptanceentry.FieldNodes]
+	return ok
+}
+
+// ResetNodes resets all changes to the "nodes" field.
+func (m *AcceptanceEntryMutation) ResetNodes() {
+	m.nodes = nil
+	delete(m.clearedFields, acceptanceentry.FieldNodes)
+}
+
+// Where appends a list predicates to the AcceptanceEntryMutation builder.
+func (m *AcceptanceEntryMutation) Where(ps ...predicate.AcceptanceEntry) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// Op returns the operation name.
+func (m *AcceptanceEntryMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *AcceptanceEntryMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (AcceptanceEntry).
+func (m *AcceptanceEntryMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *AcceptanceEntryMutation) Fields() []string {
+	fields := make([]string, 0, 4)
+	if m.sale_id != nil {
+		fields = append(fields, acceptanceentry.FieldSaleID)
+	}
+	if m.position != nil {
+		fields = append(fields, acceptanceentry.FieldPosition)
+	}
+	if m.entry != nil {
+		fields = append(fields, acceptanceentry.FieldEntry)
+	}
+	if m.nodes != nil {
+		fields = append(fields, acceptanceentry.FieldNodes)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *AcceptanceEntryMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case acceptanceentry.FieldSaleID:
+		return m.SaleID()
+	case acceptanceentry.FieldPosition:
+		return m.Position()
+	case acceptanceentry.FieldEntry:
+		return m.Entry()
+	case acceptanceentry.FieldNodes:
+		return m.Nodes()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *AcceptanceEntryMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case acceptanceentry.FieldSaleID:
+		return m.OldSaleID(ctx)
+	case acceptanceentry.FieldPosition:
+		return m.OldPosition(ctx)
+	case acceptanceentry.FieldEntry:
+		return m.OldEntry(ctx)
+	case acceptanceentry.FieldNodes:
+		return m.OldNodes(ctx)
+	}
+	return nil, fmt.Errorf("unknown AcceptanceEntry field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AcceptanceEntryMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case acceptanceentry.FieldSaleID:
+		v, ok := value.(typedid.Sale)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSaleID(v)
+		return nil
+	case acceptanceentry.FieldPosition:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPosition(v)
+		return nil
+	case acceptanceentry.FieldEntry:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEntry(v)
+		return nil
+	case acceptanceentry.FieldNodes:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNodes(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AcceptanceEntry field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *AcceptanceEntryMutation) AddedFields() []string {
+	var fields []string
+	if m.addposition != nil {
+		fields = append(fields, acceptanceentry.FieldPosition)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *AcceptanceEntryMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case acceptanceentry.FieldPosition:
+		return m.AddedPosition()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AcceptanceEntryMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case acceptanceentry.FieldPosition:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddPosition(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AcceptanceEntry numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *AcceptanceEntryMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(acceptanceentry.FieldNodes) {
+		fields = append(fields, acceptanceentry.FieldNodes)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *AcceptanceEntryMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *AcceptanceEntryMutation) ClearField(name string) error {
+	switch name {
+	case acceptanceentry.FieldNodes:
+		m.ClearNodes()
+		return nil
+	}
+	return fmt.Errorf("unknown AcceptanceEntry nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *AcceptanceEntryMutation) ResetField(name string) error {
+	switch name {
+	case acceptanceentry.FieldSaleID:
+		m.ResetSaleID()
+		return nil
+	case acceptanceentry.FieldPosition:
+		m.ResetPosition()
+		return nil
+	case acceptanceentry.FieldEntry:
+		m.ResetEntry()
+		return nil
+	case acceptanceentry.FieldNodes:
+		m.ResetNodes()
+		return nil
+	}
+	return fmt.Errorf("unknown AcceptanceEntry field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *AcceptanceEntryMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *AcceptanceEntryMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *AcceptanceEntryMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *AcceptanceEntryMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *AcceptanceEntryMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *AcceptanceEntryMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *AcceptanceEntryMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown AcceptanceEntry unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *AcceptanceEntryMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown AcceptanceEntry edge %s", name)
+}
 
 // AccessMemberMutation represents an operation that mutates the AccessMember nodes in the graph.
 type AccessMemberMutation struct {

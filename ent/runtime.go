@@ -3,6 +3,7 @@
 package ent
 
 import (
+	"seckill/ent/acceptanceentry"
 	"seckill/ent/accessmember"
 	"seckill/ent/accountlink"
 	"seckill/ent/address"
@@ -48,6 +49,16 @@ import (
 // (default values, validators, hooks and policies) and stitches it
 // to their package variables.
 func init() {
+	acceptanceentryFields := schema.AcceptanceEntry{}.Fields()
+	_ = acceptanceentryFields
+	// acceptanceentryDescPosition is the schema descriptor for position field.
+	acceptanceentryDescPosition := acceptanceentryFields[2].Descriptor()
+	// acceptanceentry.PositionValidator is a validator for the "position" field. It is called by the builders before save.
+	acceptanceentry.PositionValidator = acceptanceentryDescPosition.Validators[0].(func(int64) error)
+	// acceptanceentryDescEntry is the schema descriptor for entry field.
+	acceptanceentryDescEntry := acceptanceentryFields[3].Descriptor()
+	// acceptanceentry.EntryValidator is a validator for the "entry" field. It is called by the builders before save.
+	acceptanceentry.EntryValidator = acceptanceentryDescEntry.Validators[0].(func(string) error)
 	accessmemberFields := schema.AccessMember{}.Fields()
 	_ = accessmemberFields
 	// accessmemberDescList is the schema descriptor for list field.

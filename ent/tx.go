@@ -14,6 +14,8 @@ import (
 // Tx is a transactional client that is created by calling Client.Tx().
 type Tx struct {
 	config
+	// AcceptanceEntry is the client for interacting with the AcceptanceEntry builders.
+	AcceptanceEntry *AcceptanceEntryClient
 	// AccessMember is the client for interacting with the AccessMember builders.
 	AccessMember *AccessMemberClient
 	// AccountLink is the client for interacting with the AccountLink builders.
@@ -215,6 +217,7 @@ func (tx *Tx) Client() *Client {
 }
 
 func (tx *Tx) init() {
+	tx.AcceptanceEntry = NewAcceptanceEntryClient(tx.config)
 	tx.AccessMember = NewAccessMemberClient(tx.config)
 	tx.AccountLink = NewAccountLinkClient(tx.config)
 	tx.Address = NewAddressClient(tx.config)
@@ -267,7 +270,7 @@ func (tx *Tx) init() {
 // of them in order to commit or rollback the transaction.
 //
 // If a closed transaction is embedded in one of the generated entities, and the entity
-// applies a query, for example: AccessMember.QueryXXX(), the query will be executed
+// applies a query, for example: AcceptanceEntry.QueryXXX(), the query will be executed
 // through the driver which created this transaction.
 //
 // Note that txDriver is not goroutine safe.

@@ -6,6 +6,9 @@ import (
 	"entgo.io/ent/dialect/sql"
 )
 
+// AcceptanceEntry is the predicate function for acceptanceentry builders.
+type AcceptanceEntry func(*sql.Selector)
+
 // AccessMember is the predicate function for accessmember builders.
 type AccessMember func(*sql.Selector)
 

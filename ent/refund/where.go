@@ -20,6 +20,11 @@ func IDNEQ(id typedid.Refund) predicate.Refund {
 	return predicate.Refund(sql.FieldNEQ(FieldID, id))
 }
 
+// IDIn applies the In predicate on the ID field.
+func IDIn(ids ...typedid.Refund) predicate.Refund {
+	return predicate.Refund(sql.FieldIn(FieldID, ids...))
+}
+
 // IDGT applies the GT predicate on the ID field.
 func IDGT(id typedid.Refund) predicate.Refund {
 	return predicate.Refund(sql.FieldGT(FieldID, id))

@@ -32,7 +32,7 @@ var owners = []owner{
 	{
 		"ent",
 		[]string{
-			"ent", "internal/platform/postgres", "internal/buy/sale", "internal/buy/order", "internal/buy/orderfacts", "internal/pay/payment", "internal/buy/waitlist", "internal/buy/member", "internal/identity/account", "internal/outbox/queue", "internal/outbox/webhook", "internal/identity/servicetoken", "internal/identity/recipient", "internal/outbox/mail", "internal/outbox/notice", "internal/pay/receipt", "internal/buy/refusal", "internal/platform/deadletter",
+			"ent", "internal/platform/postgres", "internal/buy/sale", "internal/buy/order", "internal/buy/orderfacts", "internal/pay/payment", "internal/buy/waitlist", "internal/buy/member", "internal/buy/acceptance", "internal/identity/account", "internal/outbox/queue", "internal/outbox/webhook", "internal/identity/servicetoken", "internal/identity/recipient", "internal/outbox/mail", "internal/outbox/notice", "internal/pay/receipt", "internal/buy/refusal", "internal/platform/deadletter",
 			"internal/gate/preload", "internal/gate/audit", "internal/gate/recordloss", "internal/ops/seed", "internal/app",
 			"internal/staff/operator", "internal/buy/orderintake", "internal/buy/salestats", "internal/staff/report",
 		},
@@ -41,6 +41,7 @@ var owners = []owner{
 	{"github.com/coreos/go-oidc", []string{"internal/identity/oidc"}, "internal/identity/oidc talks to providers"},
 	{"github.com/MicahParks", []string{"internal/identity/oidc/issuer", "internal/buy/acceptance"}, "key sets: of other systems in internal/identity/oidc/issuer, of receipts in internal/buy/acceptance"},
 	{"github.com/transparency-dev/merkle", []string{"internal/buy/draw", "internal/buy/acceptance"}, "trees of RFC 6962 that outsiders check: of draws, and of the log of acceptances"},
+	{"golang.org/x/mod/sumdb", []string{"internal/buy/acceptance"}, "signed notes of the log of acceptances"},
 	{"github.com/cloudflare/circl", []string{"internal/buy/draw"}, "the BLS signatures of the beacon, which no other library in use verifies"},
 	{"github.com/wneessen/go-mail", []string{"internal/outbox/mail"}, "internal/outbox/mail talks to the mail server"},
 	{"github.com/SherClockHolmes/webpush-go", []string{"internal/outbox/notice"}, "internal/outbox/notice talks to push services"},
