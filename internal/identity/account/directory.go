@@ -12,12 +12,13 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/sync/singleflight"
 
 	"seckill/internal/platform/auth"
+	"seckill/internal/platform/batch"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/priority"
 	"seckill/internal/platform/redisconn"
 )
 
@@ -27,6 +28,11 @@ const (
 	staffTTL    = 4 * time.Second
 	customerTTL = 10 * time.Minute
 	localSize   = 1 << 15 // users, about 300 bytes each
+
+	maxFetch        = 256 // users of one round trip and one query, about 5 ms
+	fetchesInFlight = 2
+	maxFetchWaiting = 1 << 14
+	fetchTimeout    = 5 * time.Second
 )
 
 //go:embed lua/cache_user.lua
@@ -54,7 +60,7 @@ type Directory struct {
 	cfg    DirectoryConfig
 	sealer auth.Sealer // copies in Redis have names and addresses
 	local  *lru.Cache[id.User, localUser]
-	flight singleflight.Group
+	fetch  *batch.Batcher[id.User, *User]
 }
 
 // localUser is a cached user; user is nil if there is none.
@@ -69,21 +75,25 @@ func NewDirectory(cfg DirectoryConfig) *Directory {
 	if err != nil {
 		panic(err) // only for a size below 1
 	}
-	return &Directory{cfg: cfg, sealer: auth.NewSealer(cfg.Keys, "cached users"), local: local}
+	d := &Directory{cfg: cfg, sealer: auth.NewSealer(cfg.Keys, "cached users"), local: local}
+	d.fetch = batch.New(batch.Config[id.User, *User]{
+		Process: d.fetchAll, MaxBatch: maxFetch, MaxInFlight: fetchesInFlight, MaxWaiting: maxFetchWaiting,
+		Timeout: fetchTimeout,
+	})
+	return d
 }
 
-// User returns a user; nil if there is none.
+// User returns a user; nil if there is none. Users who are asked for while others are read are
+// read together.
 func (d *Directory) User(ctx context.Context, id id.User) (*User, error) {
 	if known, ok := d.local.Get(id); ok && d.cfg.Clock.Now().Before(known.until) {
 		return known.user, nil
 	}
-	found, err, _ := d.flight.Do(id.String(), func() (any, error) {
-		return d.fetch(context.WithoutCancel(ctx), id) // the first caller may cancel while others wait
-	})
-	if err != nil {
-		return nil, err
+	found, err := d.fetch.Do(ctx, id)
+	if errors.Is(err, batch.ErrFull) {
+		err = &fault.Error{Code: fault.Overloaded, Message: "too many users at once", RetryAfter: time.Second, Err: err}
 	}
-	return found.(*User), nil
+	return found, err
 }
 
 // Role returns the role that is granted to a user at present; see auth.TokensConfig.
@@ -128,26 +138,64 @@ func (d *Directory) ForgetAll(ctx context.Context, conn *redisconn.Conn) error {
 	return nil
 }
 
-func (d *Directory) fetch(ctx context.Context, id id.User) (*User, error) {
-	u, err := d.fromRedis(ctx, id)
+// fetchAll returns users from Redis or else from Postgres.
+func (d *Directory) fetchAll(ctx context.Context, ids []id.User) []batch.Result[*User] {
+	ctx = priority.Urgent(ctx) // all requests share it
+	found, err := d.fromRedis(ctx, ids)
 	if err != nil {
 		d.cfg.Log.WarnContext(ctx, "user cache cannot be read", slog.Any("error", err)) // Postgres is read instead
 	}
-	if u == nil {
-		if u, err = d.cfg.Store.User(ctx, id); err != nil {
-			return nil, err
-		}
-		if u != nil {
-			d.cache(ctx, u)
+	var unknown []id.User
+	for _, id := range ids {
+		if found[id] == nil {
+			unknown = append(unknown, id)
 		}
 	}
-	d.local.Add(id, localUser{user: u, until: d.cfg.Clock.Now().Add(localTTL)})
-	return u, nil
+	if len(unknown) > 0 {
+		var read []*User
+		if read, err = d.cfg.Store.users(ctx, unknown); err == nil {
+			d.cache(ctx, read...)
+		}
+		for _, u := range read {
+			found[u.ID] = u
+		}
+	}
+	until := d.cfg.Clock.Now().Add(localTTL)
+	results := make([]batch.Result[*User], len(ids))
+	for i, id := range ids {
+		if results[i].Value = found[id]; found[id] == nil && err != nil {
+			results[i].Err = err
+			continue
+		}
+		d.local.Add(id, localUser{user: found[id], until: until})
+	}
+	return results
 }
 
-// fromRedis returns the user cached in Redis; nil if there is none.
-func (d *Directory) fromRedis(ctx context.Context, id id.User) (*User, error) {
-	sealed, err := d.cfg.Client.HGet(ctx, d.key(id), "user").Bytes()
+// fromRedis returns the users cached in Redis, and the first error of the others.
+func (d *Directory) fromRedis(ctx context.Context, ids []id.User) (found map[id.User]*User, failed error) {
+	pipe := d.cfg.Client.Pipeline()
+	cmds := make([]*redis.StringCmd, len(ids))
+	for i, id := range ids {
+		cmds[i] = pipe.HGet(ctx, d.key(id), "user")
+	}
+	redisconn.ExecEach(ctx, pipe)
+	found = make(map[id.User]*User, len(ids))
+	for i, id := range ids {
+		u, err := d.opened(id, cmds[i])
+		if failed == nil {
+			failed = err
+		}
+		if u != nil {
+			found[id] = u
+		}
+	}
+	return found, failed
+}
+
+// opened returns the user of a copy in Redis; nil if there is none.
+func (d *Directory) opened(id id.User, reply *redis.StringCmd) (*User, error) {
+	sealed, err := reply.Bytes()
 	if errors.Is(err, redis.Nil) || bytes.HasPrefix(sealed, []byte("{")) { // in clear, by a former version
 		return nil, nil
 	}
@@ -168,22 +216,33 @@ func (d *Directory) fromRedis(ctx context.Context, id id.User) (*User, error) {
 	return &u, nil
 }
 
-// cache writes a user read from Postgres to Redis, unless a newer version is there. An
-// error is only logged: the cached copy expires by itself.
-func (d *Directory) cache(ctx context.Context, u *User) {
-	text, err := json.Marshal(u)
-	if err == nil {
-		text, err = d.sealer.Seal(u.ID.UUID(), text)
-	}
-	if err == nil {
+// cache writes users read from Postgres to Redis, unless newer versions are there. An
+// error is only logged: the cached copies expire by themselves.
+func (d *Directory) cache(ctx context.Context, users ...*User) {
+	var failed error
+	runs := make([]redisconn.Run, 0, len(users))
+	for _, u := range users {
+		text, err := json.Marshal(u)
+		if err == nil {
+			text, err = d.sealer.Seal(u.ID.UUID(), text)
+		}
+		if err != nil {
+			failed = err
+			continue
+		}
 		life := customerTTL
 		if u.Role != auth.Customer {
 			life = staffTTL
 		}
-		err = cacheScript.Run(ctx, d.cfg.Client, []string{d.key(u.ID)}, u.Version, text, life.Milliseconds()).Err()
+		runs = append(runs, redisconn.Run{Keys: []string{d.key(u.ID)}, Args: []any{u.Version, text, life.Milliseconds()}})
 	}
-	if err != nil {
-		d.cfg.Log.WarnContext(ctx, "user cache cannot be written", slog.Any("error", err))
+	for _, cmd := range redisconn.RunEach(ctx, d.cfg.Client, cacheScript, runs) {
+		if failed == nil {
+			failed = cmd.Err()
+		}
+	}
+	if failed != nil {
+		d.cfg.Log.WarnContext(ctx, "user cache cannot be written", slog.Any("error", failed))
 	}
 }
 

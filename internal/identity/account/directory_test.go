@@ -1,11 +1,17 @@
 package account
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"seckill/ent"
 	"seckill/ent/user"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/fault"
@@ -51,6 +57,58 @@ func TestForgottenUsersAreReadFromTheRecord(t *testing.T) {
 	if u, err := f.another(testKeys).cfg.Directory.User(t.Context(), in.User.ID); u != nil || err != nil {
 		t.Errorf("%+v, %v", u, err)
 	}
+}
+
+// trips counts round trips to Redis.
+type trips struct{ n atomic.Int64 }
+
+func (h *trips) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *trips) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		h.n.Add(1)
+		return next(ctx, cmd)
+	}
+}
+
+func (h *trips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		h.n.Add(1)
+		return next(ctx, cmds)
+	}
+}
+
+// A crowd that asks for path tokens costs a few queries, and not one for each buyer.
+func TestUsersWhoAreAskedForAtOnceAreReadTogether(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		const crowd = 200
+		var rows []*ent.UserCreate
+		for i := range crowd {
+			rows = append(rows, f.db.Ent.User.Create().SetID(id.New[id.User]()).SetAccount(fmt.Sprintf("buyer%d@example.com", i)).SetDisplayName("B").
+				SetPasswordHash("").SetCreatedAt(time.Now()))
+		}
+		users, err := f.db.Ent.User.CreateBulk(rows...).Save(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		counted := &trips{}
+		f.cfg.Directory.cfg.Client.AddHook(counted)
+		var wg sync.WaitGroup
+		for _, want := range users {
+			for range 2 {
+				wg.Go(func() {
+					if u, err := f.cfg.Directory.User(t.Context(), want.ID); err != nil || u == nil || u.ID != want.ID {
+						t.Errorf("%+v, %v", u, err)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		if n := counted.n.Load(); n > crowd/2 {
+			t.Errorf("%d round trips to Redis for %d users", n, crowd)
+		}
+	})
 }
 
 func TestUnknownPersonIsNil(t *testing.T) {
@@ -132,8 +190,8 @@ func TestOlderCopyNeverReplacesANewerOne(t *testing.T) {
 		newer.Version, newer.DisplayName = 3, "New name"
 		f.cfg.Directory.cache(t.Context(), &newer)
 		f.cfg.Directory.cache(t.Context(), in.User) // read before the change, written after it
-		got, err := f.cfg.Directory.fromRedis(t.Context(), in.User.ID)
-		if err != nil || got.DisplayName != "New name" {
+		got, err := f.cfg.Directory.fromRedis(t.Context(), []id.User{in.User.ID})
+		if err != nil || got[in.User.ID].DisplayName != "New name" {
 			t.Errorf("%+v, %v", got, err)
 		}
 	})

@@ -79,6 +79,19 @@ func (s *Store) User(ctx context.Context, id id.User) (*User, error) {
 	return toUser(row), nil
 }
 
+// users returns those of the users that exist, in any order.
+func (s *Store) users(ctx context.Context, ids []id.User) ([]*User, error) {
+	rows, err := s.db.Ent.User.Query().Where(user.IDIn(ids...)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read users: %w", err)
+	}
+	users := make([]*User, len(rows))
+	for i, row := range rows {
+		users[i] = toUser(row)
+	}
+	return users, nil
+}
+
 // byAccount returns a user and the password hash; nil and "" if there is none.
 func (s *Store) byAccount(ctx context.Context, account string) (*User, string, error) {
 	row, err := s.db.Ent.User.Query().Where(user.Account(account)).Only(ctx)

@@ -25,3 +25,26 @@ func ExecEach(ctx context.Context, pipe redis.Pipeliner) {
 		cmd.SetErr(err)
 	}
 }
+
+// Run is one run of a script.
+type Run struct {
+	Keys []string
+	Args []any
+}
+
+// RunEach runs a script several times in one round trip, and once more each if the server does
+// not have it. As after ExecEach, each command has its own reply or an error.
+func RunEach(ctx context.Context, client redis.UniversalClient, script *redis.Script, runs []Run) []*redis.Cmd {
+	pipe := client.Pipeline()
+	cmds := make([]*redis.Cmd, len(runs))
+	for i, r := range runs {
+		cmds[i] = script.EvalSha(ctx, pipe, r.Keys, r.Args...)
+	}
+	ExecEach(ctx, pipe)
+	for i, r := range runs {
+		if redis.HasErrorPrefix(cmds[i].Err(), "NOSCRIPT") {
+			cmds[i] = script.Eval(ctx, client, r.Keys, r.Args...)
+		}
+	}
+	return cmds
+}
