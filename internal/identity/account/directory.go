@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -153,12 +154,12 @@ func (d *Directory) fetchAll(ctx context.Context, ids []id.User) []batch.Result[
 	}
 	if len(unknown) > 0 {
 		var read []*User
-		if read, err = d.cfg.Store.users(ctx, unknown); err == nil {
-			d.cache(ctx, read...)
-		}
+		read, err = d.cfg.Store.users(ctx, unknown)
 		for _, u := range read {
 			found[u.ID] = u
 		}
+		// Customers are copied when they sign in and when they change: a crowd reads a buyer once.
+		d.cache(ctx, slices.DeleteFunc(read, func(u *User) bool { return u.Role == auth.Customer })...)
 	}
 	until := d.cfg.Clock.Now().Add(localTTL)
 	results := make([]batch.Result[*User], len(ids))

@@ -108,6 +108,9 @@ func TestUsersWhoAreAskedForAtOnceAreReadTogether(t *testing.T) {
 		if n := counted.n.Load(); n > crowd/2 {
 			t.Errorf("%d round trips to Redis for %d users", n, crowd)
 		}
+		if n := f.conn.Cmd.Exists(t.Context(), f.cfg.Directory.key(users[0].ID)).Val(); n != 0 {
+			t.Error("a buyer who was read once is copied to Redis")
+		}
 	})
 }
 
