@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"seckill/internal/buy/acceptance"
 	"seckill/internal/buy/orderintake"
 	"seckill/internal/gate/audit"
 	"seckill/internal/gate/preload"
@@ -28,6 +29,7 @@ type scheduler struct {
 	reconcile periodic.Loop
 	lostTasks periodic.Loop
 	seals     periodic.Loop
+	accepted  periodic.Loop
 	record    periodic.Loop // notices that Postgres has lost commits
 }
 
@@ -58,6 +60,7 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 		Gates: orderintake.RedisGates{Gate: g.gate, Stock: g.stock, Items: g.items},
 	})
 	sealer := &audit.Sealer{DB: b.svc.db, Clock: g.clock, Log: b.log}
+	accepted := &acceptance.Logger{DB: b.svc.db, Clock: g.clock, Log: b.log}
 	record := recordloss.NewWatch(recordloss.Config{
 		DB: b.svc.db, Redis: b.svc.redis, Keys: b.keys, Cache: o.cache, Orders: o.store, Writer: o.writer,
 		Publisher: o.publisher,
@@ -72,7 +75,7 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 			Name: "preload", Every: every, Timeout: preload.StepTimeout, Retry: min(preload.RetryEvery, every),
 			Step: preloader.Step, Due: preloader.Due, Log: b.log,
 		},
-		reconcile: reconciler.Loop(), lostTasks: lost.Loop(), seals: sealer.Loop(), record: record.Loop(),
+		reconcile: reconciler.Loop(), lostTasks: lost.Loop(), seals: sealer.Loop(), accepted: accepted.Loop(), record: record.Loop(),
 	}
 }
 

@@ -146,7 +146,7 @@ func newPublic(b base, in serverParts, handler http.Handler) (http.Handler, erro
 		Origins: b.cfg.AllowedOrigins, Style: brand.StyleSource(), CaptchaOrigins: b.cfg.CaptchaSources(),
 		PaymentOrigins: b.cfg.StripeSources(), Address: b.cfg.PublicURL, TrustedProxies: b.cfg.TrustedProxies,
 		HTTPS: https(b.cfg), HSTSSubdomains: b.cfg.HSTSSubdomains == config.SwitchOn, Draining: in.ready.Draining,
-		Keys: in.receipts.KeySet(), Webhooks: in.payments.service.Webhooks(), Sandbox: in.payments.pages,
+		Keys: in.receipts.KeySet(), Acceptances: acceptance.NewLogs(b.svc.db, in.receipts, b.clock, b.log), Webhooks: in.payments.service.Webhooks(), Sandbox: in.payments.pages,
 		Media: in.admin.pictures, MediaBody: media.MaxBytes + 1,
 		Exports: in.admin.operator.Downloads(in.admin.bearer.exporter),
 		Tracer:  b.tracer, Registerer: b.registry, Log: b.log,

@@ -206,6 +206,7 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 			store(l.Name, l.Run)
 		}
 		store("webhooks", in.webhooks.Run)
+		store("log acceptances", in.scheduler.accepted.Run)
 		if in.mailing.sender != nil {
 			store("mail", in.mailing.sender.Loop().Run)
 		}

@@ -38,6 +38,8 @@ type PublicOptions struct {
 	MediaBody int64
 	// Keys is the JSON Web Key Set of signed receipts, at KeysPath; nil = 404.
 	Keys []byte
+	// Acceptances serves all paths below /acceptances/: logs of what was accepted; nil = 404.
+	Acceptances http.Handler
 	// Exports serves all paths below /exports/; nil = 404.
 	Exports http.Handler
 	// Site serves all other paths, see NewSite; nil = a page with the address of the API.
@@ -92,7 +94,7 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 	mux.HandleFunc("GET /healthz", health(opts.Draining))
 	mux.Handle("/errors", errorPage(docs.Errors))
 	for below, handler := range map[string]http.Handler{"/webhooks": opts.Webhooks, "/sandbox": opts.Sandbox,
-		"/exports": opts.Exports, "/auth": opts.SignIn, "/unsubscribe": opts.Unsubscribe} {
+		"/exports": opts.Exports, "/auth": opts.SignIn, "/unsubscribe": opts.Unsubscribe, "/acceptances": opts.Acceptances} {
 		if handler != nil {
 			mux.Handle(below+"/", handler)
 			mux.HandleFunc(below, http.NotFound) // the mux would redirect
@@ -207,6 +209,8 @@ func (o PublicOptions) route(r *http.Request) string {
 		return "/media/"
 	case strings.HasPrefix(path, "/auth/"):
 		return "/auth/"
+	case strings.HasPrefix(path, "/acceptances/"):
+		return "/acceptances/"
 	case strings.HasPrefix(path, "/exports/"):
 		return "/exports/"
 	case path == "/playground" || strings.HasPrefix(path, "/playground/"):
