@@ -138,6 +138,23 @@ func TestAnAcceptedOrderHasAReceiptThatOthersCanCheck(t *testing.T) {
 	if receipt := read(made.Users[1].AccessToken); receipt != "" {
 		t.Errorf("another user reads %s", receipt)
 	}
+	log := acceptance.LogsPath + made.SaleID + "/"
+	testenv.Eventually(t, testenv.Wait, func() bool {
+		resp, err := s.http.Get(s.url + log + "checkpoint")
+		if err != nil {
+			return false
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	}, "the acceptance is in the log")
+	entry, _, err := acceptance.VerifyProof(s.get(t.Context(), log+"proof/"+task), keys)
+	if err != nil || entry.Task != task || entry.Buyer != acceptance.BuyerHash(task, claims.Subject) {
+		t.Errorf("proof of %+v, %v", entry, err)
+	}
+	report, err := acceptance.VerifyLog(t.Context(), func(ctx context.Context, path string) ([]byte, error) { return s.get(ctx, log+path), nil }, keys)
+	if err != nil || report.Items[made.ItemID] == nil || report.Items[made.ItemID].Most != 1 {
+		t.Errorf("log %+v, %v", report, err)
+	}
 }
 
 // A buyer can make up the id of a task that no store has, and such a task is answered as
