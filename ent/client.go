@@ -13,10 +13,12 @@ import (
 	"seckill/ent/accountlink"
 	"seckill/ent/address"
 	"seckill/ent/deadletter"
+	"seckill/ent/drawleaves"
 	"seckill/ent/fulfilment"
 	"seckill/ent/goods"
 	"seckill/ent/goodslog"
 	"seckill/ent/intervention"
+	"seckill/ent/itemdraw"
 	"seckill/ent/letteract"
 	"seckill/ent/logposition"
 	"seckill/ent/mail"
@@ -75,6 +77,8 @@ type Client struct {
 	Address *AddressClient
 	// DeadLetter is the client for interacting with the DeadLetter builders.
 	DeadLetter *DeadLetterClient
+	// DrawLeaves is the client for interacting with the DrawLeaves builders.
+	DrawLeaves *DrawLeavesClient
 	// Fulfilment is the client for interacting with the Fulfilment builders.
 	Fulfilment *FulfilmentClient
 	// Goods is the client for interacting with the Goods builders.
@@ -83,6 +87,8 @@ type Client struct {
 	GoodsLog *GoodsLogClient
 	// Intervention is the client for interacting with the Intervention builders.
 	Intervention *InterventionClient
+	// ItemDraw is the client for interacting with the ItemDraw builders.
+	ItemDraw *ItemDrawClient
 	// LetterAct is the client for interacting with the LetterAct builders.
 	LetterAct *LetterActClient
 	// LogPosition is the client for interacting with the LogPosition builders.
@@ -168,10 +174,12 @@ func (c *Client) init() {
 	c.AccountLink = NewAccountLinkClient(c.config)
 	c.Address = NewAddressClient(c.config)
 	c.DeadLetter = NewDeadLetterClient(c.config)
+	c.DrawLeaves = NewDrawLeavesClient(c.config)
 	c.Fulfilment = NewFulfilmentClient(c.config)
 	c.Goods = NewGoodsClient(c.config)
 	c.GoodsLog = NewGoodsLogClient(c.config)
 	c.Intervention = NewInterventionClient(c.config)
+	c.ItemDraw = NewItemDrawClient(c.config)
 	c.LetterAct = NewLetterActClient(c.config)
 	c.LogPosition = NewLogPositionClient(c.config)
 	c.Mail = NewMailClient(c.config)
@@ -274,10 +282,12 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		AccountLink:      NewAccountLinkClient(cfg),
 		Address:          NewAddressClient(cfg),
 		DeadLetter:       NewDeadLetterClient(cfg),
+		DrawLeaves:       NewDrawLeavesClient(cfg),
 		Fulfilment:       NewFulfilmentClient(cfg),
 		Goods:            NewGoodsClient(cfg),
 		GoodsLog:         NewGoodsLogClient(cfg),
 		Intervention:     NewInterventionClient(cfg),
+		ItemDraw:         NewItemDrawClient(cfg),
 		LetterAct:        NewLetterActClient(cfg),
 		LogPosition:      NewLogPositionClient(cfg),
 		Mail:             NewMailClient(cfg),
@@ -337,10 +347,12 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		AccountLink:      NewAccountLinkClient(cfg),
 		Address:          NewAddressClient(cfg),
 		DeadLetter:       NewDeadLetterClient(cfg),
+		DrawLeaves:       NewDrawLeavesClient(cfg),
 		Fulfilment:       NewFulfilmentClient(cfg),
 		Goods:            NewGoodsClient(cfg),
 		GoodsLog:         NewGoodsLogClient(cfg),
 		Intervention:     NewInterventionClient(cfg),
+		ItemDraw:         NewItemDrawClient(cfg),
 		LetterAct:        NewLetterActClient(cfg),
 		LogPosition:      NewLogPositionClient(cfg),
 		Mail:             NewMailClient(cfg),
@@ -388,12 +400,12 @@ func (c *Client) Close() error {
 // In order to add interceptors to a specific client, call: `client.Node.Intercept(...)`.
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
-		c.AcceptanceEntry, c.AccessMember, c.AccountLink, c.Address, c.DeadLetter,
-		c.Fulfilment, c.Goods, c.GoodsLog, c.Intervention, c.LetterAct, c.LogPosition,
-		c.Mail, c.NoticeChoice, c.NoticeDelivery, c.NoticeFact, c.Order, c.OrderEvent,
-		c.OrderFailure, c.OrderMetadata, c.OrderRecipient, c.Payment, c.PaymentEvent,
-		c.PushSubscription, c.RecordMark, c.Refund, c.RefusedAttempt, c.Sale,
-		c.SaleApproval, c.SaleFigures, c.SaleItem, c.SaleLog, c.SaleReminder,
+		c.AccessMember, c.AccountLink, c.Address, c.DeadLetter, c.DrawLeaves,
+		c.Fulfilment, c.Goods, c.GoodsLog, c.Intervention, c.ItemDraw, c.LetterAct,
+		c.LogPosition, c.Mail, c.NoticeChoice, c.NoticeDelivery, c.NoticeFact, c.Order,
+		c.OrderEvent, c.OrderFailure, c.OrderMetadata, c.OrderRecipient, c.Payment,
+		c.PaymentEvent, c.PushSubscription, c.RecordMark, c.Refund, c.RefusedAttempt,
+		c.Sale, c.SaleApproval, c.SaleFigures, c.SaleItem, c.SaleLog, c.SaleReminder,
 		c.SaleTemplate, c.SandboxCharge, c.SecurityEvent, c.ServiceToken, c.Session,
 		c.StockMovement, c.User, c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery,
 		c.WebhookEndpoint, c.WebhookEvent,
@@ -415,6 +427,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Address.mutate(ctx, m)
 	case *DeadLetterMutation:
 		return c.DeadLetter.mutate(ctx, m)
+	case *DrawLeavesMutation:
+		return c.DrawLeaves.mutate(ctx, m)
 	case *FulfilmentMutation:
 		return c.Fulfilment.mutate(ctx, m)
 	case *GoodsMutation:
@@ -423,6 +437,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.GoodsLog.mutate(ctx, m)
 	case *InterventionMutation:
 		return c.Intervention.mutate(ctx, m)
+	case *ItemDrawMutation:
+		return c.ItemDraw.mutate(ctx, m)
 	case *LetterActMutation:
 		return c.LetterAct.mutate(ctx, m)
 	case *LogPositionMutation:
@@ -1058,6 +1074,118 @@ func (c *DeadLetterClient) mutate(ctx context.Context, m *DeadLetterMutation) (V
 	}
 }
 
+// DrawLeavesClient is a client for the DrawLeaves schema.
+type DrawLeavesClient struct {
+	config
+}
+
+// NewDrawLeavesClient returns a client for the DrawLeaves from the given config.
+func NewDrawLeavesClient(c config) *DrawLeavesClient {
+	return &DrawLeavesClient{config: c}
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `drawleaves.Intercept(f(g(h())))`.
+func (c *DrawLeavesClient) Intercept(interceptors ...Interceptor) {
+	c.inters.DrawLeaves = append(c.inters.DrawLeaves, interceptors...)
+}
+
+// Create returns a builder for creating a DrawLeaves entity.
+func (c *DrawLeavesClient) Create() *DrawLeavesCreate {
+	mutation := newDrawLeavesMutation(c.config, OpCreate)
+	return &DrawLeavesCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of DrawLeaves entities.
+func (c *DrawLeavesClient) CreateBulk(builders ...*DrawLeavesCreate) *DrawLeavesCreateBulk {
+	return &DrawLeavesCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for DrawLeaves.
+func (c *DrawLeavesClient) Update() *DrawLeavesUpdate {
+	mutation := newDrawLeavesMutation(c.config, OpUpdate)
+	return &DrawLeavesUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *DrawLeavesClient) UpdateOne(_m *DrawLeaves) *DrawLeavesUpdateOne {
+	mutation := newDrawLeavesMutation(c.config, OpUpdateOne, withDrawLeaves(_m))
+	return &DrawLeavesUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *DrawLeavesClient) UpdateOneID(id uuid.UUID) *DrawLeavesUpdateOne {
+	mutation := newDrawLeavesMutation(c.config, OpUpdateOne, withDrawLeavesID(id))
+	return &DrawLeavesUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for DrawLeaves.
+func (c *DrawLeavesClient) Delete() *DrawLeavesDelete {
+	mutation := newDrawLeavesMutation(c.config, OpDelete)
+	return &DrawLeavesDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *DrawLeavesClient) DeleteOne(_m *DrawLeaves) *DrawLeavesDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *DrawLeavesClient) DeleteOneID(id uuid.UUID) *DrawLeavesDeleteOne {
+	builder := c.Delete().Where(drawleaves.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &DrawLeavesDeleteOne{builder}
+}
+
+// Query returns a query builder for DrawLeaves.
+func (c *DrawLeavesClient) Query() *DrawLeavesQuery {
+	return &DrawLeavesQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeDrawLeaves},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a DrawLeaves entity by its id.
+func (c *DrawLeavesClient) Get(ctx context.Context, id uuid.UUID) (*DrawLeaves, error) {
+	return c.Query().Where(drawleaves.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *DrawLeavesClient) GetX(ctx context.Context, id uuid.UUID) *DrawLeaves {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *DrawLeavesClient) Hooks() []Hook {
+	return c.hooks.DrawLeaves
+}
+
+// Interceptors returns the client interceptors.
+func (c *DrawLeavesClient) Interceptors() []Interceptor {
+	return c.inters.DrawLeaves
+}
+
+func (c *DrawLeavesClient) mutate(ctx context.Context, m *DrawLeavesMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&DrawLeavesCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&DrawLeavesUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&DrawLeavesUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&DrawLeavesDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown DrawLeaves mutation op: %q", m.Op())
+	}
+}
+
 // FulfilmentClient is a client for the Fulfilment schema.
 type FulfilmentClient struct {
 	config
@@ -1503,6 +1631,118 @@ func (c *InterventionClient) mutate(ctx context.Context, m *InterventionMutation
 		return (&InterventionDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Intervention mutation op: %q", m.Op())
+	}
+}
+
+// ItemDrawClient is a client for the ItemDraw schema.
+type ItemDrawClient struct {
+	config
+}
+
+// NewItemDrawClient returns a client for the ItemDraw from the given config.
+func NewItemDrawClient(c config) *ItemDrawClient {
+	return &ItemDrawClient{config: c}
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `itemdraw.Intercept(f(g(h())))`.
+func (c *ItemDrawClient) Intercept(interceptors ...Interceptor) {
+	c.inters.ItemDraw = append(c.inters.ItemDraw, interceptors...)
+}
+
+// Create returns a builder for creating a ItemDraw entity.
+func (c *ItemDrawClient) Create() *ItemDrawCreate {
+	mutation := newItemDrawMutation(c.config, OpCreate)
+	return &ItemDrawCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of ItemDraw entities.
+func (c *ItemDrawClient) CreateBulk(builders ...*ItemDrawCreate) *ItemDrawCreateBulk {
+	return &ItemDrawCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for ItemDraw.
+func (c *ItemDrawClient) Update() *ItemDrawUpdate {
+	mutation := newItemDrawMutation(c.config, OpUpdate)
+	return &ItemDrawUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ItemDrawClient) UpdateOne(_m *ItemDraw) *ItemDrawUpdateOne {
+	mutation := newItemDrawMutation(c.config, OpUpdateOne, withItemDraw(_m))
+	return &ItemDrawUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ItemDrawClient) UpdateOneID(id typedid.Item) *ItemDrawUpdateOne {
+	mutation := newItemDrawMutation(c.config, OpUpdateOne, withItemDrawID(id))
+	return &ItemDrawUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for ItemDraw.
+func (c *ItemDrawClient) Delete() *ItemDrawDelete {
+	mutation := newItemDrawMutation(c.config, OpDelete)
+	return &ItemDrawDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ItemDrawClient) DeleteOne(_m *ItemDraw) *ItemDrawDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ItemDrawClient) DeleteOneID(id typedid.Item) *ItemDrawDeleteOne {
+	builder := c.Delete().Where(itemdraw.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ItemDrawDeleteOne{builder}
+}
+
+// Query returns a query builder for ItemDraw.
+func (c *ItemDrawClient) Query() *ItemDrawQuery {
+	return &ItemDrawQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeItemDraw},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a ItemDraw entity by its id.
+func (c *ItemDrawClient) Get(ctx context.Context, id typedid.Item) (*ItemDraw, error) {
+	return c.Query().Where(itemdraw.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ItemDrawClient) GetX(ctx context.Context, id typedid.Item) *ItemDraw {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *ItemDrawClient) Hooks() []Hook {
+	return c.hooks.ItemDraw
+}
+
+// Interceptors returns the client interceptors.
+func (c *ItemDrawClient) Interceptors() []Interceptor {
+	return c.inters.ItemDraw
+}
+
+func (c *ItemDrawClient) mutate(ctx context.Context, m *ItemDrawMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ItemDrawCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ItemDrawUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ItemDrawUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ItemDrawDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown ItemDraw mutation op: %q", m.Op())
 	}
 }
 
@@ -5429,8 +5669,8 @@ func (c *WebhookEventClient) mutate(ctx context.Context, m *WebhookEventMutation
 // hooks and interceptors per client, for fast access.
 type (
 	hooks struct {
-		AcceptanceEntry, AccessMember, AccountLink, Address, DeadLetter, Fulfilment,
-		Goods, GoodsLog, Intervention, LetterAct, LogPosition, Mail, NoticeChoice,
+		AccessMember, AccountLink, Address, DeadLetter, DrawLeaves, Fulfilment, Goods,
+		GoodsLog, Intervention, ItemDraw, LetterAct, LogPosition, Mail, NoticeChoice,
 		NoticeDelivery, NoticeFact, Order, OrderEvent, OrderFailure, OrderMetadata,
 		OrderRecipient, Payment, PaymentEvent, PushSubscription, RecordMark, Refund,
 		RefusedAttempt, Sale, SaleApproval, SaleFigures, SaleItem, SaleLog,
@@ -5439,8 +5679,8 @@ type (
 		WebhookEndpoint, WebhookEvent []ent.Hook
 	}
 	inters struct {
-		AcceptanceEntry, AccessMember, AccountLink, Address, DeadLetter, Fulfilment,
-		Goods, GoodsLog, Intervention, LetterAct, LogPosition, Mail, NoticeChoice,
+		AccessMember, AccountLink, Address, DeadLetter, DrawLeaves, Fulfilment, Goods,
+		GoodsLog, Intervention, ItemDraw, LetterAct, LogPosition, Mail, NoticeChoice,
 		NoticeDelivery, NoticeFact, Order, OrderEvent, OrderFailure, OrderMetadata,
 		OrderRecipient, Payment, PaymentEvent, PushSubscription, RecordMark, Refund,
 		RefusedAttempt, Sale, SaleApproval, SaleFigures, SaleItem, SaleLog,

@@ -12,10 +12,12 @@ import (
 	"seckill/ent/accountlink"
 	"seckill/ent/address"
 	"seckill/ent/deadletter"
+	"seckill/ent/drawleaves"
 	"seckill/ent/fulfilment"
 	"seckill/ent/goods"
 	"seckill/ent/goodslog"
 	"seckill/ent/intervention"
+	"seckill/ent/itemdraw"
 	"seckill/ent/letteract"
 	"seckill/ent/logposition"
 	"seckill/ent/mail"
@@ -91,10 +93,12 @@ func checkColumn(t, c string) error {
 			accountlink.Table:      accountlink.ValidColumn,
 			address.Table:          address.ValidColumn,
 			deadletter.Table:       deadletter.ValidColumn,
+			drawleaves.Table:       drawleaves.ValidColumn,
 			fulfilment.Table:       fulfilment.ValidColumn,
 			goods.Table:            goods.ValidColumn,
 			goodslog.Table:         goodslog.ValidColumn,
 			intervention.Table:     intervention.ValidColumn,
+			itemdraw.Table:         itemdraw.ValidColumn,
 			letteract.Table:        letteract.ValidColumn,
 			logposition.Table:      logposition.ValidColumn,
 			mail.Table:             mail.ValidColumn,

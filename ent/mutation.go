@@ -11,10 +11,12 @@ import (
 	"seckill/ent/accountlink"
 	"seckill/ent/address"
 	"seckill/ent/deadletter"
+	"seckill/ent/drawleaves"
 	"seckill/ent/fulfilment"
 	"seckill/ent/goods"
 	"seckill/ent/goodslog"
 	"seckill/ent/intervention"
+	"seckill/ent/itemdraw"
 	"seckill/ent/letteract"
 	"seckill/ent/logposition"
 	"seckill/ent/mail"
@@ -73,10 +75,12 @@ const (
 	TypeAccountLink      = "AccountLink"
 	TypeAddress          = "Address"
 	TypeDeadLetter       = "DeadLetter"
+	TypeDrawLeaves       = "DrawLeaves"
 	TypeFulfilment       = "Fulfilment"
 	TypeGoods            = "Goods"
 	TypeGoodsLog         = "GoodsLog"
 	TypeIntervention     = "Intervention"
+	TypeItemDraw         = "ItemDraw"
 	TypeLetterAct        = "LetterAct"
 	TypeLogPosition      = "LogPosition"
 	TypeMail             = "Mail"
@@ -3527,6 +3531,453 @@ func (m *DeadLetterMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *DeadLetterMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown DeadLetter edge %s", name)
+}
+
+// DrawLeavesMutation represents an operation that mutates the DrawLeaves nodes in the graph.
+type DrawLeavesMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *uuid.UUID
+	item_id       *typedid.Item
+	first         *int
+	addfirst      *int
+	leaves        *[]byte
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*DrawLeaves, error)
+	predicates    []predicate.DrawLeaves
+}
+
+var _ ent.Mutation = (*DrawLeavesMutation)(nil)
+
+// drawleavesOption allows management of the mutation configuration using functional options.
+type drawleavesOption func(*DrawLeavesMutation)
+
+// newDrawLeavesMutation creates new mutation for the DrawLeaves entity.
+func newDrawLeavesMutation(c config, op Op, opts ...drawleavesOption) *DrawLeavesMutation {
+	m := &DrawLeavesMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeDrawLeaves,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withDrawLeavesID sets the ID field of the mutation.
+func withDrawLeavesID(id uuid.UUID) drawleavesOption {
+	return func(m *DrawLeavesMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *DrawLeaves
+		)
+		m.oldValue = func(ctx context.Context) (*DrawLeaves, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().DrawLeaves.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withDrawLeaves sets the old DrawLeaves of the mutation.
+func withDrawLeaves(node *DrawLeaves) drawleavesOption {
+	return func(m *DrawLeavesMutation) {
+		m.oldValue = func(context.Context) (*DrawLeaves, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m DrawLeavesMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m DrawLeavesMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of DrawLeaves entities.
+func (m *DrawLeavesMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *DrawLeavesMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// SetItemID sets the "item_id" field.
+func (m *DrawLeavesMutation) SetItemID(t typedid.Item) {
+	m.item_id = &t
+}
+
+// ItemID returns the value of the "item_id" field in the mutation.
+func (m *DrawLeavesMutation) ItemID() (r typedid.Item, exists bool) {
+	v := m.item_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldItemID returns the old "item_id" field's value of the DrawLeaves entity.
+// If the DrawLeaves object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DrawLeavesMutation) OldItemID(ctx context.Context) (v typedid.Item, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldItemID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldItemID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldItemID: %w", err)
+	}
+	return oldValue.ItemID, nil
+}
+
+// ResetItemID resets all changes to the "item_id" field.
+func (m *DrawLeavesMutation) ResetItemID() {
+	m.item_id = nil
+}
+
+// SetFirst sets the "first" field.
+func (m *DrawLeavesMutation) SetFirst(i int) {
+	m.first = &i
+	m.addfirst = nil
+}
+
+// First returns the value of the "first" field in the mutation.
+func (m *DrawLeavesMutation) First() (r int, exists bool) {
+	v := m.first
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFirst returns the old "first" field's value of the DrawLeaves entity.
+// If the DrawLeaves object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DrawLeavesMutation) OldFirst(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFirst is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFirst requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFirst: %w", err)
+	}
+	return oldValue.First, nil
+}
+
+// AddFirst adds i to the "first" field.
+func (m *DrawLeavesMutation) AddFirst(i int) {
+	if m.addfirst != nil {
+		*m.addfirst += i
+	} else {
+		m.addfirst = &i
+	}
+}
+
+// AddedFirst returns the value that was added to the "first" field in this mutation.
+func (m *DrawLeavesMutation) AddedFirst() (r int, exists bool) {
+	v := m.addfirst
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetFirst resets all changes to the "first" field.
+func (m *DrawLeavesMutation) ResetFirst() {
+	m.first = nil
+	m.addfirst = nil
+}
+
+// SetLeaves sets the "leaves" field.
+func (m *DrawLeavesMutation) SetLeaves(b []byte) {
+	m.leaves = &b
+}
+
+// Leaves returns the value of the "leaves" field in the mutation.
+func (m *DrawLeavesMutation) Leaves() (r []byte, exists bool) {
+	v := m.leaves
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLeaves returns the old "leaves" field's value of the DrawLeaves entity.
+// If the DrawLeaves object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DrawLeavesMutation) OldLeaves(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLeaves is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLeaves requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLeaves: %w", err)
+	}
+	return oldValue.Leaves, nil
+}
+
+// ResetLeaves resets all changes to the "leaves" field.
+func (m *DrawLeavesMutation) ResetLeaves() {
+	m.leaves = nil
+}
+
+// Where appends a list predicates to the DrawLeavesMutation builder.
+func (m *DrawLeavesMutation) Where(ps ...predicate.DrawLeaves) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// Op returns the operation name.
+func (m *DrawLeavesMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *DrawLeavesMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (DrawLeaves).
+func (m *DrawLeavesMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *DrawLeavesMutation) Fields() []string {
+	fields := make([]string, 0, 3)
+	if m.item_id != nil {
+		fields = append(fields, drawleaves.FieldItemID)
+	}
+	if m.first != nil {
+		fields = append(fields, drawleaves.FieldFirst)
+	}
+	if m.leaves != nil {
+		fields = append(fields, drawleaves.FieldLeaves)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *DrawLeavesMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case drawleaves.FieldItemID:
+		return m.ItemID()
+	case drawleaves.FieldFirst:
+		return m.First()
+	case drawleaves.FieldLeaves:
+		return m.Leaves()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *DrawLeavesMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case drawleaves.FieldItemID:
+		return m.OldItemID(ctx)
+	case drawleaves.FieldFirst:
+		return m.OldFirst(ctx)
+	case drawleaves.FieldLeaves:
+		return m.OldLeaves(ctx)
+	}
+	return nil, fmt.Errorf("unknown DrawLeaves field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *DrawLeavesMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case drawleaves.FieldItemID:
+		v, ok := value.(typedid.Item)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetItemID(v)
+		return nil
+	case drawleaves.FieldFirst:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFirst(v)
+		return nil
+	case drawleaves.FieldLeaves:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLeaves(v)
+		return nil
+	}
+	return fmt.Errorf("unknown DrawLeaves field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *DrawLeavesMutation) AddedFields() []string {
+	var fields []string
+	if m.addfirst != nil {
+		fields = append(fields, drawleaves.FieldFirst)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *DrawLeavesMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case drawleaves.FieldFirst:
+		return m.AddedFirst()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *DrawLeavesMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case drawleaves.FieldFirst:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddFirst(v)
+		return nil
+	}
+	return fmt.Errorf("unknown DrawLeaves numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *DrawLeavesMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *DrawLeavesMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *DrawLeavesMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown DrawLeaves nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *DrawLeavesMutation) ResetField(name string) error {
+	switch name {
+	case drawleaves.FieldItemID:
+		m.ResetItemID()
+		return nil
+	case drawleaves.FieldFirst:
+		m.ResetFirst()
+		return nil
+	case drawleaves.FieldLeaves:
+		m.ResetLeaves()
+		return nil
+	}
+	return fmt.Errorf("unknown DrawLeaves field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *DrawLeavesMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *DrawLeavesMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *DrawLeavesMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *DrawLeavesMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *DrawLeavesMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *DrawLeavesMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *DrawLeavesMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown DrawLeaves unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *DrawLeavesMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown DrawLeaves edge %s", name)
 }
 
 // FulfilmentMutation represents an operation that mutates the Fulfilment nodes in the graph.
@@ -7140,6 +7591,1070 @@ func (m *InterventionMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *InterventionMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Intervention edge %s", name)
+}
+
+// ItemDrawMutation represents an operation that mutates the ItemDraw nodes in the graph.
+type ItemDrawMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *typedid.Item
+	sale_id       *typedid.Sale
+	state         *itemdraw.State
+	entries       *int
+	addentries    *int
+	root          *[]byte
+	statement     *string
+	round         *int64
+	addround      *int64
+	source        *string
+	signature     *[]byte
+	value         *string
+	closed_at     *time.Time
+	published_at  *time.Time
+	drawn_at      *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*ItemDraw, error)
+	predicates    []predicate.ItemDraw
+}
+
+var _ ent.Mutation = (*ItemDrawMutation)(nil)
+
+// itemdrawOption allows management of the mutation configuration using functional options.
+type itemdrawOption func(*ItemDrawMutation)
+
+// newItemDrawMutation creates new mutation for the ItemDraw entity.
+func newItemDrawMutation(c config, op Op, opts ...itemdrawOption) *ItemDrawMutation {
+	m := &ItemDrawMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeItemDraw,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withItemDrawID sets the ID field of the mutation.
+func withItemDrawID(id typedid.Item) itemdrawOption {
+	return func(m *ItemDrawMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *ItemDraw
+		)
+		m.oldValue = func(ctx context.Context) (*ItemDraw, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().ItemDraw.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withItemDraw sets the old ItemDraw of the mutation.
+func withItemDraw(node *ItemDraw) itemdrawOption {
+	return func(m *ItemDrawMutation) {
+		m.oldValue = func(context.Context) (*ItemDraw, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ItemDrawMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ItemDrawMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of ItemDraw entities.
+func (m *ItemDrawMutation) SetID(id typedid.Item) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ItemDrawMutation) ID() (id typedid.Item, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// SetSaleID sets the "sale_id" field.
+func (m *ItemDrawMutation) SetSaleID(t typedid.Sale) {
+	m.sale_id = &t
+}
+
+// SaleID returns the value of the "sale_id" field in the mutation.
+func (m *ItemDrawMutation) SaleID() (r typedid.Sale, exists bool) {
+	v := m.sale_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSaleID returns the old "sale_id" field's value of the ItemDraw entity.
+// If the ItemDraw object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ItemDrawMutation) OldSaleID(ctx context.Context) (v typedid.Sale, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSaleID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSaleID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSaleID: %w", err)
+	}
+	return oldValue.SaleID, nil
+}
+
+// ResetSaleID resets all changes to the "sale_id" field.
+func (m *ItemDrawMutation) ResetSaleID() {
+	m.sale_id = nil
+}
+
+// SetState sets the "state" field.
+func (m *ItemDrawMutation) SetState(i itemdraw.State) {
+	m.state = &i
+}
+
+// State returns the value of the "state" field in the mutation.
+func (m *ItemDrawMutation) State() (r itemdraw.State, exists bool) {
+	v := m.state
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldState returns the old "state" field's value of the ItemDraw entity.
+// If the ItemDraw object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ItemDrawMutation) OldState(ctx context.Context) (v itemdraw.State, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldState is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldState requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldState: %w", err)
+	}
+	return oldValue.State, nil
+}
+
+// ResetState resets all changes to the "state" field.
+func (m *ItemDrawMutation) ResetState() {
+	m.state = nil
+}
+
+// SetEntries sets the "entries" field.
+func (m *ItemDrawMutation) SetEntries(i int) {
+	m.entries = &i
+	m.addentries = nil
+}
+
+// Entries returns the value of the "entries" field in the mutation.
+func (m *ItemDrawMutation) Entries() (r int, exists bool) {
+	v := m.entries
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEntries returns the old "entries" field's value of the ItemDraw entity.
+// If the ItemDraw object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ItemDrawMutation) OldEntries(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEntries is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEntries requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEntries: %w", err)
+	}
+	return oldValue.Entries, nil
+}
+
+// AddEntries adds i to the "entries" field.
+func (m *ItemDrawMutation) AddEntries(i int) {
+	if m.addentries != nil {
+		*m.addentries += i
+	} else {
+		m.addentries = &i
+	}
+}
+
+// AddedEntries returns the value that was added to the "entries" field in this mutation.
+func (m *ItemDrawMutation) AddedEntries() (r int, exists bool) {
+	v := m.addentries
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetEntries resets all changes to the "entries" field.
+func (m *ItemDrawMutation) ResetEntries() {
+	m.entries = nil
+	m.addentries = nil
+}
+
+// SetRoot sets the "root" field.
+func (m *ItemDrawMutation) SetRoot(b []byte) {
+	m.root = &b
+}
+
+// Root returns the value of the "root" field in the mutation.
+func (m *ItemDrawMutation) Root() (r []byte, exists bool) {
+	v := m.root
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRoot returns the old "root" field's value of the ItemDraw entity.
+// If the ItemDraw object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ItemDrawMutation) OldRoot(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRoot is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRoot requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRoot: %w", err)
+	}
+	return oldValue.Root, nil
+}
+
+// ClearRoot clears the value of the "root" field.
+func (m *ItemDrawMutation) ClearRoot() {
+	m.root = nil
+	m.clearedFields[itemdraw.FieldRoot] = struct{}{}
+}
+
+// RootCleared returns if the "root" field was cleared in this mutation.
+func (m *ItemDrawMutation) RootCleared() bool {
+	_, ok := m.clearedFields[itemdraw.FieldRoot]
+	return ok
+}
+
+// ResetRoot resets all changes to the "root" field.
+func (m *ItemDrawMutation) ResetRoot() {
+	m.root = nil
+	delete(m.clearedFields, itemdraw.FieldRoot)
+}
+
+// SetStatement sets the "statement" field.
+func (m *ItemDrawMutation) SetStatement(s string) {
+	m.statement = &s
+}
+
+// Statement returns the value of the "statement" field in the mutation.
+func (m *ItemDrawMutation) Statement() (r string, exists bool) {
+	v := m.statement
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStatement returns the old "statement" field's value of the ItemDraw entity.
+// If the ItemDraw object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ItemDrawMutation) OldStatement(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStatement is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStatement requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStatement: %w", err)
+	}
+	return oldValue.Statement, nil
+}
+
+// ResetStatement resets all changes to the "statement" field.
+func (m *ItemDrawMutation) ResetStatement() {
+	m.statement = nil
+}
+
+// SetRound sets the "round" field.
+func (m *ItemDrawMutation) SetRound(i int64) {
+	m.round = &i
+	m.addround = nil
+}
+
+// Round returns the value of the "round" field in the mutation.
+func (m *ItemDrawMutation) Round() (r int64, exists bool) {
+	v := m.round
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRound returns the old "round" field's value of the ItemDraw entity.
+// If the ItemDraw object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ItemDrawMutation) OldRound(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRound is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRound requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRound: %w", err)
+	}
+	return oldValue.Round, nil
+}
+
+// AddRound adds i to the "round" field.
+func (m *ItemDrawMutation) AddRound(i int64) {
+	if m.addround != nil {
+		*m.addround += i
+	} else {
+		m.addround = &i
+	}
+}
+
+// AddedRound returns the value that was added to the "round" field in this mutation.
+func (m *ItemDrawMutation) AddedRound() (r int64, exists bool) {
+	v := m.addround
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRound resets all changes to the "round" field.
+func (m *ItemDrawMutation) ResetRound() {
+	m.round = nil
+	m.addround = nil
+}
+
+// SetSource sets the "source" field.
+func (m *ItemDrawMutation) SetSource(s string) {
+	m.source = &s
+}
+
+// Source returns the value of the "source" field in the mutation.
+func (m *ItemDrawMutation) Source() (r string, exists bool) {
+	v := m.source
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSource returns the old "source" field's value of the ItemDraw entity.
+// If the ItemDraw object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ItemDrawMutation) OldSource(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSource is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSource requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSource: %w", err)
+	}
+	return oldValue.Source, nil
+}
+
+// ResetSource resets all changes to the "source" field.
+func (m *ItemDrawMutation) ResetSource() {
+	m.source = nil
+}
+
+// SetSignature sets the "signature" field.
+func (m *ItemDrawMutation) SetSignature(b []byte) {
+	m.signature = &b
+}
+
+// Signature returns the value of the "signature" field in the mutation.
+func (m *ItemDrawMutation) Signature() (r []byte, exists bool) {
+	v := m.signature
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSignature returns the old "signature" field's value of the ItemDraw entity.
+// If the ItemDraw object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ItemDrawMutation) OldSignature(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSignature is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSignature requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSignature: %w", err)
+	}
+	return oldValue.Signature, nil
+}
+
+// ClearSignature clears the value of the "signature" field.
+func (m *ItemDrawMutation) ClearSignature() {
+	m.signature = nil
+	m.clearedFields[itemdraw.FieldSignature] = struct{}{}
+}
+
+// SignatureCleared returns if the "signature" field was cleared in this mutation.
+func (m *ItemDrawMutation) SignatureCleared() bool {
+	_, ok := m.clearedFields[itemdraw.FieldSignature]
+	return ok
+}
+
+// ResetSignature resets all changes to the "signature" field.
+func (m *ItemDrawMutation) ResetSignature() {
+	m.signature = nil
+	delete(m.clearedFields, itemdraw.FieldSignature)
+}
+
+// SetValue sets the "value" field.
+func (m *ItemDrawMutation) SetValue(s string) {
+	m.value = &s
+}
+
+// Value returns the value of the "value" field in the mutation.
+func (m *ItemDrawMutation) Value() (r string, exists bool) {
+	v := m.value
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldValue returns the old "value" field's value of the ItemDraw entity.
+// If the ItemDraw object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ItemDrawMutation) OldValue(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldValue is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldValue requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldValue: %w", err)
+	}
+	return oldValue.Value, nil
+}
+
+// ResetValue resets all changes to the "value" field.
+func (m *ItemDrawMutation) ResetValue() {
+	m.value = nil
+}
+
+// SetClosedAt sets the "closed_at" field.
+func (m *ItemDrawMutation) SetClosedAt(t time.Time) {
+	m.closed_at = &t
+}
+
+// ClosedAt returns the value of the "closed_at" field in the mutation.
+func (m *ItemDrawMutation) ClosedAt() (r time.Time, exists bool) {
+	v := m.closed_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldClosedAt returns the old "closed_at" field's value of the ItemDraw entity.
+// If the ItemDraw object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ItemDrawMutation) OldClosedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldClosedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldClosedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldClosedAt: %w", err)
+	}
+	return oldValue.ClosedAt, nil
+}
+
+// ClearClosedAt clears the value of the "closed_at" field.
+func (m *ItemDrawMutation) ClearClosedAt() {
+	m.closed_at = nil
+	m.clearedFields[itemdraw.FieldClosedAt] = struct{}{}
+}
+
+// ClosedAtCleared returns if the "closed_at" field was cleared in this mutation.
+func (m *ItemDrawMutation) ClosedAtCleared() bool {
+	_, ok := m.clearedFields[itemdraw.FieldClosedAt]
+	return ok
+}
+
+// ResetClosedAt resets all changes to the "closed_at" field.
+func (m *ItemDrawMutation) ResetClosedAt() {
+	m.closed_at = nil
+	delete(m.clearedFields, itemdraw.FieldClosedAt)
+}
+
+// SetPublishedAt sets the "published_at" field.
+func (m *ItemDrawMutation) SetPublishedAt(t time.Time) {
+	m.published_at = &t
+}
+
+// PublishedAt returns the value of the "published_at" field in the mutation.
+func (m *ItemDrawMutation) PublishedAt() (r time.Time, exists bool) {
+	v := m.published_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPublishedAt returns the old "published_at" field's value of the ItemDraw entity.
+// If the ItemDraw object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ItemDrawMutation) OldPublishedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPublishedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPublishedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPublishedAt: %w", err)
+	}
+	return oldValue.PublishedAt, nil
+}
+
+// ClearPublishedAt clears the value of the "published_at" field.
+func (m *ItemDrawMutation) ClearPublishedAt() {
+	m.published_at = nil
+	m.clearedFields[itemdraw.FieldPublishedAt] = struct{}{}
+}
+
+// PublishedAtCleared returns if the "published_at" field was cleared in this mutation.
+func (m *ItemDrawMutation) PublishedAtCleared() bool {
+	_, ok := m.clearedFields[itemdraw.FieldPublishedAt]
+	return ok
+}
+
+// ResetPublishedAt resets all changes to the "published_at" field.
+func (m *ItemDrawMutation) ResetPublishedAt() {
+	m.published_at = nil
+	delete(m.clearedFields, itemdraw.FieldPublishedAt)
+}
+
+// SetDrawnAt sets the "drawn_at" field.
+func (m *ItemDrawMutation) SetDrawnAt(t time.Time) {
+	m.drawn_at = &t
+}
+
+// DrawnAt returns the value of the "drawn_at" field in the mutation.
+func (m *ItemDrawMutation) DrawnAt() (r time.Time, exists bool) {
+	v := m.drawn_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDrawnAt returns the old "drawn_at" field's value of the ItemDraw entity.
+// If the ItemDraw object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ItemDrawMutation) OldDrawnAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDrawnAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDrawnAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDrawnAt: %w", err)
+	}
+	return oldValue.DrawnAt, nil
+}
+
+// ClearDrawnAt clears the value of the "drawn_at" field.
+func (m *ItemDrawMutation) ClearDrawnAt() {
+	m.drawn_at = nil
+	m.clearedFields[itemdraw.FieldDrawnAt] = struct{}{}
+}
+
+// DrawnAtCleared returns if the "drawn_at" field was cleared in this mutation.
+func (m *ItemDrawMutation) DrawnAtCleared() bool {
+	_, ok := m.clearedFields[itemdraw.FieldDrawnAt]
+	return ok
+}
+
+// ResetDrawnAt resets all changes to the "drawn_at" field.
+func (m *ItemDrawMutation) ResetDrawnAt() {
+	m.drawn_at = nil
+	delete(m.clearedFields, itemdraw.FieldDrawnAt)
+}
+
+// Where appends a list predicates to the ItemDrawMutation builder.
+func (m *ItemDrawMutation) Where(ps ...predicate.ItemDraw) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// Op returns the operation name.
+func (m *ItemDrawMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ItemDrawMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (ItemDraw).
+func (m *ItemDrawMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ItemDrawMutation) Fields() []string {
+	fields := make([]string, 0, 12)
+	if m.sale_id != nil {
+		fields = append(fields, itemdraw.FieldSaleID)
+	}
+	if m.state != nil {
+		fields = append(fields, itemdraw.FieldState)
+	}
+	if m.entries != nil {
+		fields = append(fields, itemdraw.FieldEntries)
+	}
+	if m.root != nil {
+		fields = append(fields, itemdraw.FieldRoot)
+	}
+	if m.statement != nil {
+		fields = append(fields, itemdraw.FieldStatement)
+	}
+	if m.round != nil {
+		fields = append(fields, itemdraw.FieldRound)
+	}
+	if m.source != nil {
+		fields = append(fields, itemdraw.FieldSource)
+	}
+	if m.signature != nil {
+		fields = append(fields, itemdraw.FieldSignature)
+	}
+	if m.value != nil {
+		fields = append(fields, itemdraw.FieldValue)
+	}
+	if m.closed_at != nil {
+		fields = append(fields, itemdraw.FieldClosedAt)
+	}
+	if m.published_at != nil {
+		fields = append(fields, itemdraw.FieldPublishedAt)
+	}
+	if m.drawn_at != nil {
+		fields = append(fields, itemdraw.FieldDrawnAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ItemDrawMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case itemdraw.FieldSaleID:
+		return m.SaleID()
+	case itemdraw.FieldState:
+		return m.State()
+	case itemdraw.FieldEntries:
+		return m.Entries()
+	case itemdraw.FieldRoot:
+		return m.Root()
+	case itemdraw.FieldStatement:
+		return m.Statement()
+	case itemdraw.FieldRound:
+		return m.Round()
+	case itemdraw.FieldSource:
+		return m.Source()
+	case itemdraw.FieldSignature:
+		return m.Signature()
+	case itemdraw.FieldValue:
+		return m.Value()
+	case itemdraw.FieldClosedAt:
+		return m.ClosedAt()
+	case itemdraw.FieldPublishedAt:
+		return m.PublishedAt()
+	case itemdraw.FieldDrawnAt:
+		return m.DrawnAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ItemDrawMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case itemdraw.FieldSaleID:
+		return m.OldSaleID(ctx)
+	case itemdraw.FieldState:
+		return m.OldState(ctx)
+	case itemdraw.FieldEntries:
+		return m.OldEntries(ctx)
+	case itemdraw.FieldRoot:
+		return m.OldRoot(ctx)
+	case itemdraw.FieldStatement:
+		return m.OldStatement(ctx)
+	case itemdraw.FieldRound:
+		return m.OldRound(ctx)
+	case itemdraw.FieldSource:
+		return m.OldSource(ctx)
+	case itemdraw.FieldSignature:
+		return m.OldSignature(ctx)
+	case itemdraw.FieldValue:
+		return m.OldValue(ctx)
+	case itemdraw.FieldClosedAt:
+		return m.OldClosedAt(ctx)
+	case itemdraw.FieldPublishedAt:
+		return m.OldPublishedAt(ctx)
+	case itemdraw.FieldDrawnAt:
+		return m.OldDrawnAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown ItemDraw field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ItemDrawMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case itemdraw.FieldSaleID:
+		v, ok := value.(typedid.Sale)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSaleID(v)
+		return nil
+	case itemdraw.FieldState:
+		v, ok := value.(itemdraw.State)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetState(v)
+		return nil
+	case itemdraw.FieldEntries:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEntries(v)
+		return nil
+	case itemdraw.FieldRoot:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRoot(v)
+		return nil
+	case itemdraw.FieldStatement:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStatement(v)
+		return nil
+	case itemdraw.FieldRound:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRound(v)
+		return nil
+	case itemdraw.FieldSource:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSource(v)
+		return nil
+	case itemdraw.FieldSignature:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSignature(v)
+		return nil
+	case itemdraw.FieldValue:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetValue(v)
+		return nil
+	case itemdraw.FieldClosedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetClosedAt(v)
+		return nil
+	case itemdraw.FieldPublishedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPublishedAt(v)
+		return nil
+	case itemdraw.FieldDrawnAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDrawnAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ItemDraw field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ItemDrawMutation) AddedFields() []string {
+	var fields []string
+	if m.addentries != nil {
+		fields = append(fields, itemdraw.FieldEntries)
+	}
+	if m.addround != nil {
+		fields = append(fields, itemdraw.FieldRound)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ItemDrawMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case itemdraw.FieldEntries:
+		return m.AddedEntries()
+	case itemdraw.FieldRound:
+		return m.AddedRound()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ItemDrawMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case itemdraw.FieldEntries:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddEntries(v)
+		return nil
+	case itemdraw.FieldRound:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRound(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ItemDraw numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ItemDrawMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(itemdraw.FieldRoot) {
+		fields = append(fields, itemdraw.FieldRoot)
+	}
+	if m.FieldCleared(itemdraw.FieldSignature) {
+		fields = append(fields, itemdraw.FieldSignature)
+	}
+	if m.FieldCleared(itemdraw.FieldClosedAt) {
+		fields = append(fields, itemdraw.FieldClosedAt)
+	}
+	if m.FieldCleared(itemdraw.FieldPublishedAt) {
+		fields = append(fields, itemdraw.FieldPublishedAt)
+	}
+	if m.FieldCleared(itemdraw.FieldDrawnAt) {
+		fields = append(fields, itemdraw.FieldDrawnAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ItemDrawMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ItemDrawMutation) ClearField(name string) error {
+	switch name {
+	case itemdraw.FieldRoot:
+		m.ClearRoot()
+		return nil
+	case itemdraw.FieldSignature:
+		m.ClearSignature()
+		return nil
+	case itemdraw.FieldClosedAt:
+		m.ClearClosedAt()
+		return nil
+	case itemdraw.FieldPublishedAt:
+		m.ClearPublishedAt()
+		return nil
+	case itemdraw.FieldDrawnAt:
+		m.ClearDrawnAt()
+		return nil
+	}
+	return fmt.Errorf("unknown ItemDraw nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ItemDrawMutation) ResetField(name string) error {
+	switch name {
+	case itemdraw.FieldSaleID:
+		m.ResetSaleID()
+		return nil
+	case itemdraw.FieldState:
+		m.ResetState()
+		return nil
+	case itemdraw.FieldEntries:
+		m.ResetEntries()
+		return nil
+	case itemdraw.FieldRoot:
+		m.ResetRoot()
+		return nil
+	case itemdraw.FieldStatement:
+		m.ResetStatement()
+		return nil
+	case itemdraw.FieldRound:
+		m.ResetRound()
+		return nil
+	case itemdraw.FieldSource:
+		m.ResetSource()
+		return nil
+	case itemdraw.FieldSignature:
+		m.ResetSignature()
+		return nil
+	case itemdraw.FieldValue:
+		m.ResetValue()
+		return nil
+	case itemdraw.FieldClosedAt:
+		m.ResetClosedAt()
+		return nil
+	case itemdraw.FieldPublishedAt:
+		m.ResetPublishedAt()
+		return nil
+	case itemdraw.FieldDrawnAt:
+		m.ResetDrawnAt()
+		return nil
+	}
+	return fmt.Errorf("unknown ItemDraw field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ItemDrawMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ItemDrawMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ItemDrawMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ItemDrawMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ItemDrawMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ItemDrawMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ItemDrawMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown ItemDraw unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ItemDrawMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown ItemDraw edge %s", name)
 }
 
 // LetterActMutation represents an operation that mutates the LetterAct nodes in the graph.
@@ -23757,6 +25272,10 @@ type SaleMutation struct {
 	addminimum_account_age_hours *int
 	limit_by                     *string
 	access                       *string
+	entry_seconds                *int
+	addentry_seconds             *int
+	offer_seconds                *int
+	addoffer_seconds             *int
 	accent                       *string
 	epoch                        *int64
 	addepoch                     *int64
@@ -24591,6 +26110,118 @@ func (m *SaleMutation) ResetAccess() {
 	m.access = nil
 }
 
+// SetEntrySeconds sets the "entry_seconds" field.
+func (m *SaleMutation) SetEntrySeconds(i int) {
+	m.entry_seconds = &i
+	m.addentry_seconds = nil
+}
+
+// EntrySeconds returns the value of the "entry_seconds" field in the mutation.
+func (m *SaleMutation) EntrySeconds() (r int, exists bool) {
+	v := m.entry_seconds
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEntrySeconds returns the old "entry_seconds" field's value of the Sale entity.
+// If the Sale object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleMutation) OldEntrySeconds(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEntrySeconds is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEntrySeconds requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEntrySeconds: %w", err)
+	}
+	return oldValue.EntrySeconds, nil
+}
+
+// AddEntrySeconds adds i to the "entry_seconds" field.
+func (m *SaleMutation) AddEntrySeconds(i int) {
+	if m.addentry_seconds != nil {
+		*m.addentry_seconds += i
+	} else {
+		m.addentry_seconds = &i
+	}
+}
+
+// AddedEntrySeconds returns the value that was added to the "entry_seconds" field in this mutation.
+func (m *SaleMutation) AddedEntrySeconds() (r int, exists bool) {
+	v := m.addentry_seconds
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetEntrySeconds resets all changes to the "entry_seconds" field.
+func (m *SaleMutation) ResetEntrySeconds() {
+	m.entry_seconds = nil
+	m.addentry_seconds = nil
+}
+
+// SetOfferSeconds sets the "offer_seconds" field.
+func (m *SaleMutation) SetOfferSeconds(i int) {
+	m.offer_seconds = &i
+	m.addoffer_seconds = nil
+}
+
+// OfferSeconds returns the value of the "offer_seconds" field in the mutation.
+func (m *SaleMutation) OfferSeconds() (r int, exists bool) {
+	v := m.offer_seconds
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldOfferSeconds returns the old "offer_seconds" field's value of the Sale entity.
+// If the Sale object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleMutation) OldOfferSeconds(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldOfferSeconds is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldOfferSeconds requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldOfferSeconds: %w", err)
+	}
+	return oldValue.OfferSeconds, nil
+}
+
+// AddOfferSeconds adds i to the "offer_seconds" field.
+func (m *SaleMutation) AddOfferSeconds(i int) {
+	if m.addoffer_seconds != nil {
+		*m.addoffer_seconds += i
+	} else {
+		m.addoffer_seconds = &i
+	}
+}
+
+// AddedOfferSeconds returns the value that was added to the "offer_seconds" field in this mutation.
+func (m *SaleMutation) AddedOfferSeconds() (r int, exists bool) {
+	v := m.addoffer_seconds
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetOfferSeconds resets all changes to the "offer_seconds" field.
+func (m *SaleMutation) ResetOfferSeconds() {
+	m.offer_seconds = nil
+	m.addoffer_seconds = nil
+}
+
 // SetAccent sets the "accent" field.
 func (m *SaleMutation) SetAccent(s string) {
 	m.accent = &s
@@ -25377,7 +27008,7 @@ func (m *SaleMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SaleMutation) Fields() []string {
-	fields := make([]string, 0, 33)
+	fields := make([]string, 0, 35)
 	if m.slug != nil {
 		fields = append(fields, sale.FieldSlug)
 	}
@@ -25428,6 +27059,12 @@ func (m *SaleMutation) Fields() []string {
 	}
 	if m.access != nil {
 		fields = append(fields, sale.FieldAccess)
+	}
+	if m.entry_seconds != nil {
+		fields = append(fields, sale.FieldEntrySeconds)
+	}
+	if m.offer_seconds != nil {
+		fields = append(fields, sale.FieldOfferSeconds)
 	}
 	if m.accent != nil {
 		fields = append(fields, sale.FieldAccent)
@@ -25519,6 +27156,10 @@ func (m *SaleMutation) Field(name string) (ent.Value, bool) {
 		return m.LimitBy()
 	case sale.FieldAccess:
 		return m.Access()
+	case sale.FieldEntrySeconds:
+		return m.EntrySeconds()
+	case sale.FieldOfferSeconds:
+		return m.OfferSeconds()
 	case sale.FieldAccent:
 		return m.Accent()
 	case sale.FieldEpoch:
@@ -25594,6 +27235,10 @@ func (m *SaleMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldLimitBy(ctx)
 	case sale.FieldAccess:
 		return m.OldAccess(ctx)
+	case sale.FieldEntrySeconds:
+		return m.OldEntrySeconds(ctx)
+	case sale.FieldOfferSeconds:
+		return m.OldOfferSeconds(ctx)
 	case sale.FieldAccent:
 		return m.OldAccent(ctx)
 	case sale.FieldEpoch:
@@ -25754,6 +27399,20 @@ func (m *SaleMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetAccess(v)
 		return nil
+	case sale.FieldEntrySeconds:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEntrySeconds(v)
+		return nil
+	case sale.FieldOfferSeconds:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetOfferSeconds(v)
+		return nil
 	case sale.FieldAccent:
 		v, ok := value.(string)
 		if !ok {
@@ -25886,6 +27545,12 @@ func (m *SaleMutation) AddedFields() []string {
 	if m.addminimum_account_age_hours != nil {
 		fields = append(fields, sale.FieldMinimumAccountAgeHours)
 	}
+	if m.addentry_seconds != nil {
+		fields = append(fields, sale.FieldEntrySeconds)
+	}
+	if m.addoffer_seconds != nil {
+		fields = append(fields, sale.FieldOfferSeconds)
+	}
 	if m.addepoch != nil {
 		fields = append(fields, sale.FieldEpoch)
 	}
@@ -25926,6 +27591,10 @@ func (m *SaleMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedTotalLimit()
 	case sale.FieldMinimumAccountAgeHours:
 		return m.AddedMinimumAccountAgeHours()
+	case sale.FieldEntrySeconds:
+		return m.AddedEntrySeconds()
+	case sale.FieldOfferSeconds:
+		return m.AddedOfferSeconds()
 	case sale.FieldEpoch:
 		return m.AddedEpoch()
 	case sale.FieldRevision:
@@ -25978,6 +27647,20 @@ func (m *SaleMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddMinimumAccountAgeHours(v)
+		return nil
+	case sale.FieldEntrySeconds:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddEntrySeconds(v)
+		return nil
+	case sale.FieldOfferSeconds:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddOfferSeconds(v)
 		return nil
 	case sale.FieldEpoch:
 		v, ok := value.(int64)
@@ -26139,6 +27822,12 @@ func (m *SaleMutation) ResetField(name string) error {
 		return nil
 	case sale.FieldAccess:
 		m.ResetAccess()
+		return nil
+	case sale.FieldEntrySeconds:
+		m.ResetEntrySeconds()
+		return nil
+	case sale.FieldOfferSeconds:
+		m.ResetOfferSeconds()
 		return nil
 	case sale.FieldAccent:
 		m.ResetAccent()
@@ -36360,6 +38049,10 @@ type WaitlistEntryMutation struct {
 	return_due       *bool
 	contact_key      *string
 	address_key      *string
+	nonce            *string
+	line             *int64
+	addline          *int64
+	skipped          *string
 	created_at       *time.Time
 	updated_at       *time.Time
 	clearedFields    map[string]struct{}
@@ -36941,6 +38634,147 @@ func (m *WaitlistEntryMutation) ResetAddressKey() {
 	delete(m.clearedFields, waitlistentry.FieldAddressKey)
 }
 
+// SetNonce sets the "nonce" field.
+func (m *WaitlistEntryMutation) SetNonce(s string) {
+	m.nonce = &s
+}
+
+// Nonce returns the value of the "nonce" field in the mutation.
+func (m *WaitlistEntryMutation) Nonce() (r string, exists bool) {
+	v := m.nonce
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNonce returns the old "nonce" field's value of the WaitlistEntry entity.
+// If the WaitlistEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WaitlistEntryMutation) OldNonce(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNonce is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNonce requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNonce: %w", err)
+	}
+	return oldValue.Nonce, nil
+}
+
+// ClearNonce clears the value of the "nonce" field.
+func (m *WaitlistEntryMutation) ClearNonce() {
+	m.nonce = nil
+	m.clearedFields[waitlistentry.FieldNonce] = struct{}{}
+}
+
+// NonceCleared returns if the "nonce" field was cleared in this mutation.
+func (m *WaitlistEntryMutation) NonceCleared() bool {
+	_, ok := m.clearedFields[waitlistentry.FieldNonce]
+	return ok
+}
+
+// ResetNonce resets all changes to the "nonce" field.
+func (m *WaitlistEntryMutation) ResetNonce() {
+	m.nonce = nil
+	delete(m.clearedFields, waitlistentry.FieldNonce)
+}
+
+// SetLine sets the "line" field.
+func (m *WaitlistEntryMutation) SetLine(i int64) {
+	m.line = &i
+	m.addline = nil
+}
+
+// Line returns the value of the "line" field in the mutation.
+func (m *WaitlistEntryMutation) Line() (r int64, exists bool) {
+	v := m.line
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLine returns the old "line" field's value of the WaitlistEntry entity.
+// If the WaitlistEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WaitlistEntryMutation) OldLine(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLine is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLine requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLine: %w", err)
+	}
+	return oldValue.Line, nil
+}
+
+// AddLine adds i to the "line" field.
+func (m *WaitlistEntryMutation) AddLine(i int64) {
+	if m.addline != nil {
+		*m.addline += i
+	} else {
+		m.addline = &i
+	}
+}
+
+// AddedLine returns the value that was added to the "line" field in this mutation.
+func (m *WaitlistEntryMutation) AddedLine() (r int64, exists bool) {
+	v := m.addline
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetLine resets all changes to the "line" field.
+func (m *WaitlistEntryMutation) ResetLine() {
+	m.line = nil
+	m.addline = nil
+}
+
+// SetSkipped sets the "skipped" field.
+func (m *WaitlistEntryMutation) SetSkipped(s string) {
+	m.skipped = &s
+}
+
+// Skipped returns the value of the "skipped" field in the mutation.
+func (m *WaitlistEntryMutation) Skipped() (r string, exists bool) {
+	v := m.skipped
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSkipped returns the old "skipped" field's value of the WaitlistEntry entity.
+// If the WaitlistEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WaitlistEntryMutation) OldSkipped(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSkipped is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSkipped requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSkipped: %w", err)
+	}
+	return oldValue.Skipped, nil
+}
+
+// ResetSkipped resets all changes to the "skipped" field.
+func (m *WaitlistEntryMutation) ResetSkipped() {
+	m.skipped = nil
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *WaitlistEntryMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -37037,7 +38871,7 @@ func (m *WaitlistEntryMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *WaitlistEntryMutation) Fields() []string {
-	fields := make([]string, 0, 13)
+	fields := make([]string, 0, 16)
 	if m.sale_id != nil {
 		fields = append(fields, waitlistentry.FieldSaleID)
 	}
@@ -37070,6 +38904,15 @@ func (m *WaitlistEntryMutation) Fields() []string {
 	}
 	if m.address_key != nil {
 		fields = append(fields, waitlistentry.FieldAddressKey)
+	}
+	if m.nonce != nil {
+		fields = append(fields, waitlistentry.FieldNonce)
+	}
+	if m.line != nil {
+		fields = append(fields, waitlistentry.FieldLine)
+	}
+	if m.skipped != nil {
+		fields = append(fields, waitlistentry.FieldSkipped)
 	}
 	if m.created_at != nil {
 		fields = append(fields, waitlistentry.FieldCreatedAt)
@@ -37107,6 +38950,12 @@ func (m *WaitlistEntryMutation) Field(name string) (ent.Value, bool) {
 		return m.ContactKey()
 	case waitlistentry.FieldAddressKey:
 		return m.AddressKey()
+	case waitlistentry.FieldNonce:
+		return m.Nonce()
+	case waitlistentry.FieldLine:
+		return m.Line()
+	case waitlistentry.FieldSkipped:
+		return m.Skipped()
 	case waitlistentry.FieldCreatedAt:
 		return m.CreatedAt()
 	case waitlistentry.FieldUpdatedAt:
@@ -37142,6 +38991,12 @@ func (m *WaitlistEntryMutation) OldField(ctx context.Context, name string) (ent.
 		return m.OldContactKey(ctx)
 	case waitlistentry.FieldAddressKey:
 		return m.OldAddressKey(ctx)
+	case waitlistentry.FieldNonce:
+		return m.OldNonce(ctx)
+	case waitlistentry.FieldLine:
+		return m.OldLine(ctx)
+	case waitlistentry.FieldSkipped:
+		return m.OldSkipped(ctx)
 	case waitlistentry.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	case waitlistentry.FieldUpdatedAt:
@@ -37232,6 +39087,27 @@ func (m *WaitlistEntryMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetAddressKey(v)
 		return nil
+	case waitlistentry.FieldNonce:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNonce(v)
+		return nil
+	case waitlistentry.FieldLine:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLine(v)
+		return nil
+	case waitlistentry.FieldSkipped:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSkipped(v)
+		return nil
 	case waitlistentry.FieldCreatedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -37260,6 +39136,9 @@ func (m *WaitlistEntryMutation) AddedFields() []string {
 	if m.addversion != nil {
 		fields = append(fields, waitlistentry.FieldVersion)
 	}
+	if m.addline != nil {
+		fields = append(fields, waitlistentry.FieldLine)
+	}
 	return fields
 }
 
@@ -37272,6 +39151,8 @@ func (m *WaitlistEntryMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedQuantity()
 	case waitlistentry.FieldVersion:
 		return m.AddedVersion()
+	case waitlistentry.FieldLine:
+		return m.AddedLine()
 	}
 	return nil, false
 }
@@ -37295,6 +39176,13 @@ func (m *WaitlistEntryMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddVersion(v)
 		return nil
+	case waitlistentry.FieldLine:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLine(v)
+		return nil
 	}
 	return fmt.Errorf("unknown WaitlistEntry numeric field %s", name)
 }
@@ -37314,6 +39202,9 @@ func (m *WaitlistEntryMutation) ClearedFields() []string {
 	}
 	if m.FieldCleared(waitlistentry.FieldAddressKey) {
 		fields = append(fields, waitlistentry.FieldAddressKey)
+	}
+	if m.FieldCleared(waitlistentry.FieldNonce) {
+		fields = append(fields, waitlistentry.FieldNonce)
 	}
 	return fields
 }
@@ -37340,6 +39231,9 @@ func (m *WaitlistEntryMutation) ClearField(name string) error {
 		return nil
 	case waitlistentry.FieldAddressKey:
 		m.ClearAddressKey()
+		return nil
+	case waitlistentry.FieldNonce:
+		m.ClearNonce()
 		return nil
 	}
 	return fmt.Errorf("unknown WaitlistEntry nullable field %s", name)
@@ -37381,6 +39275,15 @@ func (m *WaitlistEntryMutation) ResetField(name string) error {
 		return nil
 	case waitlistentry.FieldAddressKey:
 		m.ResetAddressKey()
+		return nil
+	case waitlistentry.FieldNonce:
+		m.ResetNonce()
+		return nil
+	case waitlistentry.FieldLine:
+		m.ResetLine()
+		return nil
+	case waitlistentry.FieldSkipped:
+		m.ResetSkipped()
 		return nil
 	case waitlistentry.FieldCreatedAt:
 		m.ResetCreatedAt()

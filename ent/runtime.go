@@ -8,10 +8,12 @@ import (
 	"seckill/ent/accountlink"
 	"seckill/ent/address"
 	"seckill/ent/deadletter"
+	"seckill/ent/drawleaves"
 	"seckill/ent/fulfilment"
 	"seckill/ent/goods"
 	"seckill/ent/goodslog"
 	"seckill/ent/intervention"
+	"seckill/ent/itemdraw"
 	"seckill/ent/letteract"
 	"seckill/ent/logposition"
 	"seckill/ent/mail"
@@ -175,6 +177,12 @@ func init() {
 	deadletter.DefaultAttempts = deadletterDescAttempts.Default.(int)
 	// deadletter.AttemptsValidator is a validator for the "attempts" field. It is called by the builders before save.
 	deadletter.AttemptsValidator = deadletterDescAttempts.Validators[0].(func(int) error)
+	drawleavesFields := schema.DrawLeaves{}.Fields()
+	_ = drawleavesFields
+	// drawleavesDescFirst is the schema descriptor for first field.
+	drawleavesDescFirst := drawleavesFields[2].Descriptor()
+	// drawleaves.FirstValidator is a validator for the "first" field. It is called by the builders before save.
+	drawleaves.FirstValidator = drawleavesDescFirst.Validators[0].(func(int) error)
 	fulfilmentFields := schema.Fulfilment{}.Fields()
 	_ = fulfilmentFields
 	// fulfilmentDescCarrier is the schema descriptor for carrier field.
@@ -283,6 +291,44 @@ func init() {
 	intervention.DefaultDecision = interventionDescDecision.Default.(string)
 	// intervention.DecisionValidator is a validator for the "decision" field. It is called by the builders before save.
 	intervention.DecisionValidator = interventionDescDecision.Validators[0].(func(string) error)
+	itemdrawFields := schema.ItemDraw{}.Fields()
+	_ = itemdrawFields
+	// itemdrawDescEntries is the schema descriptor for entries field.
+	itemdrawDescEntries := itemdrawFields[3].Descriptor()
+	// itemdraw.DefaultEntries holds the default value on creation for the entries field.
+	itemdraw.DefaultEntries = itemdrawDescEntries.Default.(int)
+	// itemdraw.EntriesValidator is a validator for the "entries" field. It is called by the builders before save.
+	itemdraw.EntriesValidator = itemdrawDescEntries.Validators[0].(func(int) error)
+	// itemdrawDescRoot is the schema descriptor for root field.
+	itemdrawDescRoot := itemdrawFields[4].Descriptor()
+	// itemdraw.RootValidator is a validator for the "root" field. It is called by the builders before save.
+	itemdraw.RootValidator = itemdrawDescRoot.Validators[0].(func([]byte) error)
+	// itemdrawDescStatement is the schema descriptor for statement field.
+	itemdrawDescStatement := itemdrawFields[5].Descriptor()
+	// itemdraw.DefaultStatement holds the default value on creation for the statement field.
+	itemdraw.DefaultStatement = itemdrawDescStatement.Default.(string)
+	// itemdrawDescRound is the schema descriptor for round field.
+	itemdrawDescRound := itemdrawFields[6].Descriptor()
+	// itemdraw.DefaultRound holds the default value on creation for the round field.
+	itemdraw.DefaultRound = itemdrawDescRound.Default.(int64)
+	// itemdraw.RoundValidator is a validator for the "round" field. It is called by the builders before save.
+	itemdraw.RoundValidator = itemdrawDescRound.Validators[0].(func(int64) error)
+	// itemdrawDescSource is the schema descriptor for source field.
+	itemdrawDescSource := itemdrawFields[7].Descriptor()
+	// itemdraw.DefaultSource holds the default value on creation for the source field.
+	itemdraw.DefaultSource = itemdrawDescSource.Default.(string)
+	// itemdraw.SourceValidator is a validator for the "source" field. It is called by the builders before save.
+	itemdraw.SourceValidator = itemdrawDescSource.Validators[0].(func(string) error)
+	// itemdrawDescSignature is the schema descriptor for signature field.
+	itemdrawDescSignature := itemdrawFields[8].Descriptor()
+	// itemdraw.SignatureValidator is a validator for the "signature" field. It is called by the builders before save.
+	itemdraw.SignatureValidator = itemdrawDescSignature.Validators[0].(func([]byte) error)
+	// itemdrawDescValue is the schema descriptor for value field.
+	itemdrawDescValue := itemdrawFields[9].Descriptor()
+	// itemdraw.DefaultValue holds the default value on creation for the value field.
+	itemdraw.DefaultValue = itemdrawDescValue.Default.(string)
+	// itemdraw.ValueValidator is a validator for the "value" field. It is called by the builders before save.
+	itemdraw.ValueValidator = itemdrawDescValue.Validators[0].(func(string) error)
 	letteractFields := schema.LetterAct{}.Fields()
 	_ = letteractFields
 	// letteractDescLetter is the schema descriptor for letter field.
@@ -867,70 +913,82 @@ func init() {
 	saleDescAccess := saleFields[17].Descriptor()
 	// sale.DefaultAccess holds the default value on creation for the access field.
 	sale.DefaultAccess = saleDescAccess.Default.(string)
+	// saleDescEntrySeconds is the schema descriptor for entry_seconds field.
+	saleDescEntrySeconds := saleFields[18].Descriptor()
+	// sale.DefaultEntrySeconds holds the default value on creation for the entry_seconds field.
+	sale.DefaultEntrySeconds = saleDescEntrySeconds.Default.(int)
+	// sale.EntrySecondsValidator is a validator for the "entry_seconds" field. It is called by the builders before save.
+	sale.EntrySecondsValidator = saleDescEntrySeconds.Validators[0].(func(int) error)
+	// saleDescOfferSeconds is the schema descriptor for offer_seconds field.
+	saleDescOfferSeconds := saleFields[19].Descriptor()
+	// sale.DefaultOfferSeconds holds the default value on creation for the offer_seconds field.
+	sale.DefaultOfferSeconds = saleDescOfferSeconds.Default.(int)
+	// sale.OfferSecondsValidator is a validator for the "offer_seconds" field. It is called by the builders before save.
+	sale.OfferSecondsValidator = saleDescOfferSeconds.Validators[0].(func(int) error)
 	// saleDescAccent is the schema descriptor for accent field.
-	saleDescAccent := saleFields[18].Descriptor()
+	saleDescAccent := saleFields[20].Descriptor()
 	// sale.DefaultAccent holds the default value on creation for the accent field.
 	sale.DefaultAccent = saleDescAccent.Default.(string)
 	// sale.AccentValidator is a validator for the "accent" field. It is called by the builders before save.
 	sale.AccentValidator = saleDescAccent.Validators[0].(func(string) error)
 	// saleDescEpoch is the schema descriptor for epoch field.
-	saleDescEpoch := saleFields[19].Descriptor()
+	saleDescEpoch := saleFields[21].Descriptor()
 	// sale.DefaultEpoch holds the default value on creation for the epoch field.
 	sale.DefaultEpoch = saleDescEpoch.Default.(int64)
 	// saleDescRevision is the schema descriptor for revision field.
-	saleDescRevision := saleFields[20].Descriptor()
+	saleDescRevision := saleFields[22].Descriptor()
 	// sale.DefaultRevision holds the default value on creation for the revision field.
 	sale.DefaultRevision = saleDescRevision.Default.(int64)
 	// saleDescNotice is the schema descriptor for notice field.
-	saleDescNotice := saleFields[23].Descriptor()
+	saleDescNotice := saleFields[25].Descriptor()
 	// sale.DefaultNotice holds the default value on creation for the notice field.
 	sale.DefaultNotice = saleDescNotice.Default.(string)
 	// sale.NoticeValidator is a validator for the "notice" field. It is called by the builders before save.
 	sale.NoticeValidator = saleDescNotice.Validators[0].(func(string) error)
 	// saleDescWasPublic is the schema descriptor for was_public field.
-	saleDescWasPublic := saleFields[24].Descriptor()
+	saleDescWasPublic := saleFields[26].Descriptor()
 	// sale.DefaultWasPublic holds the default value on creation for the was_public field.
 	sale.DefaultWasPublic = saleDescWasPublic.Default.(bool)
 	// saleDescCaptchaRequired is the schema descriptor for captcha_required field.
-	saleDescCaptchaRequired := saleFields[26].Descriptor()
+	saleDescCaptchaRequired := saleFields[28].Descriptor()
 	// sale.DefaultCaptchaRequired holds the default value on creation for the captcha_required field.
 	sale.DefaultCaptchaRequired = saleDescCaptchaRequired.Default.(bool)
 	// saleDescCaptchaKinds is the schema descriptor for captcha_kinds field.
-	saleDescCaptchaKinds := saleFields[27].Descriptor()
+	saleDescCaptchaKinds := saleFields[29].Descriptor()
 	// sale.DefaultCaptchaKinds holds the default value on creation for the captcha_kinds field.
 	sale.DefaultCaptchaKinds = saleDescCaptchaKinds.Default.(string)
 	// saleDescPowMax is the schema descriptor for pow_max field.
-	saleDescPowMax := saleFields[28].Descriptor()
+	saleDescPowMax := saleFields[30].Descriptor()
 	// sale.DefaultPowMax holds the default value on creation for the pow_max field.
 	sale.DefaultPowMax = saleDescPowMax.Default.(int)
 	// sale.PowMaxValidator is a validator for the "pow_max" field. It is called by the builders before save.
 	sale.PowMaxValidator = saleDescPowMax.Validators[0].(func(int) error)
 	// saleDescPermitPerMille is the schema descriptor for permit_per_mille field.
-	saleDescPermitPerMille := saleFields[29].Descriptor()
+	saleDescPermitPerMille := saleFields[31].Descriptor()
 	// sale.DefaultPermitPerMille holds the default value on creation for the permit_per_mille field.
 	sale.DefaultPermitPerMille = saleDescPermitPerMille.Default.(int)
 	// sale.PermitPerMilleValidator is a validator for the "permit_per_mille" field. It is called by the builders before save.
 	sale.PermitPerMilleValidator = saleDescPermitPerMille.Validators[0].(func(int) error)
 	// saleDescInflowPerSecond is the schema descriptor for inflow_per_second field.
-	saleDescInflowPerSecond := saleFields[30].Descriptor()
+	saleDescInflowPerSecond := saleFields[32].Descriptor()
 	// sale.DefaultInflowPerSecond holds the default value on creation for the inflow_per_second field.
 	sale.DefaultInflowPerSecond = saleDescInflowPerSecond.Default.(int)
 	// sale.InflowPerSecondValidator is a validator for the "inflow_per_second" field. It is called by the builders before save.
 	sale.InflowPerSecondValidator = saleDescInflowPerSecond.Validators[0].(func(int) error)
 	// saleDescReviewAccounts is the schema descriptor for review_accounts field.
-	saleDescReviewAccounts := saleFields[31].Descriptor()
+	saleDescReviewAccounts := saleFields[33].Descriptor()
 	// sale.DefaultReviewAccounts holds the default value on creation for the review_accounts field.
 	sale.DefaultReviewAccounts = saleDescReviewAccounts.Default.(int)
 	// sale.ReviewAccountsValidator is a validator for the "review_accounts" field. It is called by the builders before save.
 	sale.ReviewAccountsValidator = saleDescReviewAccounts.Validators[0].(func(int) error)
 	// saleDescLimitBurst is the schema descriptor for limit_burst field.
-	saleDescLimitBurst := saleFields[32].Descriptor()
+	saleDescLimitBurst := saleFields[34].Descriptor()
 	// sale.DefaultLimitBurst holds the default value on creation for the limit_burst field.
 	sale.DefaultLimitBurst = saleDescLimitBurst.Default.(int)
 	// sale.LimitBurstValidator is a validator for the "limit_burst" field. It is called by the builders before save.
 	sale.LimitBurstValidator = saleDescLimitBurst.Validators[0].(func(int) error)
 	// saleDescLimitPerSecond is the schema descriptor for limit_per_second field.
-	saleDescLimitPerSecond := saleFields[33].Descriptor()
+	saleDescLimitPerSecond := saleFields[35].Descriptor()
 	// sale.DefaultLimitPerSecond holds the default value on creation for the limit_per_second field.
 	sale.DefaultLimitPerSecond = saleDescLimitPerSecond.Default.(float64)
 	// sale.LimitPerSecondValidator is a validator for the "limit_per_second" field. It is called by the builders before save.
@@ -1213,6 +1271,22 @@ func init() {
 	waitlistentryDescAddressKey := waitlistentryFields[11].Descriptor()
 	// waitlistentry.AddressKeyValidator is a validator for the "address_key" field. It is called by the builders before save.
 	waitlistentry.AddressKeyValidator = waitlistentryDescAddressKey.Validators[0].(func(string) error)
+	// waitlistentryDescNonce is the schema descriptor for nonce field.
+	waitlistentryDescNonce := waitlistentryFields[12].Descriptor()
+	// waitlistentry.NonceValidator is a validator for the "nonce" field. It is called by the builders before save.
+	waitlistentry.NonceValidator = waitlistentryDescNonce.Validators[0].(func(string) error)
+	// waitlistentryDescLine is the schema descriptor for line field.
+	waitlistentryDescLine := waitlistentryFields[13].Descriptor()
+	// waitlistentry.DefaultLine holds the default value on creation for the line field.
+	waitlistentry.DefaultLine = waitlistentryDescLine.Default.(int64)
+	// waitlistentry.LineValidator is a validator for the "line" field. It is called by the builders before save.
+	waitlistentry.LineValidator = waitlistentryDescLine.Validators[0].(func(int64) error)
+	// waitlistentryDescSkipped is the schema descriptor for skipped field.
+	waitlistentryDescSkipped := waitlistentryFields[14].Descriptor()
+	// waitlistentry.DefaultSkipped holds the default value on creation for the skipped field.
+	waitlistentry.DefaultSkipped = waitlistentryDescSkipped.Default.(string)
+	// waitlistentry.SkippedValidator is a validator for the "skipped" field. It is called by the builders before save.
+	waitlistentry.SkippedValidator = waitlistentryDescSkipped.Validators[0].(func(string) error)
 	webhookdeliveryFields := schema.WebhookDelivery{}.Fields()
 	_ = webhookdeliveryFields
 	// webhookdeliveryDescSubject is the schema descriptor for subject field.

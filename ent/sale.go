@@ -52,6 +52,10 @@ type Sale struct {
 	LimitBy string `json:"limit_by,omitempty"`
 	// JSON of access.Rules; empty = everyone from the opening on
 	Access string `json:"access,omitempty"`
+	// how long after the opening a draw takes entries; 0 = the sale is a rush
+	EntrySeconds int `json:"entry_seconds,omitempty"`
+	// lifetime of the offers of a draw
+	OfferSeconds int `json:"offer_seconds,omitempty"`
 	// accent colour of its page, #rrggbb; empty = that of the installation
 	Accent string `json:"accent,omitempty"`
 	// grows each time the gate in Redis is rebuilt; 0 = never loaded
@@ -98,7 +102,7 @@ func (*Sale) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case sale.FieldLimitPerSecond:
 			values[i] = new(sql.NullFloat64)
-		case sale.FieldPaymentWindowSeconds, sale.FieldPurchaseLimit, sale.FieldTotalLimit, sale.FieldMinimumAccountAgeHours, sale.FieldEpoch, sale.FieldRevision, sale.FieldPowMax, sale.FieldPermitPerMille, sale.FieldInflowPerSecond, sale.FieldReviewAccounts, sale.FieldLimitBurst:
+		case sale.FieldPaymentWindowSeconds, sale.FieldPurchaseLimit, sale.FieldTotalLimit, sale.FieldMinimumAccountAgeHours, sale.FieldEntrySeconds, sale.FieldOfferSeconds, sale.FieldEpoch, sale.FieldRevision, sale.FieldPowMax, sale.FieldPermitPerMille, sale.FieldInflowPerSecond, sale.FieldReviewAccounts, sale.FieldLimitBurst:
 			values[i] = new(sql.NullInt64)
 		case sale.FieldSlug, sale.FieldExternalReference, sale.FieldTitle, sale.FieldRules, sale.FieldStatus, sale.FieldLimitBy, sale.FieldAccess, sale.FieldAccent, sale.FieldNotice, sale.FieldCaptchaKinds:
 			values[i] = new(sql.NullString)
@@ -230,6 +234,18 @@ func (_m *Sale) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field access", values[i])
 			} else if value.Valid {
 				_m.Access = value.String
+			}
+		case sale.FieldEntrySeconds:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field entry_seconds", values[i])
+			} else if value.Valid {
+				_m.EntrySeconds = int(value.Int64)
+			}
+		case sale.FieldOfferSeconds:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field offer_seconds", values[i])
+			} else if value.Valid {
+				_m.OfferSeconds = int(value.Int64)
 			}
 		case sale.FieldAccent:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -419,6 +435,12 @@ func (_m *Sale) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("access=")
 	builder.WriteString(_m.Access)
+	builder.WriteString(", ")
+	builder.WriteString("entry_seconds=")
+	builder.WriteString(fmt.Sprintf("%v", _m.EntrySeconds))
+	builder.WriteString(", ")
+	builder.WriteString("offer_seconds=")
+	builder.WriteString(fmt.Sprintf("%v", _m.OfferSeconds))
 	builder.WriteString(", ")
 	builder.WriteString("accent=")
 	builder.WriteString(_m.Accent)

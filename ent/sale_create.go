@@ -139,6 +139,18 @@ func (_c *SaleCreate) SetAccess(v string) *SaleCreate {
 	return _c
 }
 
+// SetEntrySeconds sets the "entry_seconds" field.
+func (_c *SaleCreate) SetEntrySeconds(v int) *SaleCreate {
+	_c.mutation.SetEntrySeconds(v)
+	return _c
+}
+
+// SetOfferSeconds sets the "offer_seconds" field.
+func (_c *SaleCreate) SetOfferSeconds(v int) *SaleCreate {
+	_c.mutation.SetOfferSeconds(v)
+	return _c
+}
+
 // SetAccent sets the "accent" field.
 func (_c *SaleCreate) SetAccent(v string) *SaleCreate {
 	_c.mutation.SetAccent(v)
@@ -231,6 +243,14 @@ func (_c *SaleCreate) defaults() {
 	if _, ok := _c.mutation.Access(); !ok {
 		v := sale.DefaultAccess
 		_c.mutation.SetAccess(v)
+	}
+	if _, ok := _c.mutation.EntrySeconds(); !ok {
+		v := sale.DefaultEntrySeconds
+		_c.mutation.SetEntrySeconds(v)
+	}
+	if _, ok := _c.mutation.OfferSeconds(); !ok {
+		v := sale.DefaultOfferSeconds
+		_c.mutation.SetOfferSeconds(v)
 	}
 	if _, ok := _c.mutation.Accent(); !ok {
 		v := sale.DefaultAccent
@@ -372,6 +392,22 @@ func (_c *SaleCreate) check() error {
 	}
 	if _, ok := _c.mutation.Access(); !ok {
 		return &ValidationError{Name: "access", err: errors.New(`ent: missing required field "Sale.access"`)}
+	}
+	if _, ok := _c.mutation.EntrySeconds(); !ok {
+		return &ValidationError{Name: "entry_seconds", err: errors.New(`ent: missing required field "Sale.entry_seconds"`)}
+	}
+	if v, ok := _c.mutation.EntrySeconds(); ok {
+		if err := sale.EntrySecondsValidator(v); err != nil {
+			return &ValidationError{Name: "entry_seconds", err: fmt.Errorf(`ent: validator failed for field "Sale.entry_seconds": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.OfferSeconds(); !ok {
+		return &ValidationError{Name: "offer_seconds", err: errors.New(`ent: missing required field "Sale.offer_seconds"`)}
+	}
+	if v, ok := _c.mutation.OfferSeconds(); ok {
+		if err := sale.OfferSecondsValidator(v); err != nil {
+			return &ValidationError{Name: "offer_seconds", err: fmt.Errorf(`ent: validator failed for field "Sale.offer_seconds": %w`, err)}
+		}
 	}
 	if _, ok := _c.mutation.Accent(); !ok {
 		return &ValidationError{Name: "accent", err: errors.New(`ent: missing required field "Sale.accent"`)}
@@ -557,6 +593,14 @@ func (_c *SaleCreate) createSpec() (*Sale, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Access(); ok {
 		_spec.SetField(sale.FieldAccess, field.TypeString, value)
 		_node.Access = value
+	}
+	if value, ok := _c.mutation.EntrySeconds(); ok {
+		_spec.SetField(sale.FieldEntrySeconds, field.TypeInt, value)
+		_node.EntrySeconds = value
+	}
+	if value, ok := _c.mutation.OfferSeconds(); ok {
+		_spec.SetField(sale.FieldOfferSeconds, field.TypeInt, value)
+		_node.OfferSeconds = value
 	}
 	if value, ok := _c.mutation.Accent(); ok {
 		_spec.SetField(sale.FieldAccent, field.TypeString, value)

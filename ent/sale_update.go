@@ -135,6 +135,20 @@ func (_u *SaleUpdate) SetAccess(v string) *SaleUpdate {
 	return _u
 }
 
+// SetEntrySeconds sets the "entry_seconds" field.
+func (_u *SaleUpdate) SetEntrySeconds(v int) *SaleUpdate {
+	_u.mutation.ResetEntrySeconds()
+	_u.mutation.SetEntrySeconds(v)
+	return _u
+}
+
+// SetOfferSeconds sets the "offer_seconds" field.
+func (_u *SaleUpdate) SetOfferSeconds(v int) *SaleUpdate {
+	_u.mutation.ResetOfferSeconds()
+	_u.mutation.SetOfferSeconds(v)
+	return _u
+}
+
 // SetAccent sets the "accent" field.
 func (_u *SaleUpdate) SetAccent(v string) *SaleUpdate {
 	_u.mutation.SetAccent(v)
@@ -235,6 +249,16 @@ func (_u *SaleUpdate) check() error {
 	if v, ok := _u.mutation.MinimumAccountAgeHours(); ok {
 		if err := sale.MinimumAccountAgeHoursValidator(v); err != nil {
 			return &ValidationError{Name: "minimum_account_age_hours", err: fmt.Errorf(`ent: validator failed for field "Sale.minimum_account_age_hours": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.EntrySeconds(); ok {
+		if err := sale.EntrySecondsValidator(v); err != nil {
+			return &ValidationError{Name: "entry_seconds", err: fmt.Errorf(`ent: validator failed for field "Sale.entry_seconds": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.OfferSeconds(); ok {
+		if err := sale.OfferSecondsValidator(v); err != nil {
+			return &ValidationError{Name: "offer_seconds", err: fmt.Errorf(`ent: validator failed for field "Sale.offer_seconds": %w`, err)}
 		}
 	}
 	if v, ok := _u.mutation.Accent(); ok {
@@ -360,6 +384,18 @@ func (_u *SaleUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.Access(); ok {
 		_spec.SetField(sale.FieldAccess, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.EntrySeconds(); ok {
+		_spec.SetField(sale.FieldEntrySeconds, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedEntrySeconds(); ok {
+		_spec.AddField(sale.FieldEntrySeconds, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.OfferSeconds(); ok {
+		_spec.SetField(sale.FieldOfferSeconds, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedOfferSeconds(); ok {
+		_spec.AddField(sale.FieldOfferSeconds, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.Accent(); ok {
 		_spec.SetField(sale.FieldAccent, field.TypeString, value)
@@ -666,6 +702,16 @@ func (_u *SaleUpdateOne) check() error {
 			return &ValidationError{Name: "minimum_account_age_hours", err: fmt.Errorf(`ent: validator failed for field "Sale.minimum_account_age_hours": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.EntrySeconds(); ok {
+		if err := sale.EntrySecondsValidator(v); err != nil {
+			return &ValidationError{Name: "entry_seconds", err: fmt.Errorf(`ent: validator failed for field "Sale.entry_seconds": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.OfferSeconds(); ok {
+		if err := sale.OfferSecondsValidator(v); err != nil {
+			return &ValidationError{Name: "offer_seconds", err: fmt.Errorf(`ent: validator failed for field "Sale.offer_seconds": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.Accent(); ok {
 		if err := sale.AccentValidator(v); err != nil {
 			return &ValidationError{Name: "accent", err: fmt.Errorf(`ent: validator failed for field "Sale.accent": %w`, err)}
@@ -806,6 +852,18 @@ func (_u *SaleUpdateOne) sqlSave(ctx context.Context) (_node *Sale, err error) {
 	}
 	if value, ok := _u.mutation.Access(); ok {
 		_spec.SetField(sale.FieldAccess, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.EntrySeconds(); ok {
+		_spec.SetField(sale.FieldEntrySeconds, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedEntrySeconds(); ok {
+		_spec.AddField(sale.FieldEntrySeconds, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.OfferSeconds(); ok {
+		_spec.SetField(sale.FieldOfferSeconds, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedOfferSeconds(); ok {
+		_spec.AddField(sale.FieldOfferSeconds, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.Accent(); ok {
 		_spec.SetField(sale.FieldAccent, field.TypeString, value)

@@ -24,6 +24,8 @@ type Tx struct {
 	Address *AddressClient
 	// DeadLetter is the client for interacting with the DeadLetter builders.
 	DeadLetter *DeadLetterClient
+	// DrawLeaves is the client for interacting with the DrawLeaves builders.
+	DrawLeaves *DrawLeavesClient
 	// Fulfilment is the client for interacting with the Fulfilment builders.
 	Fulfilment *FulfilmentClient
 	// Goods is the client for interacting with the Goods builders.
@@ -32,6 +34,8 @@ type Tx struct {
 	GoodsLog *GoodsLogClient
 	// Intervention is the client for interacting with the Intervention builders.
 	Intervention *InterventionClient
+	// ItemDraw is the client for interacting with the ItemDraw builders.
+	ItemDraw *ItemDrawClient
 	// LetterAct is the client for interacting with the LetterAct builders.
 	LetterAct *LetterActClient
 	// LogPosition is the client for interacting with the LogPosition builders.
@@ -222,10 +226,12 @@ func (tx *Tx) init() {
 	tx.AccountLink = NewAccountLinkClient(tx.config)
 	tx.Address = NewAddressClient(tx.config)
 	tx.DeadLetter = NewDeadLetterClient(tx.config)
+	tx.DrawLeaves = NewDrawLeavesClient(tx.config)
 	tx.Fulfilment = NewFulfilmentClient(tx.config)
 	tx.Goods = NewGoodsClient(tx.config)
 	tx.GoodsLog = NewGoodsLogClient(tx.config)
 	tx.Intervention = NewInterventionClient(tx.config)
+	tx.ItemDraw = NewItemDrawClient(tx.config)
 	tx.LetterAct = NewLetterActClient(tx.config)
 	tx.LogPosition = NewLogPositionClient(tx.config)
 	tx.Mail = NewMailClient(tx.config)

@@ -40,6 +40,12 @@ type WaitlistEntry struct {
 	ContactKey *string `json:"contact_key,omitempty"`
 	// AddressKey holds the value of the "address_key" field.
 	AddressKey *string `json:"address_key,omitempty"`
+	// of the buyer, in the leaf of the draw; null = not an entry of a draw
+	Nonce *string `json:"nonce,omitempty"`
+	// number in the draw from 1 on; 0 = not drawn
+	Line int64 `json:"line,omitempty"`
+	// why it ended without an offer, if the buyer did not leave: a draw.Reason
+	Skipped string `json:"skipped,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// UpdatedAt holds the value of the "updated_at" field.
@@ -56,9 +62,9 @@ func (*WaitlistEntry) scanValues(columns []string) ([]any, error) {
 			values[i] = &sql.NullScanner{S: new(typedid.Task)}
 		case waitlistentry.FieldReturnDue:
 			values[i] = new(sql.NullBool)
-		case waitlistentry.FieldQuantity, waitlistentry.FieldVersion:
+		case waitlistentry.FieldQuantity, waitlistentry.FieldVersion, waitlistentry.FieldLine:
 			values[i] = new(sql.NullInt64)
-		case waitlistentry.FieldStatus, waitlistentry.FieldContactKey, waitlistentry.FieldAddressKey:
+		case waitlistentry.FieldStatus, waitlistentry.FieldContactKey, waitlistentry.FieldAddressKey, waitlistentry.FieldNonce, waitlistentry.FieldSkipped:
 			values[i] = new(sql.NullString)
 		case waitlistentry.FieldOfferExpiresAt, waitlistentry.FieldCreatedAt, waitlistentry.FieldUpdatedAt:
 			values[i] = new(sql.NullTime)
@@ -161,6 +167,25 @@ func (_m *WaitlistEntry) assignValues(columns []string, values []any) error {
 				_m.AddressKey = new(string)
 				*_m.AddressKey = value.String
 			}
+		case waitlistentry.FieldNonce:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field nonce", values[i])
+			} else if value.Valid {
+				_m.Nonce = new(string)
+				*_m.Nonce = value.String
+			}
+		case waitlistentry.FieldLine:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field line", values[i])
+			} else if value.Valid {
+				_m.Line = value.Int64
+			}
+		case waitlistentry.FieldSkipped:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field skipped", values[i])
+			} else if value.Valid {
+				_m.Skipped = value.String
+			}
 		case waitlistentry.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -249,6 +274,17 @@ func (_m *WaitlistEntry) String() string {
 		builder.WriteString("address_key=")
 		builder.WriteString(*v)
 	}
+	builder.WriteString(", ")
+	if v := _m.Nonce; v != nil {
+		builder.WriteString("nonce=")
+		builder.WriteString(*v)
+	}
+	builder.WriteString(", ")
+	builder.WriteString("line=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Line))
+	builder.WriteString(", ")
+	builder.WriteString("skipped=")
+	builder.WriteString(_m.Skipped)
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

@@ -91,6 +91,20 @@ func (_c *WaitlistEntryCreate) SetNillableAddressKey(v *string) *WaitlistEntryCr
 	return _c
 }
 
+// SetNonce sets the "nonce" field.
+func (_c *WaitlistEntryCreate) SetNonce(v string) *WaitlistEntryCreate {
+	_c.mutation.SetNonce(v)
+	return _c
+}
+
+// SetNillableNonce sets the "nonce" field if the given value is not nil.
+func (_c *WaitlistEntryCreate) SetNillableNonce(v *string) *WaitlistEntryCreate {
+	if v != nil {
+		_c.SetNonce(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *WaitlistEntryCreate) SetCreatedAt(v time.Time) *WaitlistEntryCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -140,6 +154,14 @@ func (_c *WaitlistEntryCreate) defaults() {
 		v := waitlistentry.DefaultReturnDue
 		_c.mutation.SetReturnDue(v)
 	}
+	if _, ok := _c.mutation.Line(); !ok {
+		v := waitlistentry.DefaultLine
+		_c.mutation.SetLine(v)
+	}
+	if _, ok := _c.mutation.Skipped(); !ok {
+		v := waitlistentry.DefaultSkipped
+		_c.mutation.SetSkipped(v)
+	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -183,6 +205,27 @@ func (_c *WaitlistEntryCreate) check() error {
 	if v, ok := _c.mutation.AddressKey(); ok {
 		if err := waitlistentry.AddressKeyValidator(v); err != nil {
 			return &ValidationError{Name: "address_key", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.address_key": %w`, err)}
+		}
+	}
+	if v, ok := _c.mutation.Nonce(); ok {
+		if err := waitlistentry.NonceValidator(v); err != nil {
+			return &ValidationError{Name: "nonce", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.nonce": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.Line(); !ok {
+		return &ValidationError{Name: "line", err: errors.New(`ent: missing required field "WaitlistEntry.line"`)}
+	}
+	if v, ok := _c.mutation.Line(); ok {
+		if err := waitlistentry.LineValidator(v); err != nil {
+			return &ValidationError{Name: "line", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.line": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.Skipped(); !ok {
+		return &ValidationError{Name: "skipped", err: errors.New(`ent: missing required field "WaitlistEntry.skipped"`)}
+	}
+	if v, ok := _c.mutation.Skipped(); ok {
+		if err := waitlistentry.SkippedValidator(v); err != nil {
+			return &ValidationError{Name: "skipped", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.skipped": %w`, err)}
 		}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
@@ -269,6 +312,18 @@ func (_c *WaitlistEntryCreate) createSpec() (*WaitlistEntry, *sqlgraph.CreateSpe
 	if value, ok := _c.mutation.AddressKey(); ok {
 		_spec.SetField(waitlistentry.FieldAddressKey, field.TypeString, value)
 		_node.AddressKey = &value
+	}
+	if value, ok := _c.mutation.Nonce(); ok {
+		_spec.SetField(waitlistentry.FieldNonce, field.TypeString, value)
+		_node.Nonce = &value
+	}
+	if value, ok := _c.mutation.Line(); ok {
+		_spec.SetField(waitlistentry.FieldLine, field.TypeInt64, value)
+		_node.Line = value
+	}
+	if value, ok := _c.mutation.Skipped(); ok {
+		_spec.SetField(waitlistentry.FieldSkipped, field.TypeString, value)
+		_node.Skipped = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(waitlistentry.FieldCreatedAt, field.TypeTime, value)

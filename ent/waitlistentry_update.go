@@ -78,6 +78,12 @@ func (_u *WaitlistEntryUpdate) ClearAddressKey() *WaitlistEntryUpdate {
 	return _u
 }
 
+// SetSkipped sets the "skipped" field.
+func (_u *WaitlistEntryUpdate) SetSkipped(v string) *WaitlistEntryUpdate {
+	_u.mutation.SetSkipped(v)
+	return _u
+}
+
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *WaitlistEntryUpdate) SetUpdatedAt(v time.Time) *WaitlistEntryUpdate {
 	_u.mutation.SetUpdatedAt(v)
@@ -115,6 +121,16 @@ func (_u *WaitlistEntryUpdate) check() error {
 	if v, ok := _u.mutation.AddressKey(); ok {
 		if err := waitlistentry.AddressKeyValidator(v); err != nil {
 			return &ValidationError{Name: "address_key", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.address_key": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.Line(); ok {
+		if err := waitlistentry.LineValidator(v); err != nil {
+			return &ValidationError{Name: "line", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.line": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.Skipped(); ok {
+		if err := waitlistentry.SkippedValidator(v); err != nil {
+			return &ValidationError{Name: "skipped", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.skipped": %w`, err)}
 		}
 	}
 	return nil
@@ -167,6 +183,18 @@ func (_u *WaitlistEntryUpdate) sqlSave(ctx context.Context) (_node int, err erro
 	}
 	if _u.mutation.AddressKeyCleared() {
 		_spec.ClearField(waitlistentry.FieldAddressKey, field.TypeString)
+	}
+	if _u.mutation.NonceCleared() {
+		_spec.ClearField(waitlistentry.FieldNonce, field.TypeString)
+	}
+	if value, ok := _u.mutation.Line(); ok {
+		_spec.SetField(waitlistentry.FieldLine, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedLine(); ok {
+		_spec.AddField(waitlistentry.FieldLine, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.Skipped(); ok {
+		_spec.SetField(waitlistentry.FieldSkipped, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.CreatedAt(); ok {
 		_spec.SetField(waitlistentry.FieldCreatedAt, field.TypeTime, value)
@@ -253,6 +281,16 @@ func (_u *WaitlistEntryUpdateOne) check() error {
 			return &ValidationError{Name: "address_key", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.address_key": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.Line(); ok {
+		if err := waitlistentry.LineValidator(v); err != nil {
+			return &ValidationError{Name: "line", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.line": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.Skipped(); ok {
+		if err := waitlistentry.SkippedValidator(v); err != nil {
+			return &ValidationError{Name: "skipped", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.skipped": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -320,6 +358,18 @@ func (_u *WaitlistEntryUpdateOne) sqlSave(ctx context.Context) (_node *WaitlistE
 	}
 	if _u.mutation.AddressKeyCleared() {
 		_spec.ClearField(waitlistentry.FieldAddressKey, field.TypeString)
+	}
+	if _u.mutation.NonceCleared() {
+		_spec.ClearField(waitlistentry.FieldNonce, field.TypeString)
+	}
+	if value, ok := _u.mutation.Line(); ok {
+		_spec.SetField(waitlistentry.FieldLine, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedLine(); ok {
+		_spec.AddField(waitlistentry.FieldLine, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.Skipped(); ok {
+		_spec.SetField(waitlistentry.FieldSkipped, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.CreatedAt(); ok {
 		_spec.SetField(waitlistentry.FieldCreatedAt, field.TypeTime, value)

@@ -2,13 +2,58 @@ package graph
 
 import (
 	"context"
+	"encoding/hex"
 	"strconv"
 
 	"seckill/graph/model"
 	"seckill/internal/buy/admission/queue"
 	"seckill/internal/buy/sale"
+	"seckill/internal/buy/waitlist"
 	"seckill/internal/gate/audit"
 )
+
+// drawing returns the drawing of an item; nil in a rush.
+func (r *Resolver) drawing(ctx context.Context, item *sale.Item) (*model.Drawing, error) {
+	_, of, err := r.Shop.Item(ctx, item.ID)
+	if err != nil || of == nil || !of.Draw.On() {
+		return nil, err
+	}
+	d, err := r.Shop.Drawing(ctx, of, item.ID)
+	if err != nil {
+		return nil, err
+	}
+	if d == nil {
+		state := waitlist.TakesEntries
+		if !r.Shop.Now().Before(of.EntriesCloseAt()) {
+			state = waitlist.EntriesClosed
+		}
+		return &model.Drawing{State: state}, nil
+	}
+	return r.toDrawing(d), nil
+}
+
+func (r *Resolver) toDrawing(d *waitlist.Drawing) *model.Drawing {
+	out := &model.Drawing{State: d.State, Entries: d.Entries, DrawnAt: d.DrawnAt}
+	if d.PublishedAt == nil {
+		return out
+	}
+	root, path := hex.EncodeToString(d.Root), waitlist.RecordPath(d.Item)
+	out.Root, out.RecordPath, out.SignedRoot, out.Source = &root, &path, unlessZero(d.Statement), unlessZero(d.Source)
+	if d.Round > 0 {
+		round, at := strconv.FormatUint(d.Round, 10), r.Waitlist.RoundTime(d.Round)
+		out.Round, out.RoundAt = &round, &at
+	}
+	out.Signature = unlessZero(hex.EncodeToString(d.Signature))
+	return out
+}
+
+// drawRules parses the rules of a draw; the zero rules are those of a rush.
+func drawRules(in *model.SaleDrawInput) sale.DrawRules {
+	if in == nil {
+		return sale.DrawRules{}
+	}
+	return sale.DrawRules{EntrySeconds: in.EntrySeconds, OfferSeconds: in.OfferSeconds}
+}
 
 func (r *Resolver) draw(ctx context.Context, item *sale.Item) (*model.Draw, error) {
 	if len(item.DrawSeed) == 0 {

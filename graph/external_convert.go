@@ -36,7 +36,7 @@ func upsertedSale(in model.UpsertSaleInput) operator.SaleDraft {
 		PaymentWindowSeconds: in.PaymentWindowSeconds, PurchaseLimit: in.PurchaseLimit, HideExactStock: in.HideExactStock,
 		RequiresAddress:        in.RequiresAddress,
 		RequireVerifiedContact: in.RequireVerifiedContact, MinimumAccountAge: in.MinimumAccountAge, Items: in.Items,
-		LimitBy: in.LimitBy, Access: in.Access, Accent: in.Accent,
+		LimitBy: in.LimitBy, Access: in.Access, Draw: in.Draw, Accent: in.Accent,
 	})
 	d.Reference = in.ExternalReference
 	return d

@@ -72,6 +72,8 @@ var reasons = map[fault.Reason]text{
 		"链接已使用或已失效，请重新获取。"},
 	fault.MailUnavailable:     {"This shop sends no e-mails. Ask the shop for help.", "本店暂不支持发送邮件，请联系店家。"},
 	fault.Unknown:             {"There is nothing with that id.", "未找到该内容。"},
+	fault.DrawSale:            {"The units of this sale are drawn: enter the draw.", "本场以抽签发售，请报名抽签。"},
+	fault.EntriesClosed:       {"The entries of this draw are closed.", "本场抽签报名已截止。"},
 	fault.NoAccess:            {"You have no access to this sale.", "您没有本场抢购的资格。"},
 	fault.OneTimeCodeInvalid:  {"This code is wrong or was used before.", "验证码错误或已被使用。"},
 	fault.OneTimeCodeRequired: {"Please enter the code of your authenticator app.", "请输入身份验证器中的验证码。"},

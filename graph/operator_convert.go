@@ -85,6 +85,7 @@ func saleDraft(in model.CreateSaleInput) operator.SaleDraft {
 		LimitBy: limitByOf(in.LimitBy),
 		Accent:  deref(in.Accent),
 		Access:  accessOf(in.Access),
+		Draw:    drawRules(in.Draw),
 	}
 }
 
@@ -103,6 +104,10 @@ func salePatch(in model.UpdateSaleInput) operator.SalePatch {
 		Title: in.Title, Slug: in.Slug, Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
 		HideExactStock: in.HideExactStock, RequiresAddress: in.RequiresAddress, VerifiedContact: in.RequireVerifiedContact,
 		LimitBy: limitByOf(in.LimitBy), Access: accessOf(in.Access), Note: deref(in.Note),
+	}
+	if draw, given := in.Draw.ValueOK(); given {
+		rules := drawRules(draw)
+		p.Draw = &rules
 	}
 	if in.MinimumAccountAge != nil {
 		age := time.Duration(*in.MinimumAccountAge) * time.Hour

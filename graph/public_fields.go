@@ -15,17 +15,21 @@ func PublicFields() map[string][]string {
 		"SaleEvent":    {"kind", "sale", "serverTime"},
 		"StockEvent":   {"items", "kind", "serverTime"},
 		"Sale": {
-			"accent", "access", "drawOpensAt", "endsAt", "id", "items", "limitBy", "nextTransitionAt", "notice",
+			"accent", "access", "drawOpensAt", "endsAt", "entriesCloseAt", "id", "items", "limitBy", "mode",
+			"nextTransitionAt", "notice", "offerSeconds",
 			"paymentWindowSeconds", "phase",
 			"purchaseLimit", "requiresAddress", "revision", "rules", "serverTime", "slug", "startsAt", "title",
 		},
 		"AccessRule":   {"afterSeconds", "from", "kind", "name"},
 		"Accent":       {"color", "dark", "light"},
 		"AccentShades": {"fill", "press", "text"},
-		"SaleItem":     {"goods", "id", "price", "purchaseLimit", "stock"},
-		"Stock":        {"level", "remaining", "revision", "total", "updatedAt"},
-		"Goods":        {"createdAt", "description", "id", "imageAlt", "imageUrl", "listPrice", "name"},
-		"Money":        {"amount", "currencyCode"},
+		"Drawing": {
+			"drawnAt", "entries", "recordPath", "root", "round", "roundAt", "signature", "signedRoot", "source", "state",
+		},
+		"SaleItem": {"drawing", "goods", "id", "price", "purchaseLimit", "stock"},
+		"Stock":    {"level", "remaining", "revision", "total", "updatedAt"},
+		"Goods":    {"createdAt", "description", "id", "imageAlt", "imageUrl", "listPrice", "name"},
+		"Money":    {"amount", "currencyCode"},
 	}
 }
 

@@ -35,7 +35,8 @@ func (r *Resolver) toSale(v *sale.Sale) *model.Sale {
 		Revision: int(v.Revision), Notice: unlessZero(v.Notice), PreheatAt: &v.PreheatAt, HideExactStock: &v.HideExactStock,
 		Switches: toSwitches(v.Switches), Source: v,
 		ExternalReference: unlessZero(v.ExternalReference), RequiresAddress: v.RequiresAddress, LimitBy: v.LimitBy.Kinds(),
-		Access:                 toAccessRules(v),
+		Access: toAccessRules(v), Mode: v.Mode(), EntriesCloseAt: unlessZero(v.EntriesCloseAt()),
+		OfferSeconds:           unlessZero(v.Draw.OfferSeconds),
 		RequireVerifiedContact: v.Requires.VerifiedContact, MinimumAccountAge: int(v.Requires.AccountAge / time.Hour),
 		Accent: toAccent(v.Accent), DrawOpensAt: drawOpensAt(v, now),
 	}
@@ -129,6 +130,9 @@ func (r *Resolver) toViewer(ctx context.Context, of *sale.Sale, v storefront.Vie
 		if v.Restricted && v.Access.Rule == nil && (v.Phase == sale.PhaseUpcoming || v.Phase == sale.PhaseLive ||
 			v.Phase == sale.PhaseSoldOut) {
 			reason = message(ctx, fault.NoAccess)
+		}
+		if of.Draw.On() && v.Phase == sale.PhaseLive && (!v.Restricted || v.Access.Rule != nil) {
+			reason = message(ctx, fault.EntriesClosed)
 		}
 		if v.Prepared {
 			reason = message(ctx, fault.OwnSale)

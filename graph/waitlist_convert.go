@@ -27,7 +27,11 @@ func toWaitlistEntry(e *waitlist.Entry) *model.WaitlistEntry {
 	if e == nil {
 		return nil
 	}
-	out := &model.WaitlistEntry{ID: e.ID, Status: e.Status, Source: e}
+	out := &model.WaitlistEntry{ID: e.ID, Status: e.Status, Quantity: e.Quantity, Nonce: unlessZero(e.Nonce), Source: e}
+	if e.Line > 0 {
+		rank := int(e.Line)
+		out.Rank = &rank
+	}
 	if e.Status == waitlist.Offered {
 		out.OfferExpiresAt = e.OfferExpiresAt
 	}

@@ -21,6 +21,9 @@ type Address func(*sql.Selector)
 // DeadLetter is the predicate function for deadletter builders.
 type DeadLetter func(*sql.Selector)
 
+// DrawLeaves is the predicate function for drawleaves builders.
+type DrawLeaves func(*sql.Selector)
+
 // Fulfilment is the predicate function for fulfilment builders.
 type Fulfilment func(*sql.Selector)
 
@@ -32,6 +35,9 @@ type GoodsLog func(*sql.Selector)
 
 // Intervention is the predicate function for intervention builders.
 type Intervention func(*sql.Selector)
+
+// ItemDraw is the predicate function for itemdraw builders.
+type ItemDraw func(*sql.Selector)
 
 // LetterAct is the predicate function for letteract builders.
 type LetterAct func(*sql.Selector)

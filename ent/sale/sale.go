@@ -47,6 +47,10 @@ const (
 	FieldLimitBy = "limit_by"
 	// FieldAccess holds the string denoting the access field in the database.
 	FieldAccess = "access"
+	// FieldEntrySeconds holds the string denoting the entry_seconds field in the database.
+	FieldEntrySeconds = "entry_seconds"
+	// FieldOfferSeconds holds the string denoting the offer_seconds field in the database.
+	FieldOfferSeconds = "offer_seconds"
 	// FieldAccent holds the string denoting the accent field in the database.
 	FieldAccent = "accent"
 	// FieldEpoch holds the string denoting the epoch field in the database.
@@ -103,6 +107,8 @@ var Columns = []string{
 	FieldMinimumAccountAgeHours,
 	FieldLimitBy,
 	FieldAccess,
+	FieldEntrySeconds,
+	FieldOfferSeconds,
 	FieldAccent,
 	FieldEpoch,
 	FieldRevision,
@@ -160,6 +166,14 @@ var (
 	DefaultLimitBy string
 	// DefaultAccess holds the default value on creation for the "access" field.
 	DefaultAccess string
+	// DefaultEntrySeconds holds the default value on creation for the "entry_seconds" field.
+	DefaultEntrySeconds int
+	// EntrySecondsValidator is a validator for the "entry_seconds" field. It is called by the builders before save.
+	EntrySecondsValidator func(int) error
+	// DefaultOfferSeconds holds the default value on creation for the "offer_seconds" field.
+	DefaultOfferSeconds int
+	// OfferSecondsValidator is a validator for the "offer_seconds" field. It is called by the builders before save.
+	OfferSecondsValidator func(int) error
 	// DefaultAccent holds the default value on creation for the "accent" field.
 	DefaultAccent string
 	// AccentValidator is a validator for the "accent" field. It is called by the builders before save.

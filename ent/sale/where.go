@@ -95,6 +95,11 @@ func EndsAtLTE(v time.Time) predicate.Sale {
 	return predicate.Sale(sql.FieldLTE(FieldEndsAt, v))
 }
 
+// EntrySecondsGT applies the GT predicate on the "entry_seconds" field.
+func EntrySecondsGT(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldGT(FieldEntrySeconds, v))
+}
+
 // SettledAtIsNil applies the IsNil predicate on the "settled_at" field.
 func SettledAtIsNil() predicate.Sale {
 	return predicate.Sale(sql.FieldIsNull(FieldSettledAt))

@@ -38,6 +38,9 @@ func (Sale) Fields() []ent.Field {
 		field.String("limit_by").Default("").Comment(
 			"what purchase limits count beside the account: CONTACT, ADDRESS, PAYMENT; comma separated"),
 		field.Text("access").Default("").Comment("JSON of access.Rules; empty = everyone from the opening on"),
+		field.Int("entry_seconds").NonNegative().Default(0).
+			Comment("how long after the opening a draw takes entries; 0 = the sale is a rush"),
+		field.Int("offer_seconds").NonNegative().Default(0).Comment("lifetime of the offers of a draw"),
 		field.String("accent").MaxLen(7).Default("").
 			Comment("accent colour of its page, #rrggbb; empty = that of the installation"),
 		field.Int64("epoch").Default(0).Comment("grows each time the gate in Redis is rebuilt; 0 = never loaded"),

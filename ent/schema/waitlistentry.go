@@ -9,8 +9,9 @@ import (
 	"seckill/internal/platform/id"
 )
 
-// WaitlistEntry is a place in line for an item that is sold out for now. Ids are
-// UUIDv7, so that their order is the line's.
+// WaitlistEntry is the place of a buyer in the waitlist of an item: in a rush since it is sold
+// out, in a draw since the buyer entered. The order is that of line, then of the ids, which are
+// UUIDv7.
 type WaitlistEntry struct{ ent.Schema }
 
 // Fields of WaitlistEntry.
@@ -21,7 +22,7 @@ func (WaitlistEntry) Fields() []ent.Field {
 		field.UUID("item_id", id.Item{}).Immutable(),
 		field.UUID("user_id", id.User{}).Immutable(),
 		field.Int("quantity").Positive().Immutable(),
-		field.Enum("status").Values("WAITING", "OFFERED", "REDEEMED", "EXPIRED", "LEFT").Default("WAITING"),
+		field.Enum("status").Values("ENTERED", "WAITING", "OFFERED", "REDEEMED", "EXPIRED", "LEFT").Default("WAITING"),
 		field.Int64("version").Default(1).Comment("compare-and-set guard"),
 		field.Time("offer_expires_at").Optional().Nillable().SchemaType(timestamptz).
 			Comment("until when a unit is held, once OFFERED"),
@@ -30,6 +31,10 @@ func (WaitlistEntry) Fields() []ent.Field {
 			Comment("whether what is held in Redis for an expired or left offer is still to be given back"),
 		field.String("contact_key").MaxLen(32).Optional().Nillable().Comment("as person_keys of an order"),
 		field.String("address_key").MaxLen(32).Optional().Nillable(),
+		field.String("nonce").MaxLen(64).Optional().Nillable().Immutable().
+			Comment("of the buyer, in the leaf of the draw; null = not an entry of a draw"),
+		field.Int64("line").NonNegative().Default(0).Comment("number in the draw from 1 on; 0 = not drawn"),
+		field.String("skipped").MaxLen(16).Default("").Comment("why it ended without an offer, if the buyer did not leave: a draw.Reason"),
 		instant("created_at"),
 		instant("updated_at"),
 	}
@@ -38,15 +43,20 @@ func (WaitlistEntry) Fields() []ent.Field {
 // Indexes of WaitlistEntry.
 func (WaitlistEntry) Indexes() []ent.Index {
 	return []ent.Index{
-		index.Fields("item_id", "user_id").Unique().StorageKey("waitlist_one_place_per_user_and_item").
-			Annotations(entsql.IndexWhere("status IN ('WAITING', 'OFFERED')")),
-		index.Fields("item_id", "contact_key").Unique().StorageKey("waitlist_one_place_per_contact_and_item").
-			Annotations(entsql.IndexWhere("status IN ('WAITING', 'OFFERED')")),
-		index.Fields("item_id", "address_key").Unique().StorageKey("waitlist_one_place_per_address_and_item").
-			Annotations(entsql.IndexWhere("status IN ('WAITING', 'OFFERED')")),
-		index.Fields("item_id", "id").StorageKey("waitlist_line").Annotations(entsql.IndexWhere("status = 'WAITING'")),
+		index.Fields("item_id", "user_id").Unique().StorageKey("waitlist_open_per_user_and_item").
+			Annotations(entsql.IndexWhere(openWaitlistEntry)),
+		index.Fields("item_id", "contact_key").Unique().StorageKey("waitlist_open_per_contact_and_item").
+			Annotations(entsql.IndexWhere(openWaitlistEntry)),
+		index.Fields("item_id", "address_key").Unique().StorageKey("waitlist_open_per_address_and_item").
+			Annotations(entsql.IndexWhere(openWaitlistEntry)),
+		index.Fields("item_id", "line", "id").StorageKey("waitlist_order").Annotations(entsql.IndexWhere("status = 'WAITING'")),
+		index.Fields("item_id", "id").StorageKey("waitlist_undrawn").Annotations(entsql.IndexWhere("nonce IS NOT NULL AND line = 0")),
+		index.Fields("item_id", "line").StorageKey("waitlist_turns").Annotations(entsql.IndexWhere("line > 0 AND status <> 'WAITING'")),
 		index.Fields("offer_expires_at").StorageKey("waitlist_offers").Annotations(entsql.IndexWhere("status = 'OFFERED'")),
 		index.Fields("id").StorageKey("waitlist_returns").Annotations(entsql.IndexWhere("return_due")),
 		index.Fields("user_id"),
 	}
 }
+
+// openWaitlistEntry is the predicate of the indexes of open entries.
+const openWaitlistEntry = "status IN ('ENTERED', 'WAITING', 'OFFERED')"

@@ -35,6 +35,12 @@ const (
 	FieldContactKey = "contact_key"
 	// FieldAddressKey holds the string denoting the address_key field in the database.
 	FieldAddressKey = "address_key"
+	// FieldNonce holds the string denoting the nonce field in the database.
+	FieldNonce = "nonce"
+	// FieldLine holds the string denoting the line field in the database.
+	FieldLine = "line"
+	// FieldSkipped holds the string denoting the skipped field in the database.
+	FieldSkipped = "skipped"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// FieldUpdatedAt holds the string denoting the updated_at field in the database.
@@ -57,6 +63,9 @@ var Columns = []string{
 	FieldReturnDue,
 	FieldContactKey,
 	FieldAddressKey,
+	FieldNonce,
+	FieldLine,
+	FieldSkipped,
 	FieldCreatedAt,
 	FieldUpdatedAt,
 }
@@ -82,6 +91,16 @@ var (
 	ContactKeyValidator func(string) error
 	// AddressKeyValidator is a validator for the "address_key" field. It is called by the builders before save.
 	AddressKeyValidator func(string) error
+	// NonceValidator is a validator for the "nonce" field. It is called by the builders before save.
+	NonceValidator func(string) error
+	// DefaultLine holds the default value on creation for the "line" field.
+	DefaultLine int64
+	// LineValidator is a validator for the "line" field. It is called by the builders before save.
+	LineValidator func(int64) error
+	// DefaultSkipped holds the default value on creation for the "skipped" field.
+	DefaultSkipped string
+	// SkippedValidator is a validator for the "skipped" field. It is called by the builders before save.
+	SkippedValidator func(string) error
 )
 
 // Status defines the type for the "status" enum field.
@@ -92,6 +111,7 @@ const DefaultStatus = StatusWAITING
 
 // Status values.
 const (
+	StatusENTERED  Status = "ENTERED"
 	StatusWAITING  Status = "WAITING"
 	StatusOFFERED  Status = "OFFERED"
 	StatusREDEEMED Status = "REDEEMED"
@@ -106,7 +126,7 @@ func (s Status) String() string {
 // StatusValidator is a validator for the "status" field enum values. It is called by the builders before save.
 func StatusValidator(s Status) error {
 	switch s {
-	case StatusWAITING, StatusOFFERED, StatusREDEEMED, StatusEXPIRED, StatusLEFT:
+	case StatusENTERED, StatusWAITING, StatusOFFERED, StatusREDEEMED, StatusEXPIRED, StatusLEFT:
 		return nil
 	default:
 		return fmt.Errorf("waitlistentry: invalid enum value for status field: %q", s)

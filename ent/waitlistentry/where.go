@@ -20,9 +20,24 @@ func IDIn(ids ...typedid.Waitlist) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldIn(FieldID, ids...))
 }
 
+// IDGT applies the GT predicate on the ID field.
+func IDGT(id typedid.Waitlist) predicate.WaitlistEntry {
+	return predicate.WaitlistEntry(sql.FieldGT(FieldID, id))
+}
+
+// IDGTE applies the GTE predicate on the ID field.
+func IDGTE(id typedid.Waitlist) predicate.WaitlistEntry {
+	return predicate.WaitlistEntry(sql.FieldGTE(FieldID, id))
+}
+
 // IDLT applies the LT predicate on the ID field.
 func IDLT(id typedid.Waitlist) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldLT(FieldID, id))
+}
+
+// IDLTE applies the LTE predicate on the ID field.
+func IDLTE(id typedid.Waitlist) predicate.WaitlistEntry {
+	return predicate.WaitlistEntry(sql.FieldLTE(FieldID, id))
 }
 
 // SaleID applies equality check predicate on the "sale_id" field. It's identical to SaleIDEQ.
@@ -50,6 +65,11 @@ func ReturnDue(v bool) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldEQ(FieldReturnDue, v))
 }
 
+// Line applies equality check predicate on the "line" field. It's identical to LineEQ.
+func Line(v int64) predicate.WaitlistEntry {
+	return predicate.WaitlistEntry(sql.FieldEQ(FieldLine, v))
+}
+
 // ItemIDIn applies the In predicate on the "item_id" field.
 func ItemIDIn(vs ...typedid.Item) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldIn(FieldItemID, vs...))
@@ -63,6 +83,11 @@ func UserIDIn(vs ...typedid.User) predicate.WaitlistEntry {
 // StatusEQ applies the EQ predicate on the "status" field.
 func StatusEQ(v Status) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldEQ(FieldStatus, v))
+}
+
+// StatusNEQ applies the NEQ predicate on the "status" field.
+func StatusNEQ(v Status) predicate.WaitlistEntry {
+	return predicate.WaitlistEntry(sql.FieldNEQ(FieldStatus, v))
 }
 
 // StatusIn applies the In predicate on the "status" field.
@@ -80,6 +105,16 @@ func OfferExpiresAtLT(v time.Time) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldLT(FieldOfferExpiresAt, v))
 }
 
+// OfferExpiresAtIsNil applies the IsNil predicate on the "offer_expires_at" field.
+func OfferExpiresAtIsNil() predicate.WaitlistEntry {
+	return predicate.WaitlistEntry(sql.FieldIsNull(FieldOfferExpiresAt))
+}
+
+// OfferExpiresAtNotNil applies the NotNil predicate on the "offer_expires_at" field.
+func OfferExpiresAtNotNil() predicate.WaitlistEntry {
+	return predicate.WaitlistEntry(sql.FieldNotNull(FieldOfferExpiresAt))
+}
+
 // ContactKeyIn applies the In predicate on the "contact_key" field.
 func ContactKeyIn(vs ...string) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldIn(FieldContactKey, vs...))
@@ -88,6 +123,21 @@ func ContactKeyIn(vs ...string) predicate.WaitlistEntry {
 // AddressKeyIn applies the In predicate on the "address_key" field.
 func AddressKeyIn(vs ...string) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldIn(FieldAddressKey, vs...))
+}
+
+// NonceNotNil applies the NotNil predicate on the "nonce" field.
+func NonceNotNil() predicate.WaitlistEntry {
+	return predicate.WaitlistEntry(sql.FieldNotNull(FieldNonce))
+}
+
+// LineGT applies the GT predicate on the "line" field.
+func LineGT(v int64) predicate.WaitlistEntry {
+	return predicate.WaitlistEntry(sql.FieldGT(FieldLine, v))
+}
+
+// LineLTE applies the LTE predicate on the "line" field.
+func LineLTE(v int64) predicate.WaitlistEntry {
+	return predicate.WaitlistEntry(sql.FieldLTE(FieldLine, v))
 }
 
 // UpdatedAtLT applies the LT predicate on the "updated_at" field.

@@ -661,7 +661,7 @@ func (ec *executionContext) unmarshalInputUpsertSaleInput(ctx context.Context, o
 		asMap["rules"] = ""
 	}
 
-	fieldsInOrder := [...]string{"accent", "endsAt", "externalReference", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "access", "items", "limitBy", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
+	fieldsInOrder := [...]string{"accent", "endsAt", "externalReference", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "access", "draw", "items", "limitBy", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -724,6 +724,13 @@ func (ec *executionContext) unmarshalInputUpsertSaleInput(ctx context.Context, o
 				return it, err
 			}
 			it.Access = data
+		case "draw":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("draw"))
+			data, err := ec.unmarshalOSaleDrawInput2ᚖseckillᚋgraphᚋmodelᚐSaleDrawInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Draw = data
 		case "items":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("items"))
 			data, err := ec.unmarshalNSaleItemInput2ᚕᚖseckillᚋgraphᚋmodelᚐSaleItemInputᚄ(ctx, v)

@@ -3341,7 +3341,7 @@ func (ec *executionContext) unmarshalInputCreateSaleInput(ctx context.Context, o
 		asMap["rules"] = ""
 	}
 
-	fieldsInOrder := [...]string{"accent", "endsAt", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "access", "items", "limitBy", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
+	fieldsInOrder := [...]string{"accent", "endsAt", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "access", "draw", "items", "limitBy", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -3397,6 +3397,13 @@ func (ec *executionContext) unmarshalInputCreateSaleInput(ctx context.Context, o
 				return it, err
 			}
 			it.Access = data
+		case "draw":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("draw"))
+			data, err := ec.unmarshalOSaleDrawInput2ᚖseckillᚋgraphᚋmodelᚐSaleDrawInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Draw = data
 		case "items":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("items"))
 			data, err := ec.unmarshalNSaleItemInput2ᚕᚖseckillᚋgraphᚋmodelᚐSaleItemInputᚄ(ctx, v)
@@ -4266,7 +4273,7 @@ func (ec *executionContext) unmarshalInputUpdateSaleInput(ctx context.Context, o
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"accent", "endsAt", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "access", "items", "limitBy", "note", "paymentWindowSeconds", "purchaseLimit", "rules", "saleId", "slug", "startsAt", "title"}
+	fieldsInOrder := [...]string{"accent", "endsAt", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "access", "draw", "items", "limitBy", "note", "paymentWindowSeconds", "purchaseLimit", "rules", "saleId", "slug", "startsAt", "title"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -4322,6 +4329,13 @@ func (ec *executionContext) unmarshalInputUpdateSaleInput(ctx context.Context, o
 				return it, err
 			}
 			it.Access = data
+		case "draw":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("draw"))
+			data, err := ec.unmarshalOSaleDrawInput2ᚖseckillᚋgraphᚋmodelᚐSaleDrawInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Draw = graphql.OmittableOf(data)
 		case "items":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("items"))
 			data, err := ec.unmarshalOSaleItemInput2ᚕᚖseckillᚋgraphᚋmodelᚐSaleItemInputᚄ(ctx, v)

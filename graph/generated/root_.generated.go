@@ -1080,6 +1080,129 @@ extend type Mutation {
   ): DeleteAccountPayload @auth @rateLimit(burst: 5, perSecond: 0.05)
 }
 `, BuiltIn: false},
+	{Name: "../schema/draw.graphqls", Input: `"""
+How a sale gives out its units.
+"""
+enum SaleMode {
+  """Buyers enter by ` + "`" + `enterDraw` + "`" + `; an order of all entries is drawn, and units are offered along it."""
+  DRAW
+  """To the first buyers at the opening."""
+  RUSH
+}
+
+"""
+State of the drawing of an item.
+"""
+enum DrawingState {
+  """No entry is added any more; the root of the entries is being computed."""
+  CLOSED
+  """Every entry has its number, and units are offered along them."""
+  DRAWN
+  """Entries are taken."""
+  ENTRIES
+  """The random value is known; the entries get their numbers."""
+  NUMBERING
+  """The root is published; the random value of its round is not known yet."""
+  PUBLISHED
+}
+
+"""
+The drawing of an item of a draw sale. The root of all entries is public before the random value exists that orders them: see docs/fairness.md. The
+whole record is at ` + "`" + `recordPath` + "`" + `.
+"""
+type Drawing {
+  """Time at which the last entry got its number."""
+  drawnAt: DateTime
+  """Number of entries: open ones, and from PUBLISHED on those in the tree."""
+  entries: Int!
+  """Path of the record, on this server; null before PUBLISHED."""
+  recordPath: String
+  """Root of the Merkle tree of the entries, in hexadecimal; null before PUBLISHED."""
+  root: String
+  """Round of the source whose random value orders the entries; null before PUBLISHED, and for a source without rounds."""
+  round: String
+  """Time from which the random value can exist; null without a round. A drawing that is PUBLISHED long after it waits for the source."""
+  roundAt: DateTime
+  """Signature of the round, in hexadecimal; its SHA-256 is the random value. Null until it is known."""
+  signature: String
+  """The root, the number of entries and the round, signed when the root was published, as a JWT."""
+  signedRoot: String
+  """Source of the random value: ` + "`" + `drand-quicknet` + "`" + `, or ` + "`" + `local` + "`" + ` for a value of the server, which proves nothing to others. Null before PUBLISHED."""
+  source: String
+  """State."""
+  state: DrawingState!
+}
+
+"""
+Rules of a draw. They are fixed by the approval of the sale.
+"""
+input SaleDrawInput {
+  """Seconds from ` + "`" + `startsAt` + "`" + ` until the entries are closed."""
+  entrySeconds: Int! @constraint(min: 10, max: 7776000)
+  """Lifetime of an offer in seconds. The first offers end before ` + "`" + `endsAt` + "`" + `."""
+  offerSeconds: Int! = 86400 @constraint(min: 60, max: 1209600)
+}
+
+"""
+Input of ` + "`" + `enterDraw` + "`" + `.
+"""
+input EnterDrawInput {
+  """
+  Answer to a captcha for WAITLIST and this sale; not checked while the sale requires none (` + "`" + `SaleSwitches.captchaRequired` + "`" + `), and for a caller who has
+  entered already. Used up only by a new entry. Without it the call is refused with CAPTCHA_REQUIRED and a challenge to answer.
+  """
+  captcha: CaptchaAnswerInput
+  """
+  Random text that the client chooses itself and keeps: with it the caller can check that the entry is in the published root, and what number it drew.
+  """
+  drawNonce: String! @constraint(minLength: 16, maxLength: 64)
+  """Item of a draw sale."""
+  itemId: ID!
+  """Wanted units; all of them are offered together."""
+  quantity: Int! = 1 @constraint(min: 1, max: 20)
+}
+
+"""
+Outcome of ` + "`" + `enterDraw` + "`" + `. Repeating the call returns the same entry, without a captcha.
+"""
+type EnterDrawPayload {
+  """Errors that refused the call; empty on success."""
+  userErrors: [UserError!]!
+  """The entry. ` + "`" + `leaveWaitlist` + "`" + ` withdraws it."""
+  waitlistEntry: WaitlistEntry
+}
+
+extend type Sale {
+  """Time at which the entries of a draw are closed; null for a rush."""
+  entriesCloseAt: DateTime
+  """How the sale gives out its units."""
+  mode: SaleMode!
+  """Lifetime of the offers of a draw, in seconds; null for a rush."""
+  offerSeconds: Int
+}
+
+extend type SaleItem {
+  """The drawing of the item; null for a rush."""
+  drawing: Drawing
+}
+
+extend type WaitlistEntry {
+  """Text of the caller in the leaf of the entry: ` + "`" + `drawNonce` + "`" + ` of ` + "`" + `enterDraw` + "`" + `; null for an entry of a rush."""
+  nonce: String
+  """Wanted units."""
+  quantity: Int!
+  """Number that the entry drew, from 1 on: units are offered in the order of these numbers. Null until it is drawn, and for a rush."""
+  rank: Int
+}
+
+extend type Mutation {
+  """Enters the draw of an item, on the conditions of ` + "`" + `joinWaitlist` + "`" + `. For signed-in users."""
+  enterDraw(
+    """Input of the mutation."""
+    input: EnterDrawInput!
+  ): EnterDrawPayload @auth @rateLimit(burst: 5, perSecond: 0.2)
+}
+`, BuiltIn: false},
 	{Name: "../schema/errors.graphqls", Input: `"""
 Machine-readable reasons. A release may add values: treat an unknown one as a general refusal and show
 ` + "`" + `message` + "`" + `.
@@ -1097,6 +1220,10 @@ enum ErrorCode {
   CONFLICT
   """The account is younger than the sale requires; see ` + "`" + `Sale.minimumAccountAge` + "`" + `."""
   ACCOUNT_TOO_NEW
+  """The units of the sale are drawn: enter by ` + "`" + `enterDraw` + "`" + `."""
+  DRAW_SALE
+  """The entries of the draw are closed; see ` + "`" + `Sale.entriesCloseAt` + "`" + `."""
+  ENTRIES_CLOSED
   """The sale requires a verified contact, and the caller's is not: see ` + "`" + `requestEmail` + "`" + `."""
   CONTACT_UNVERIFIED
   """Another account has the e-mail address or phone number."""
@@ -1448,6 +1575,8 @@ input UpsertSaleInput {
   minimumAccountAge: Int! = 0 @constraint(min: 0, max: 87600)
   """Who may buy from when, at most 10 rules. When left out: everyone for a new sale, unchanged otherwise."""
   access: [AccessRuleInput!]
+  """Rules of a draw; the sale is a rush when left out."""
+  draw: SaleDrawInput
   """Items of the sale, 1 to 20."""
   items: [SaleItemInput!]!
   """
@@ -2948,6 +3077,8 @@ input CreateSaleInput {
   minimumAccountAge: Int! = 0 @constraint(min: 0, max: 87600)
   """Who may buy from when, at most 10 rules, of which the first that fits counts; everyone from the opening on when left out or empty."""
   access: [AccessRuleInput!]
+  """Rules of a draw; the sale is a rush when left out."""
+  draw: SaleDrawInput
   """Items of the sale, 1 to 20."""
   items: [SaleItemInput!]!
   """
@@ -3264,6 +3395,8 @@ input UpdateSaleInput {
   minimumAccountAge: Int @constraint(min: 0, max: 87600)
   """Who may buy from when, which replaces the present rules; an empty list = everyone from the opening on."""
   access: [AccessRuleInput!]
+  """Rules of a draw, which replace the present ones; null = the sale is a rush."""
+  draw: SaleDrawInput
   """Items of the sale, which replace the present ones; 1 to 20."""
   items: [SaleItemInput!]
   """What the purchase limits count beside the account. ADDRESS needs ` + "`" + `requiresAddress` + "`" + `."""
@@ -5227,6 +5360,10 @@ enum StockLevel {
 What the main button of a sale page should do.
 """
 enum PurchaseAction {
+  """Enter the draw by ` + "`" + `enterDraw` + "`" + `, until ` + "`" + `entriesCloseAt` + "`" + `."""
+  ENTER_DRAW
+  """The caller is in the draw: show ` + "`" + `waitlistEntry` + "`" + `."""
+  IN_DRAW
   """Buy: get a captcha and a path token, and place the order."""
   BUY
   """The caller is in the waiting room: show ` + "`" + `queueTicket` + "`" + `."""
@@ -6017,6 +6154,8 @@ extend type Mutation {
 Status of a waitlist entry.
 """
 enum WaitlistStatus {
+  """In a draw that is not drawn yet."""
+  ENTERED
   """The offer expired."""
   EXPIRED
   """Left by the buyer."""
@@ -6030,11 +6169,11 @@ enum WaitlistStatus {
 }
 
 """
-The entry of a buyer in the waitlist of a sold-out item. Returned units are offered to the waiting buyers in
-the order of their entries.
+The entry of a buyer in the waitlist of a sold-out item, or in the draw of an item. Units are offered to the waiting buyers in the order of their
+entries, in a draw in that of their ranks.
 """
 type WaitlistEntry implements Node {
-  """Number of waiting buyers ahead; null once no longer WAITING. ` + "`" + `saleStatus` + "`" + ` sends an event when it changes, at most once a second."""
+  """Number of waiting buyers ahead, in a draw at most; null unless WAITING. ` + "`" + `saleStatus` + "`" + ` sends an event when it changes, at most once a second."""
   ahead: Int
   """Opaque global id."""
   id: ID!
@@ -7091,6 +7230,32 @@ func (ec *executionContext) childFields_Draw(ctx context.Context, field graphql.
 	return nil, fmt.Errorf("no field named %q was found under type Draw", field.Name)
 }
 
+func (ec *executionContext) childFields_Drawing(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "drawnAt":
+		return ec.fieldContext_Drawing_drawnAt(ctx, field)
+	case "entries":
+		return ec.fieldContext_Drawing_entries(ctx, field)
+	case "recordPath":
+		return ec.fieldContext_Drawing_recordPath(ctx, field)
+	case "root":
+		return ec.fieldContext_Drawing_root(ctx, field)
+	case "round":
+		return ec.fieldContext_Drawing_round(ctx, field)
+	case "roundAt":
+		return ec.fieldContext_Drawing_roundAt(ctx, field)
+	case "signature":
+		return ec.fieldContext_Drawing_signature(ctx, field)
+	case "signedRoot":
+		return ec.fieldContext_Drawing_signedRoot(ctx, field)
+	case "source":
+		return ec.fieldContext_Drawing_source(ctx, field)
+	case "state":
+		return ec.fieldContext_Drawing_state(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Drawing", field.Name)
+}
+
 func (ec *executionContext) childFields_DropDeadLetterPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "deadLetter":
@@ -7151,6 +7316,16 @@ func (ec *executionContext) childFields_EndUserSessionsPayload(ctx context.Conte
 		return ec.fieldContext_EndUserSessionsPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type EndUserSessionsPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_EnterDrawPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "userErrors":
+		return ec.fieldContext_EnterDrawPayload_userErrors(ctx, field)
+	case "waitlistEntry":
+		return ec.fieldContext_EnterDrawPayload_waitlistEntry(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type EnterDrawPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_EnterQueuePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -8519,6 +8694,12 @@ func (ec *executionContext) childFields_Sale(ctx context.Context, field graphql.
 		return ec.fieldContext_Sale_requireVerifiedContact(ctx, field)
 	case "minimumAccountAge":
 		return ec.fieldContext_Sale_minimumAccountAge(ctx, field)
+	case "entriesCloseAt":
+		return ec.fieldContext_Sale_entriesCloseAt(ctx, field)
+	case "mode":
+		return ec.fieldContext_Sale_mode(ctx, field)
+	case "offerSeconds":
+		return ec.fieldContext_Sale_offerSeconds(ctx, field)
 	case "externalReference":
 		return ec.fieldContext_Sale_externalReference(ctx, field)
 	case "saleStats":
@@ -8641,6 +8822,8 @@ func (ec *executionContext) childFields_SaleItem(ctx context.Context, field grap
 		return ec.fieldContext_SaleItem_purchaseLimit(ctx, field)
 	case "stock":
 		return ec.fieldContext_SaleItem_stock(ctx, field)
+	case "drawing":
+		return ec.fieldContext_SaleItem_drawing(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type SaleItem", field.Name)
 }
@@ -9295,6 +9478,12 @@ func (ec *executionContext) childFields_WaitlistEntry(ctx context.Context, field
 		return ec.fieldContext_WaitlistEntry_offerExpiresAt(ctx, field)
 	case "status":
 		return ec.fieldContext_WaitlistEntry_status(ctx, field)
+	case "nonce":
+		return ec.fieldContext_WaitlistEntry_nonce(ctx, field)
+	case "quantity":
+		return ec.fieldContext_WaitlistEntry_quantity(ctx, field)
+	case "rank":
+		return ec.fieldContext_WaitlistEntry_rank(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type WaitlistEntry", field.Name)
 }

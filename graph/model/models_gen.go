@@ -484,6 +484,8 @@ type CreateSaleInput struct {
 	MinimumAccountAge int `json:"minimumAccountAge"`
 	// Who may buy from when, at most 10 rules, of which the first that fits counts; everyone from the opening on when left out or empty.
 	Access []*AccessRuleInput `json:"access,omitempty"`
+	// Rules of a draw; the sale is a rush when left out.
+	Draw *SaleDrawInput `json:"draw,omitempty"`
 	// Items of the sale, 1 to 20.
 	Items []*SaleItemInput `json:"items"`
 	// What the purchase limits count beside the account; `[CONTACT]` for a new sale when left out. ACCOUNT always counts and may be left out. ADDRESS needs
@@ -770,6 +772,31 @@ type Draw struct {
 	Seed *string `json:"seed,omitempty"`
 }
 
+// The drawing of an item of a draw sale. The root of all entries is public before the random value exists that orders them: see docs/fairness.md. The
+// whole record is at `recordPath`.
+type Drawing struct {
+	// Time at which the last entry got its number.
+	DrawnAt *time.Time `json:"drawnAt,omitempty"`
+	// Number of entries: open ones, and from PUBLISHED on those in the tree.
+	Entries int `json:"entries"`
+	// Path of the record, on this server; null before PUBLISHED.
+	RecordPath *string `json:"recordPath,omitempty"`
+	// Root of the Merkle tree of the entries, in hexadecimal; null before PUBLISHED.
+	Root *string `json:"root,omitempty"`
+	// Round of the source whose random value orders the entries; null before PUBLISHED, and for a source without rounds.
+	Round *string `json:"round,omitempty"`
+	// Time from which the random value can exist; null without a round. A drawing that is PUBLISHED long after it waits for the source.
+	RoundAt *time.Time `json:"roundAt,omitempty"`
+	// Signature of the round, in hexadecimal; its SHA-256 is the random value. Null until it is known.
+	Signature *string `json:"signature,omitempty"`
+	// The root, the number of entries and the round, signed when the root was published, as a JWT.
+	SignedRoot *string `json:"signedRoot,omitempty"`
+	// Source of the random value: `drand-quicknet`, or `local` for a value of the server, which proves nothing to others. Null before PUBLISHED.
+	Source *string `json:"source,omitempty"`
+	// State.
+	State waitlist.DrawState `json:"state"`
+}
+
 // Input of `dropDeadLetter`.
 type DropDeadLetterInput struct {
 	// Dead letter to drop.
@@ -858,6 +885,27 @@ type EndUserSessionsPayload struct {
 	EndedSessions int `json:"endedSessions"`
 	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `enterDraw`.
+type EnterDrawInput struct {
+	// Answer to a captcha for WAITLIST and this sale; not checked while the sale requires none (`SaleSwitches.captchaRequired`), and for a caller who has
+	// entered already. Used up only by a new entry. Without it the call is refused with CAPTCHA_REQUIRED and a challenge to answer.
+	Captcha *CaptchaAnswerInput `json:"captcha,omitempty"`
+	// Random text that the client chooses itself and keeps: with it the caller can check that the entry is in the published root, and what number it drew.
+	DrawNonce string `json:"drawNonce"`
+	// Item of a draw sale.
+	ItemID string `json:"itemId"`
+	// Wanted units; all of them are offered together.
+	Quantity int `json:"quantity"`
+}
+
+// Outcome of `enterDraw`. Repeating the call returns the same entry, without a captcha.
+type EnterDrawPayload struct {
+	// Errors that refused the call; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+	// The entry. `leaveWaitlist` withdraws it.
+	WaitlistEntry *WaitlistEntry `json:"waitlistEntry,omitempty"`
 }
 
 // Input of `enterQueue`.
@@ -2582,6 +2630,12 @@ type Sale struct {
 	RequireVerifiedContact bool `json:"requireVerifiedContact"`
 	// Least age of a buyer's account at the opening, in hours; 0 = any. Younger ones are refused with `ACCOUNT_TOO_NEW` before they get a path.
 	MinimumAccountAge int `json:"minimumAccountAge"`
+	// Time at which the entries of a draw are closed; null for a rush.
+	EntriesCloseAt *time.Time `json:"entriesCloseAt,omitempty"`
+	// How the sale gives out its units.
+	Mode sale.Mode `json:"mode"`
+	// Lifetime of the offers of a draw, in seconds; null for a rush.
+	OfferSeconds *int `json:"offerSeconds,omitempty"`
 	// Id of the sale in another system; null = none.
 	ExternalReference *string `json:"externalReference,omitempty"`
 	// Live figures; the page docs/figures.md defines each of them.
@@ -2650,6 +2704,14 @@ type SaleConnection struct {
 	TotalCount *int `json:"totalCount,omitempty"`
 }
 
+// Rules of a draw. They are fixed by the approval of the sale.
+type SaleDrawInput struct {
+	// Seconds from `startsAt` until the entries are closed.
+	EntrySeconds int `json:"entrySeconds"`
+	// Lifetime of an offer in seconds. The first offers end before `endsAt`.
+	OfferSeconds int `json:"offerSeconds"`
+}
+
 // A sale in a page.
 type SaleEdge struct {
 	// Cursor of the sale.
@@ -2712,8 +2774,10 @@ type SaleItem struct {
 	// Most units of this item per buyer.
 	PurchaseLimit int `json:"purchaseLimit"`
 	// Availability: the remaining stock.
-	Stock  *Stock     `json:"stock"`
-	Source *sale.Item `json:"-"`
+	Stock *Stock `json:"stock"`
+	// The drawing of the item; null for a rush.
+	Drawing *Drawing   `json:"drawing,omitempty"`
+	Source  *sale.Item `json:"-"`
 }
 
 func (SaleItem) IsNode() {}
@@ -3513,6 +3577,8 @@ type UpdateSaleInput struct {
 	MinimumAccountAge *int `json:"minimumAccountAge,omitempty"`
 	// Who may buy from when, which replaces the present rules; an empty list = everyone from the opening on.
 	Access []*AccessRuleInput `json:"access,omitempty"`
+	// Rules of a draw, which replace the present ones; null = the sale is a rush.
+	Draw graphql.Omittable[*SaleDrawInput] `json:"draw,omitempty"`
 	// Items of the sale, which replace the present ones; 1 to 20.
 	Items []*SaleItemInput `json:"items,omitempty"`
 	// What the purchase limits count beside the account. ADDRESS needs `requiresAddress`.
@@ -3618,6 +3684,8 @@ type UpsertSaleInput struct {
 	MinimumAccountAge int `json:"minimumAccountAge"`
 	// Who may buy from when, at most 10 rules. When left out: everyone for a new sale, unchanged otherwise.
 	Access []*AccessRuleInput `json:"access,omitempty"`
+	// Rules of a draw; the sale is a rush when left out.
+	Draw *SaleDrawInput `json:"draw,omitempty"`
 	// Items of the sale, 1 to 20.
 	Items []*SaleItemInput `json:"items"`
 	// What the purchase limits count beside the account; when left out: `[CONTACT]` for a new sale, unchanged otherwise. ACCOUNT always counts and may be left out. ADDRESS needs
@@ -3717,10 +3785,10 @@ type VoidOrderPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// The entry of a buyer in the waitlist of a sold-out item. Returned units are offered to the waiting buyers in
-// the order of their entries.
+// The entry of a buyer in the waitlist of a sold-out item, or in the draw of an item. Units are offered to the waiting buyers in the order of their
+// entries, in a draw in that of their ranks.
 type WaitlistEntry struct {
-	// Number of waiting buyers ahead; null once no longer WAITING. `saleStatus` sends an event when it changes, at most once a second.
+	// Number of waiting buyers ahead, in a draw at most; null unless WAITING. `saleStatus` sends an event when it changes, at most once a second.
 	Ahead *int `json:"ahead,omitempty"`
 	// Opaque global id.
 	ID id.Waitlist `json:"id"`
@@ -3730,6 +3798,12 @@ type WaitlistEntry struct {
 	OfferExpiresAt *time.Time `json:"offerExpiresAt,omitempty"`
 	// Status of the entry.
 	Status waitlist.Status `json:"status"`
+	// Text of the caller in the leaf of the entry: `drawNonce` of `enterDraw`; null for an entry of a rush.
+	Nonce *string `json:"nonce,omitempty"`
+	// Wanted units.
+	Quantity int `json:"quantity"`
+	// Number that the entry drew, from 1 on: units are offered in the order of these numbers. Null until it is drawn, and for a rush.
+	Rank   *int            `json:"rank,omitempty"`
 	Source *waitlist.Entry `json:"-"`
 }
 

@@ -76,7 +76,14 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 		noticed.Texts()); err != nil {
 		return nil, err
 	}
-	waiting := newWaitlist(b, gates, orders, admission.captchas)
+	signer, err := acceptance.NewSigner(cfg.PublicURL, keys.Derive("receipts"))
+	if err != nil {
+		return nil, err
+	}
+	waiting, err := newWaitlist(b, gates, orders, waitlistParts{captchas: admission.captchas, signer: signer})
+	if err != nil {
+		return nil, err
+	}
 	payments, err := newPayments(b, gates, messages, orders,
 		paymentSetup{keys: keys, listener: listener, security: accounts.security, receipts: receipts(b, mailing, noticed)})
 	if err != nil {
@@ -104,10 +111,6 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	if err != nil {
 		return nil, err
 	}
-	receipts, err := acceptance.NewSigner(cfg.PublicURL, keys.Derive("receipts"))
-	if err != nil {
-		return nil, err
-	}
 	waits := newInbox(b, gates, messages, inboxParts{admin: admin, payments: payments, webhooks: hooks})
 	tabs := server.NewTabs(playgroundTabs("SALE_ID", "ITEM_ID"))
 	seeds := seeding{db: svc.db, clock: gates.clock, gates: scheduler.preloader, tokens: accounts.tokens,
@@ -126,7 +129,7 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 		tabs: tabs, listener: listener, stats: stats, orders: orders, admission: admission, accounts: accounts,
 		waiting:  waiting,
 		payments: payments, shop: shop, admin: admin, webhooks: hooks, notices: noticed, inbox: waits, providers: providers,
-		receipts: receipts, drill: demoDrill(b, seeds),
+		receipts: signer, drill: demoDrill(b, seeds),
 	})
 }
 

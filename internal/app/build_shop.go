@@ -3,14 +3,17 @@ package app
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"seckill/internal/app/server"
+	"seckill/internal/buy/acceptance"
 	"seckill/internal/buy/admission/path"
 	"seckill/internal/buy/admission/queue"
 	"seckill/internal/buy/admission/risk"
 	"seckill/internal/buy/checkout"
+	"seckill/internal/buy/draw"
 	"seckill/internal/buy/member"
 	"seckill/internal/buy/salestats"
 	"seckill/internal/buy/storefront"
@@ -166,17 +169,44 @@ type waiting struct {
 	restockOutlooks *waitlist.RestockOutlooks
 }
 
-func newWaitlist(b base, g gates, o orders, captchas *captcha.Service) waiting {
+// waitlistParts are the stages that only the waitlist needs.
+type waitlistParts struct {
+	captchas *captcha.Service
+	signer   *acceptance.Signer // of what is published of draws
+}
+
+func newWaitlist(b base, g gates, o orders, in waitlistParts) (waiting, error) {
+	relays, err := drawRelays(b)
+	if err != nil {
+		return waiting{}, err
+	}
 	service := waitlist.New(waitlist.Config{
-		DB: b.svc.db, Gate: g.gate, Captchas: captchas, Publish: o.status.WaitlistEntries, Notices: b.notices,
-		Registerer: b.registry, OfferFor: b.cfg.WaitlistOffer, Timeout: b.scaled(waitlist.DefaultTimeout),
-		Clock: g.clock, Shared: g.clock, Log: b.log,
+		DB: b.svc.db, Gate: g.gate, Captchas: in.captchas, Publish: o.status.WaitlistEntries, Notices: b.notices,
+		Registerer: b.registry, OfferFor: b.cfg.WaitlistOffer, Relays: relays,
+		Sign:    func(c draw.Commitment) (string, error) { return in.signer.SignAs(draw.CommitmentType, c) },
+		Timeout: b.scaled(waitlist.DefaultTimeout),
+		Clock:   g.clock, Shared: g.clock, Log: b.log,
 	})
 	return waiting{
 		service: service,
 		restockOutlooks: waitlist.NewRestockOutlooks(service, waitlist.CatalogItems{Catalog: g.catalog, Stock: g.stock},
 			b.log),
+	}, nil
+}
+
+// localDraws is the setting of an installation that reaches no relay.
+const localDraws = "local"
+
+// drawRelays returns the relays of the beacon; nil = the server chooses the random values of draws.
+func drawRelays(b base) (*draw.Relays, error) {
+	if b.svc.embedded || slices.Contains(b.cfg.DrawRelays, localDraws) {
+		return nil, nil
 	}
+	relays, err := draw.NewRelays(draw.Quicknet(), b.cfg.DrawRelays, http.DefaultClient, b.log)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", config.Name("draw-relays"), err)
+	}
+	return relays, nil
 }
 
 // site and trialSite are packed once per binary, because tests build many processes.

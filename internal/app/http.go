@@ -148,6 +148,7 @@ func newPublic(b base, in serverParts, handler http.Handler) (http.Handler, erro
 		HTTPS: https(b.cfg), HSTSSubdomains: b.cfg.HSTSSubdomains == config.SwitchOn, Draining: in.ready.Draining,
 		Keys: in.receipts.KeySet(), Acceptances: acceptance.NewLogs(b.svc.db, in.receipts, b.clock, b.log), Webhooks: in.payments.service.Webhooks(), Sandbox: in.payments.pages,
 		Media: in.admin.pictures, MediaBody: media.MaxBytes + 1,
+		Draws:   in.waiting.service.Records(),
 		Exports: in.admin.operator.Downloads(in.admin.bearer.exporter),
 		Tracer:  b.tracer, Registerer: b.registry, Log: b.log,
 	})

@@ -236,6 +236,7 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 			store("notices of admissions", in.notices.RunAdmissions)
 		}
 		accept("waitlist", in.waiting.service.Loop().Run)
+		accept("draws", in.waiting.service.DrawLoop().Run)
 	}
 	if a.roles.API {
 		accept("restock outlooks", in.waiting.restockOutlooks.Loop().Run)

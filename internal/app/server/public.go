@@ -42,6 +42,8 @@ type PublicOptions struct {
 	Acceptances http.Handler
 	// Exports serves all paths below /exports/; nil = 404.
 	Exports http.Handler
+	// Draws serves the records of draws, all paths below /draws/; nil = 404.
+	Draws http.Handler
 	// Site serves all other paths, see NewSite; nil = a page with the address of the API.
 	Site http.Handler
 	// Playground enables GraphiQL at /playground, with Tabs.
@@ -94,7 +96,8 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 	mux.HandleFunc("GET /healthz", health(opts.Draining))
 	mux.Handle("/errors", errorPage(docs.Errors))
 	for below, handler := range map[string]http.Handler{"/webhooks": opts.Webhooks, "/sandbox": opts.Sandbox,
-		"/exports": opts.Exports, "/auth": opts.SignIn, "/unsubscribe": opts.Unsubscribe, "/acceptances": opts.Acceptances} {
+		"/exports": opts.Exports, "/draws": opts.Draws, "/auth": opts.SignIn, "/unsubscribe": opts.Unsubscribe,
+		"/acceptances": opts.Acceptances} {
 		if handler != nil {
 			mux.Handle(below+"/", handler)
 			mux.HandleFunc(below, http.NotFound) // the mux would redirect

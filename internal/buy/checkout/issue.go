@@ -50,6 +50,9 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 	if parent.PreparedBy(in.User) {
 		return Issued{}, sale.OwnSale()
 	}
+	if parent.Draw.On() {
+		return Issued{}, drawSale()
+	}
 	if o, refused := c.stock.RefuseUser(item.ID, in.User); refused {
 		_, err = c.refuse(ctx, parent, Attempt{User: in.User, Item: in.Item}, o)
 		return Issued{}, err
@@ -115,6 +118,9 @@ func (c *Checkout) RefuseCaptcha(ctx context.Context, purpose captcha.Purpose, s
 	if err := c.admits(ctx, parent, user, access.Access.Waits); err != nil {
 		return err
 	}
+	if parent.Draw.On() {
+		return drawCaptcha(purpose, parent, now.At)
+	}
 	if purpose == captcha.Waitlist {
 		for _, item := range parent.Items {
 			if restock, known := c.restock.Of(item.ID); !known || !restock.Gone() {
@@ -150,6 +156,9 @@ func (c *Checkout) EnterQueue(ctx context.Context, in IssueInput) (*queue.Ticket
 	}
 	if parent.PreparedBy(in.User) {
 		return nil, sale.OwnSale()
+	}
+	if parent.Draw.On() {
+		return nil, drawSale()
 	}
 	if err := c.eligible(ctx, parent, in.User, access.Access.Waits); err != nil {
 		return nil, err

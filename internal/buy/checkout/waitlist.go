@@ -13,16 +13,24 @@ import (
 	"seckill/internal/platform/id"
 )
 
-// JoinWaitlist adds a user to the waitlist of an item, on what IssuePath asks: a place may lead
+// JoinWaitlist adds a user to the waitlist of an item of a rush, on what IssuePath asks: a place may lead
 // to an order as a path token does. Joining again returns the same entry. For the refusals see
 // waitlist.Service.Join.
 func (c *Checkout) JoinWaitlist(ctx context.Context, in IssueInput) (*waitlist.Entry, error) {
+	return c.join(ctx, in, waitlist.JoinInput{Quantity: 1})
+}
+
+// join adds a user to the waitlist of an item, or enters the user in its draw.
+func (c *Checkout) join(ctx context.Context, in IssueInput, join waitlist.JoinInput) (*waitlist.Entry, error) {
 	item, parent, err := c.find(ctx, in.Item)
 	if err != nil {
 		return nil, err
 	}
 	if parent.PreparedBy(in.User) {
 		return nil, sale.OwnSale()
+	}
+	if err := checkDraw(parent, item, join); err != nil {
+		return nil, err
 	}
 	now := reservation.Outcome{At: c.stock.ServerTime()}
 	if phase := parent.Phase(now.At, false); phase == sale.PhaseUpcoming {
@@ -35,8 +43,9 @@ func (c *Checkout) JoinWaitlist(ctx context.Context, in IssueInput) (*waitlist.E
 	if err != nil {
 		return nil, err
 	}
-	entry, err := c.waitlist.Join(ctx, waitlist.JoinInput{Sale: parent.ID, Item: item.ID, User: in.User, Persons: persons,
-		Quantity: 1, From: in.From, Captcha: in.Captcha, Waived: !parent.Switches.CaptchaRequired})
+	join.Sale, join.Item, join.User, join.Persons, join.From = parent.ID, item.ID, in.User, persons, in.From
+	join.Captcha, join.Waived, join.Closes = in.Captcha, !parent.Switches.CaptchaRequired, parent.EntriesCloseAt()
+	entry, err := c.waitlist.Join(ctx, join)
 	switch reason := fault.ReasonOf(err); {
 	case reason == fault.SaleClosed:
 		return nil, notOpen(sale.PhaseEnded, parent, now)

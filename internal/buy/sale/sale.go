@@ -152,6 +152,7 @@ type Sale struct {
 	Requires          Requirements
 	LimitBy           LimitBy
 	Access            access.Rules  // who may buy from when after the opening; none = everyone
+	Draw              DrawRules     // zero = the sale is a rush
 	Accent            accent.Accent // zero = that of the installation
 	Epoch             int64         // of the gate in Redis; 0 = never loaded
 	Revision          int64
@@ -210,14 +211,17 @@ func (s *Sale) StatusAt(now time.Time) Status {
 	return s.Status
 }
 
-// NextTransition returns when the clock alone will next change the phase; nil if it
-// will not.
+// NextTransition returns when the clock alone will next change the phase, or close the entries of
+// a draw; nil if it will not.
 func (s *Sale) NextTransition(now time.Time) *time.Time {
 	switch {
 	case s.Status == Cancelled, s.Status == Ended, !now.Before(s.EndsAt):
 		return nil
 	case now.Before(s.StartsAt):
 		return &s.StartsAt
+	}
+	if closes := s.EntriesCloseAt(); now.Before(closes) {
+		return &closes
 	}
 	return &s.EndsAt
 }

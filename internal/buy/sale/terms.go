@@ -29,6 +29,7 @@ type Terms struct {
 	PurchaseLimit   int           `json:"purchaseLimit"` // over all items; 0 = no limit
 	LimitBy         []person.Kind `json:"limitBy"`
 	Access          []string      `json:"access,omitempty"` // in the form of access.Rule.String
+	Draw            string        `json:"draw,omitempty"`   // in the form of DrawRules.String
 	HideExactStock  bool          `json:"hideExactStock"`
 	RequiresAddress bool          `json:"requiresAddress"`
 	VerifiedContact bool          `json:"requireVerifiedContact"`
@@ -65,6 +66,9 @@ func TermsOf(v *Sale) Terms {
 		CaptchaRequired: v.Switches.CaptchaRequired, CaptchaKinds: append([]string{}, v.Switches.CaptchaKinds...),
 		Accent: v.Accent.Color,
 		Items:  make([]ItemTerms, len(v.Items)),
+	}
+	if v.Draw.On() {
+		t.Draw = v.Draw.String()
 	}
 	for i, item := range v.Items {
 		t.Items[i] = ItemTerms{
@@ -211,7 +215,7 @@ func (d *document) read(text string) error {
 
 // termOrder are the names of Terms and ItemTerms in the order of a page.
 var termOrder = []string{
-	"title", "rules", "startsAt", "endsAt", "paymentWindowSeconds", "purchaseLimit", "limitBy", "access",
+	"title", "rules", "startsAt", "endsAt", "paymentWindowSeconds", "purchaseLimit", "limitBy", "access", "draw",
 	"hideExactStock", "requiresAddress",
 	"requireVerifiedContact", "minimumAccountAge", "captchaRequired", "captchaKinds", "accent",
 	"name", "description", "imageUrl", "imageAlt", "price", "listPrice", "currency", "stock",

@@ -4,8 +4,17 @@ import (
 	"context"
 
 	"seckill/internal/buy/sale"
+	"seckill/internal/buy/waitlist"
 	"seckill/internal/platform/id"
 )
+
+// Drawing returns the draw of an item; nil = it has no entry yet.
+func (s *Storefront) Drawing(ctx context.Context, v *sale.Sale, item id.Item) (*waitlist.Drawing, error) {
+	if known := s.restockOutlooks.Drawing(item); known != nil || v.Status.Loaded() {
+		return known, nil
+	}
+	return s.waitlist.Drawing(ctx, item)
+}
 
 // PublicSeed returns the seed of the draw of an item; nil until it is public, and without
 // a draw.

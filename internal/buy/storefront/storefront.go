@@ -157,7 +157,7 @@ func (s *Storefront) Phase(v *sale.Sale, now time.Time) sale.Phase {
 			soldOut = soldOut && item.Available == 0
 		}
 	}
-	phase := v.Phase(now, soldOut)
+	phase := v.Phase(now, soldOut && !v.Draw.On())
 	if phase == sale.PhaseLive && held {
 		return sale.PhasePaused
 	}

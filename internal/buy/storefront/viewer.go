@@ -28,6 +28,8 @@ const (
 	ActionWait         Action = "WAIT"
 	ActionWatchQueue   Action = "WATCH_QUEUE"
 
+	ActionEnterDraw     Action = "ENTER_DRAW"
+	ActionInDraw        Action = "IN_DRAW"
 	ActionOnWaitlist    Action = "ON_WAITLIST"
 	ActionInWaitingRoom Action = "IN_WAITING_ROOM"
 )
@@ -96,6 +98,9 @@ func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user id.User) (Vi
 		return out, err
 	}
 	out.Action = action(phase, out, s.Now())
+	if v.Draw.On() && out.Action == ActionBuy {
+		out.Action = drawAction(v, out.Entry, s.Now())
+	}
 	return out, nil
 }
 
@@ -232,6 +237,21 @@ func (s *Storefront) follow(ctx context.Context, v *sale.Sale, held *reservation
 	case order.Failed: // its unit is being returned
 	}
 	return err
+}
+
+// drawAction returns the action of a buyer who could buy in a rush.
+func drawAction(v *sale.Sale, e *waitlist.Entry, now time.Time) Action {
+	switch {
+	case e != nil && e.Status == waitlist.Offered:
+		return ActionBuy
+	case e != nil && e.Status == waitlist.Entered:
+		return ActionInDraw
+	case e != nil && e.Status == waitlist.Waiting:
+		return ActionOnWaitlist
+	case now.Before(v.EntriesCloseAt()):
+		return ActionEnterDraw
+	}
+	return ActionNone
 }
 
 func action(phase sale.Phase, v Viewer, now time.Time) Action {

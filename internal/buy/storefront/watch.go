@@ -210,9 +210,24 @@ func (s *Storefront) phaseMark(v *sale.Sale) string {
 	phase := s.Phase(v, s.Now())
 	mark := fmt.Sprintf("%s/%d/%t/%d", phase, v.Revision, phase == sale.PhaseSoldOut && s.gone(v),
 		v.Access.Begun(v.StartsAt, s.Now())) // at the time of each rule its buyers may buy
+	if v.Draw.On() {
+		mark += s.drawMark(v)
+	}
 	for _, item := range v.Items {
 		if item.Goods != nil {
 			mark += fmt.Sprintf("/%d", item.Goods.Revision) // name and picture
+		}
+	}
+	return mark
+}
+
+// drawMark changes with the draws of a sale, and with the first two digits of the number of their
+// entries: each event goes to all who look at the sale.
+func (s *Storefront) drawMark(v *sale.Sale) string {
+	mark := fmt.Sprintf("/%t", s.Now().Before(v.EntriesCloseAt()))
+	for _, item := range v.Items {
+		if d := s.restockOutlooks.Drawing(item.ID); d != nil {
+			mark += fmt.Sprintf("/%s %.2g", d.State, float64(d.Entries))
 		}
 	}
 	return mark

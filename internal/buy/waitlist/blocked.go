@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"entgo.io/ent/dialect/sql"
-
 	"seckill/ent"
-	"seckill/ent/user"
 	"seckill/ent/waitlistentry"
+	"seckill/internal/buy/draw"
 	"seckill/internal/platform/fault"
 )
 
@@ -20,18 +18,14 @@ const maxBlocked = 100
 // number. Entries that end otherwise in the meantime are skipped.
 func (s *Service) LeaveBlocked(ctx context.Context) (left int, err error) {
 	rows, err := s.db.Ent.WaitlistEntry.Query().
-		Where(waitlistentry.StatusIn(openStatuses...), func(s *sql.Selector) {
-			users := sql.Table(user.Table)
-			s.Where(sql.In(s.C(waitlistentry.FieldUserID), sql.Select(users.C(user.FieldID)).From(users).
-				Where(sql.NotNull(users.C(user.FieldDisabledAt)))))
-		}).
+		Where(waitlistentry.StatusIn(openStatuses...), ofDisabledUser).
 		Order(ent.Asc(waitlistentry.FieldID)).Limit(maxBlocked).All(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("read waitlist entries of disabled users: %w", err)
 	}
 	var failed []error
 	for _, row := range rows {
-		_, err := s.Leave(ctx, row.ID, row.UserID)
+		_, err := s.leave(ctx, row.ID, row.UserID, draw.ReasonBlocked)
 		if _, refused := fault.AsRefusal(err); refused {
 			continue
 		}

@@ -4,6 +4,7 @@ import "context"
 
 // OfferTo reserves units for an entry as it was read, which may be stale.
 func (s *Service) OfferTo(ctx context.Context, e *Entry, stock int) error {
-	_, err := s.offerTo(ctx, e, stock, map[string]int{})
+	it := item{sale: e.Sale, id: e.Item, saleState: saleState{offerFor: s.offerFor}}
+	_, err := s.offerTo(ctx, e, it, stock, map[string]int{})
 	return err
 }

@@ -19,6 +19,7 @@ type gates struct {
 type service struct {
 	serves bool      // reached and loaded
 	back   time.Time // when it served again after it did not; zero = it always served
+	check  time.Time // when the offers of its draw are checked again
 }
 
 // note records whether a gate serves at a time.
@@ -31,6 +32,23 @@ func (g *gates) note(item id.Item, serves bool, at time.Time) {
 	}
 	was.serves = serves
 	g.seen[item] = was
+}
+
+// recheckEvery is the interval at which the units of the offers of a draw are checked: they last for
+// hours and may be many.
+const recheckEvery = 30 * time.Second
+
+// recheck reports whether the offers of a draw are to be checked now.
+func (g *gates) recheck(item id.Item, now time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	was := g.seen[item]
+	if now.Before(was.check) {
+		return false
+	}
+	was.check = now.Add(recheckEvery)
+	g.seen[item] = was
+	return true
 }
 
 // serves reports whether a gate served at the last step; false before the first one.

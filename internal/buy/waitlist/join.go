@@ -27,7 +27,7 @@ const busyRetry = time.Second
 // atItem is the input path of the item.
 var atItem = []string{"itemId"}
 
-// JoinInput is a request to join the waitlist of an item.
+// JoinInput is a request to join the waitlist of an item, or to enter its draw.
 type JoinInput struct {
 	Sale     id.Sale
 	Item     id.Item
@@ -37,6 +37,8 @@ type JoinInput struct {
 	From     netip.Addr     // address of the request
 	Captcha  captcha.Answer // to a challenge of the waitlist of this sale; zero = none was sent
 	Waived   bool           // the sale requires no captcha now
+	Nonce    string         // of the buyer, for the draw; "" = the sale is a rush
+	Closes   time.Time      // until when the draw takes entries
 
 	claim captcha.Claim // of Captcha
 }
@@ -59,7 +61,8 @@ type joined struct {
 // use up the limit of the sale, fault.Throttled for a user with too many expired reservations,
 // SALE_PAUSED, SALE_CLOSED, ForSale while units are for sale, reservation.NoneLeft if no unit
 // can be released any more, and last captcha.Required or captcha.Invalid: an answer is used up
-// just before the entry is written.
+// just before the entry is written. Of a draw, fault.EntriesClosed; whether units are for sale does
+// not matter.
 func (s *Service) Join(ctx context.Context, in JoinInput) (*Entry, error) {
 	if !in.Waived {
 		var err error
@@ -121,9 +124,12 @@ func (s *Service) joinItem(ctx context.Context, item id.Item, inputs []JoinInput
 	if inputs = without(inputs, ends); len(inputs) == 0 {
 		return ends, nil
 	}
-	restock, err := s.RestockOutlook(ctx, item)
-	if err != nil {
-		return nil, err
+	draw := inputs[0].Nonce != "" // all are of the same sale
+	var restock RestockOutlook
+	if !draw {
+		if restock, err = s.RestockOutlook(ctx, item); err != nil {
+			return nil, err
+		}
 	}
 	waiting := reservation.WaitingUnknown // the first may join after restock was read
 	if restock.Waiting > 0 {
@@ -137,7 +143,7 @@ func (s *Service) joinItem(ctx context.Context, item id.Item, inputs []JoinInput
 		return nil, fault.New(fault.Unavailable, "The sale is being loaded. Please try again.")
 	}
 	for i, in := range inputs {
-		if why := refuse(in, restock, status, status.Users[i]); why != nil {
+		if why := refuse(in, restock, status, status.Users[i], s.now()); why != nil {
 			ends[in.User] = joined{refusal: why}
 		}
 	}
@@ -151,7 +157,8 @@ func (s *Service) joinItem(ctx context.Context, item id.Item, inputs []JoinInput
 type ForSale struct{ fault.Refused }
 
 // refuse returns the refusal of a join; nil if the user may join.
-func refuse(in JoinInput, restock RestockOutlook, status reservation.GateStatus, user reservation.UserStatus) error {
+func refuse(in JoinInput, restock RestockOutlook, status reservation.GateStatus, user reservation.UserStatus,
+	now time.Time) error {
 	switch {
 	case !user.Task.IsZero():
 		return reservation.AlreadyOrdered{Task: user.Task, At: atItem}
@@ -163,6 +170,10 @@ func refuse(in JoinInput, restock RestockOutlook, status reservation.GateStatus,
 		return reservation.LimitReached{Remaining: user.LimitLeft, By: user.LimitBy, WholeSale: true, At: atItem}
 	case user.Wait > 0:
 		return fault.Throttled{RetryAfter: user.Wait, Cause: fault.ExpiredReservations}
+	case in.Nonce != "":
+		if !now.Before(in.Closes) {
+			return fault.Refused{Why: fault.EntriesClosed, At: atItem}
+		}
 	case status.Stock >= in.Quantity && restock.Waiting == 0:
 		return ForSale{fault.Refused{Why: fault.Conflict, At: atItem}}
 	case restock.Gone():
@@ -203,18 +214,34 @@ func (s *Service) enter(ctx context.Context, item id.Item, inputs []JoinInput, e
 		}
 		now, entryIDs := s.now(), make([]id.Waitlist, len(inputs))
 		err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+			status := waitlistentry.StatusWAITING
+			if inputs[0].Nonce != "" {
+				status = waitlistentry.StatusENTERED
+				if err := countEntries(ctx, tx, inputs[0].Sale, item, len(inputs)); err != nil {
+					return err
+				}
+			}
 			rows := make([]*ent.WaitlistEntryCreate, len(inputs))
 			for i, in := range inputs {
 				entryIDs[i] = id.New[id.Waitlist]()
 				rows[i] = tx.WaitlistEntry.Create().SetID(entryIDs[i]).SetSaleID(in.Sale).SetItemID(in.Item).SetUserID(in.User).
 					SetQuantity(in.Quantity).SetNillableContactKey(columnOf(in.Persons.Contact)).
-					SetNillableAddressKey(columnOf(in.Persons.Address)).
+					SetNillableAddressKey(columnOf(in.Persons.Address)).SetStatus(status).SetNillableNonce(columnOf(in.Nonce)).
 					SetCreatedAt(now).SetUpdatedAt(now)
 			}
 			return tx.WaitlistEntry.CreateBulk(rows...).Exec(ctx)
 		})
 		if err == nil {
-			return s.entered(ctx, inputs[0].Sale, item, entryIDs, ends)
+			if inputs[0].Nonce == "" {
+				s.keepUnits(ctx, inputs[0].Sale, item)
+			}
+			return s.entered(ctx, item, entryIDs, ends)
+		}
+		if fault.ReasonOf(err) == fault.EntriesClosed {
+			for _, in := range inputs {
+				ends[in.User] = joined{refusal: err}
+			}
+			return nil
 		}
 		if !postgres.IsUnique(err) {
 			return fmt.Errorf("join waitlist of item %s: %w", item, err)
@@ -234,12 +261,15 @@ func (s *Service) enter(ctx context.Context, item id.Item, inputs []JoinInput, e
 	return fault.New(fault.Unavailable, "The waitlist is being changed. Please try again.")
 }
 
-// entered publishes new entries.
-func (s *Service) entered(ctx context.Context, saleID id.Sale, item id.Item, entryIDs []id.Waitlist,
-	ends map[id.User]joined) error {
+// keepUnits records at the gate that buyers wait.
+func (s *Service) keepUnits(ctx context.Context, saleID id.Sale, item id.Item) {
 	if _, err := s.gate.Status(ctx, saleID, item, reservation.BuyersWait); err != nil {
 		s.log.WarnContext(ctx, "keep units for the waitlist", slog.Any("error", err)) // the next step of the loop does it
 	}
+}
+
+// entered publishes new entries.
+func (s *Service) entered(ctx context.Context, item id.Item, entryIDs []id.Waitlist, ends map[id.User]joined) error {
 	s.metrics.turned("joined", len(entryIDs))
 	rows, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.IDIn(entryIDs...)).All(ctx)
 	if err != nil {

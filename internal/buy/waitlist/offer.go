@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"seckill/ent"
 	"seckill/ent/predicate"
+	"seckill/ent/saleitem"
 	"seckill/ent/waitlistentry"
+	"seckill/internal/buy/draw"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/periodic"
@@ -28,6 +32,8 @@ const (
 	maxItems  = 1000
 	maxPlaces = 200
 	maxOffers = 1000
+	// restAtOnce bounds the entries that one transaction ends.
+	restAtOnce = 2000
 )
 
 // Loop returns the loop that makes and expires offers and releases units.
@@ -40,7 +46,8 @@ func (s *Service) Loop() periodic.Loop {
 type item struct {
 	sale      id.Sale
 	id        id.Item
-	saleState // of its sale
+	saleState      // of its sale
+	undrawn   bool // its entries have no numbers, or not all
 }
 
 // Step processes every item with a waitlist: it expires offers, releases the units of
@@ -70,39 +77,107 @@ func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 	return counts, errors.Join(failed...)
 }
 
+// waitingItems finds the items of waiting entries by one probe of the index for each item: a draw
+// may have a million entries, which a step must not count.
+const waitingItems = `WITH RECURSIVE items (item) AS (
+	SELECT (SELECT item_id FROM waitlist_entries WHERE status = 'WAITING' ORDER BY item_id LIMIT 1)
+	UNION ALL
+	SELECT (SELECT item_id FROM waitlist_entries WHERE status = 'WAITING' AND item_id > items.item ORDER BY item_id LIMIT 1)
+	FROM items WHERE items.item IS NOT NULL
+) SELECT item FROM items WHERE item IS NOT NULL LIMIT $1`
+
 // itemsWithWaitlist returns the items with a waitlist, and sets the metrics of entries.
 func (s *Service) itemsWithWaitlist(ctx context.Context) ([]item, error) {
+	known := map[id.Item]bool{}
+	found, err := s.db.Ent.QueryContext(ctx, waitingItems, maxItems)
+	if err != nil {
+		return nil, fmt.Errorf("find items with waiting entries: %w", err)
+	}
+	defer found.Close()
+	for found.Next() {
+		var itemID id.Item
+		if err := found.Scan(&itemID); err != nil {
+			return nil, fmt.Errorf("find items with waiting entries: %w", err)
+		}
+		known[itemID] = true
+	}
+	if err := found.Err(); err != nil {
+		return nil, fmt.Errorf("find items with waiting entries: %w", err)
+	}
 	var rows []struct {
-		SaleID id.Sale              `json:"sale_id"`
 		ItemID id.Item              `json:"item_id"`
 		Status waitlistentry.Status `json:"status"`
 		Count  int                  `json:"count"`
 	}
-	err := s.db.Ent.WaitlistEntry.Query().
-		Where(waitlistentry.Or(waitlistentry.StatusIn(openStatuses...), waitlistentry.ReturnDue(true))).
-		Limit(maxItems).GroupBy(waitlistentry.FieldSaleID, waitlistentry.FieldItemID, waitlistentry.FieldStatus).
+	err = s.db.Ent.WaitlistEntry.Query().
+		Where(waitlistentry.Or(waitlistentry.StatusEQ(waitlistentry.StatusOFFERED), waitlistentry.ReturnDue(true))).
+		Limit(maxItems).GroupBy(waitlistentry.FieldItemID, waitlistentry.FieldStatus).
 		Aggregate(ent.Count()).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("find items with waitlist entries: %w", err)
 	}
-	counts := map[waitlistentry.Status]int{}
-	known := map[id.Item]bool{}
-	var items []item
-	var sales []id.Sale
+	offered := 0
 	for _, row := range rows {
-		counts[row.Status] += row.Count
-		if !known[row.ItemID] {
-			known[row.ItemID] = true
-			items, sales = append(items, item{sale: row.SaleID, id: row.ItemID}), append(sales, row.SaleID)
+		known[row.ItemID] = true
+		if row.Status == waitlistentry.StatusOFFERED {
+			offered += row.Count
 		}
 	}
-	s.metrics.setEntries(counts[waitlistentry.StatusWAITING], counts[waitlistentry.StatusOFFERED])
-	if len(items) == 0 {
-		return nil, nil
+	if err := s.countWaiting(ctx, len(known) > 0, offered); err != nil || len(known) == 0 {
+		return nil, err
 	}
-	saleStates, err := s.saleStates(ctx, sales)
+	return s.withStates(ctx, slices.Collect(maps.Keys(known)))
+}
+
+// countShare is the part of the time that counting the waiting entries for the metrics may take:
+// one in countShare.
+const countShare = 20
+
+// countWaiting sets the metrics of entries. Without any there is nothing to count.
+func (s *Service) countWaiting(ctx context.Context, entries bool, offered int) error {
+	now := time.Now()
+	if entries && now.Before(s.countAgain) {
+		return nil
+	}
+	waiting := 0
+	if entries {
+		var err error
+		waiting, err = s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.StatusEQ(waitlistentry.StatusWAITING)).Count(ctx)
+		if err != nil {
+			return fmt.Errorf("count waiting entries: %w", err)
+		}
+		s.countAgain = now.Add(countShare * time.Since(now))
+	}
+	s.metrics.setEntries(waiting, offered)
+	return nil
+}
+
+// withStates returns items with the states of their sales and draws.
+func (s *Service) withStates(ctx context.Context, ids []id.Item) ([]item, error) {
+	rows, err := s.db.Ent.SaleItem.Query().Where(saleitem.IDIn(ids...)).
+		Select(saleitem.FieldID, saleitem.FieldSaleID).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read items with a waitlist: %w", err)
+	}
+	items, sales := make([]item, len(rows)), make([]id.Sale, len(rows))
+	for i, row := range rows {
+		items[i], sales[i] = item{sale: row.SaleID, id: row.ID}, row.SaleID
+	}
+	states, err := s.saleStates(ctx, sales)
+	if err != nil {
+		return nil, err
+	}
+	var drawn []id.Item
 	for i := range items {
-		items[i].saleState = saleStates[items[i].sale]
+		items[i].saleState = states[items[i].sale]
+		if items[i].draw {
+			drawn = append(drawn, items[i].id)
+		}
+	}
+	draws, err := s.Drawings(ctx, drawn...)
+	for i := range items {
+		d := draws[items[i].id]
+		items[i].undrawn = items[i].draw && (d == nil || d.State != Drawn)
 	}
 	return items, err
 }
@@ -120,7 +195,7 @@ func (s *Service) expire(ctx context.Context, it item, counts map[string]int) er
 		ending = waitlistentry.StatusIn(openStatuses...)
 	}
 	rows, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.ItemID(it.id), ending).
-		Order(ent.Asc(waitlistentry.FieldID)).Limit(maxPlaces).All(ctx)
+		Order(ent.Asc(waitlistentry.FieldLine), ent.Asc(waitlistentry.FieldID)).Limit(maxPlaces).All(ctx)
 	if err != nil || len(rows) == 0 {
 		return err
 	}
@@ -138,7 +213,33 @@ func (s *Service) expire(ctx context.Context, it item, counts map[string]int) er
 			counts["lapsed"]++
 		}
 	}
+	if it.over && it.draw && len(rows) == maxPlaces {
+		return s.expireRest(ctx, it, rows[len(rows)-1].Line, counts)
+	}
 	return nil
+}
+
+// expireRest ends the entries of a draw whose sale is over and whose turn had not come: no unit is
+// reserved for them, and the end of the sale is pushed to their users anyway.
+func (s *Service) expireRest(ctx context.Context, it item, after int64, counts map[string]int) error {
+	for {
+		n := 0
+		err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+			ids, err := tx.WaitlistEntry.Query().Where(waitlistentry.ItemID(it.id), waitlistentry.LineGT(after+maxPlaces),
+				waitlistentry.StatusEQ(waitlistentry.StatusWAITING)).Limit(restAtOnce).IDs(ctx)
+			if err != nil || len(ids) == 0 {
+				n = 0
+				return err
+			}
+			n, err = tx.WaitlistEntry.Update().Where(waitlistentry.IDIn(ids...), waitlistentry.StatusEQ(waitlistentry.StatusWAITING)).
+				SetStatus(waitlistentry.StatusEXPIRED).AddVersion(1).SetUpdatedAt(s.now()).Save(ctx)
+			return err
+		})
+		if err != nil || n == 0 {
+			return err
+		}
+		counts["lapsed"] += n
+	}
 }
 
 // giveBack releases the units of ended entries, and then marks the rows. An entry that
@@ -178,14 +279,18 @@ func (s *Service) giveBack(ctx context.Context, it item, counts map[string]int) 
 // first come, first served. An entry for more units than are available is skipped, so
 // that no unit stays unoffered.
 func (s *Service) offer(ctx context.Context, it item, counts map[string]int) error {
-	if it.over {
+	if it.over || it.undrawn {
 		return nil
 	}
 	open := func(status waitlistentry.Status, limit int) ([]*ent.WaitlistEntry, error) {
 		return s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.ItemID(it.id), waitlistentry.StatusEQ(status)).
-			Order(ent.Asc(waitlistentry.FieldID)).Limit(limit).All(ctx)
+			Order(ent.Asc(waitlistentry.FieldLine), ent.Asc(waitlistentry.FieldID)).Limit(limit).All(ctx)
 	}
-	offered, err := open(waitlistentry.StatusOFFERED, maxOffers)
+	var offered []*ent.WaitlistEntry
+	var err error
+	if !it.draw || s.gates.recheck(it.id, s.now()) {
+		offered, err = open(waitlistentry.StatusOFFERED, maxOffers)
+	}
 	if err != nil {
 		return err
 	}
@@ -217,7 +322,7 @@ func (s *Service) offer(ctx context.Context, it item, counts map[string]int) err
 		if e.Status == Waiting && e.Quantity > stock && !begun {
 			continue
 		}
-		if stock, err = s.offerTo(ctx, e, stock, counts); err != nil {
+		if stock, err = s.offerTo(ctx, e, it, stock, counts); err != nil {
 			return err
 		}
 	}
@@ -226,7 +331,7 @@ func (s *Service) offer(ctx context.Context, it item, counts map[string]int) err
 
 // offerTo reserves units for an entry and records the offer. For an entry with an offer
 // it ensures that the units are reserved: the gate may have been rebuilt.
-func (s *Service) offerTo(ctx context.Context, e *Entry, stock int, counts map[string]int) (int, error) {
+func (s *Service) offerTo(ctx context.Context, e *Entry, it item, stock int, counts map[string]int) (int, error) {
 	r, err := s.gate.Reacquire(ctx, reservation.Reacquire{Ref: e.ref(), Quantity: e.Quantity, Persons: e.Persons})
 	if err != nil {
 		return stock, err
@@ -240,7 +345,7 @@ func (s *Service) offerTo(ctx context.Context, e *Entry, stock int, counts map[s
 			return stock, s.holdsRightly(ctx, e, r.Code)
 		}
 		what, set = "offered", func(u *ent.WaitlistEntryUpdate) {
-			u.SetStatus(waitlistentry.StatusOFFERED).SetOfferExpiresAt(s.now().Add(s.offerFor))
+			u.SetStatus(waitlistentry.StatusOFFERED).SetOfferExpiresAt(s.now().Add(it.offerFor))
 		}
 	case reservation.ReacquireTooFew:
 		if e.Status == Waiting {
@@ -253,12 +358,12 @@ func (s *Service) offerTo(ctx context.Context, e *Entry, stock int, counts map[s
 		if former, err := s.holdsFormer(ctx, e); err != nil || former || e.Status == Offered {
 			return stock, err
 		}
-		what, set = "left", func(u *ent.WaitlistEntryUpdate) { u.SetStatus(waitlistentry.StatusLEFT) }
+		what, set = "left", overLimit
 	case reservation.ReacquireOverLimit: // the next buyer gets the units
 		if e.Status == Offered {
 			return stock, nil
 		}
-		what, set = "left", func(u *ent.WaitlistEntryUpdate) { u.SetStatus(waitlistentry.StatusLEFT) }
+		what, set = "left", overLimit
 	case reservation.ReacquireNotLoaded, reservation.ReacquireNotYet:
 		return stock, nil
 	}
@@ -271,6 +376,11 @@ func (s *Service) offerTo(ctx context.Context, e *Entry, stock int, counts map[s
 	}
 	counts[what]++
 	return stock, nil
+}
+
+// overLimit ends an entry whose user has as many units as one may have.
+func overLimit(u *ent.WaitlistEntryUpdate) {
+	u.SetStatus(waitlistentry.StatusLEFT).SetSkipped(string(draw.ReasonLimit))
 }
 
 // holdsFormer reports whether the reservation of the user is that of a former entry, or

@@ -18,29 +18,42 @@ type saleState struct {
 	over    bool
 	held    bool      // the sale is paused: offers cannot be redeemed and do not expire
 	resumed time.Time // when it was last resumed, if that was recently
+	// offerFor is the lifetime of an offer.
+	offerFor time.Duration
+	draw     bool
 }
 
 // saleStates returns the states of the sales with a waitlist.
 func (s *Service) saleStates(ctx context.Context, sales []id.Sale) (map[id.Sale]saleState, error) {
-	rows, err := s.db.Ent.Sale.Query().Where(entsale.IDIn(sales...)).Select(entsale.FieldID, entsale.FieldStatus).All(ctx)
+	all, longest := make(map[id.Sale]saleState, len(sales)), s.offerFor
+	for _, unknown := range sales {
+		all[unknown] = saleState{offerFor: s.offerFor}
+	}
+	rows, err := s.db.Ent.Sale.Query().Where(entsale.IDIn(sales...)).Select(entsale.FieldID, entsale.FieldStatus, entsale.FieldEntrySeconds, entsale.FieldOfferSeconds).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read sales with a waitlist: %w", err)
 	}
-	all := make(map[id.Sale]saleState, len(rows))
 	for _, row := range rows {
-		all[row.ID] = saleState{
+		rules := sale.DrawRules{EntrySeconds: row.EntrySeconds, OfferSeconds: row.OfferSeconds}
+		offerFor := s.offerFor
+		if rules.On() {
+			offerFor = rules.OfferFor()
+			longest = max(longest, offerFor)
+		}
+		all[row.ID] = saleState{offerFor: offerFor, draw: rules.On(),
 			over: row.Status == entsale.StatusENDED || row.Status == entsale.StatusCANCELLED,
 			held: row.Status == entsale.StatusPAUSED,
 		}
 	}
 	lines, err := s.db.Ent.SaleLog.Query().Where(
-		salelog.SaleIDIn(sales...), salelog.Act(string(sale.ActResume)), salelog.CreatedAtGT(s.now().Add(-s.offerFor)),
+		salelog.SaleIDIn(sales...), salelog.Act(string(sale.ActResume)), salelog.CreatedAtGT(s.now().Add(-longest)),
 	).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read when sales went on: %w", err)
 	}
 	for _, line := range lines {
-		if is := all[line.SaleID]; line.CreatedAt.After(is.resumed) {
+		is := all[line.SaleID]
+		if line.CreatedAt.After(is.resumed) && line.CreatedAt.After(s.now().Add(-is.offerFor)) {
 			is.resumed = line.CreatedAt
 			all[line.SaleID] = is
 		}
@@ -54,7 +67,7 @@ func (s *Service) renew(ctx context.Context, it item, counts map[string]int) err
 	if it.held || it.over || it.resumed.IsZero() {
 		return nil
 	}
-	until := it.resumed.UTC().Add(s.offerFor)
+	until := it.resumed.UTC().Add(it.offerFor)
 	rows, err := s.db.Ent.WaitlistEntry.Query().Where(
 		waitlistentry.ItemID(it.id), waitlistentry.StatusEQ(waitlistentry.StatusOFFERED),
 		waitlistentry.UpdatedAtLT(it.resumed), waitlistentry.OfferExpiresAtLT(until),

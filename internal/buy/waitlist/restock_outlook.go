@@ -85,13 +85,15 @@ type RestockOutlooks struct {
 
 	mu         sync.RWMutex
 	known      map[id.Item]RestockOutlook // guarded by mu; sold-out items only
+	draws      map[id.Item]*Drawing       // guarded by mu; of draw sales
 	hasEntries map[id.Item]bool           // guarded by mu; whether an item has or had an entry; absent = unknown
 }
 
 // Item is an item of a loaded sale.
 type Item struct {
 	ID      id.Item
-	SoldOut bool // its gate is loaded and no unit is for sale
+	Draw    bool // of a draw sale
+	SoldOut bool // its gate is loaded and no unit is for sale; not known of a draw
 }
 
 // Items lists the items of loaded sales.
@@ -113,7 +115,8 @@ func (c CatalogItems) Items(ctx context.Context) (items []Item, err error) {
 	for _, v := range loaded {
 		for _, item := range v.Items {
 			view, ok := c.Stock.View(item.ID)
-			items = append(items, Item{ID: item.ID, SoldOut: ok && view.ForSale(now) == 0})
+			items = append(items, Item{ID: item.ID, Draw: v.Draw.On(),
+				SoldOut: ok && !v.Draw.On() && view.ForSale(now) == 0})
 		}
 	}
 	return items, err
@@ -140,6 +143,14 @@ func (o *RestockOutlooks) Of(item id.Item) (RestockOutlook, bool) {
 	return known, ok
 }
 
+// Drawing returns the draw of an item of a loaded draw sale, at most a second old; nil = it has no
+// entry, or is not known.
+func (o *RestockOutlooks) Drawing(item id.Item) *Drawing {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.draws[item]
+}
+
 // HasEntries reports whether an item has or had a waitlist entry.
 func (o *RestockOutlooks) HasEntries(item id.Item) bool {
 	o.mu.RLock()
@@ -154,6 +165,14 @@ func (o *RestockOutlooks) Step(ctx context.Context) (map[string]int, error) {
 		return nil, err
 	}
 	hasEntries, failed := o.readHasEntries(ctx, items)
+	var drawn []id.Item
+	for _, item := range items {
+		if item.Draw {
+			drawn, hasEntries[item.ID] = append(drawn, item.ID), true // as far as it matters: each buyer is asked about
+		}
+	}
+	draws, err := o.service.Drawings(ctx, drawn...)
+	failed = errors.Join(failed, err)
 	known := map[id.Item]RestockOutlook{}
 	for _, item := range items {
 		if !item.SoldOut {
@@ -169,7 +188,7 @@ func (o *RestockOutlooks) Step(ctx context.Context) (map[string]int, error) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.known, o.hasEntries = known, hasEntries
+	o.known, o.hasEntries, o.draws = known, hasEntries, draws
 	return nil, failed
 }
 
@@ -182,7 +201,7 @@ func (o *RestockOutlooks) readHasEntries(ctx context.Context, items []Item) (map
 	for _, item := range items {
 		if known, ok := o.hasEntries[item.ID]; ok {
 			hasEntries[item.ID] = known
-		} else {
+		} else if !item.Draw {
 			fresh = append(fresh, item.ID)
 		}
 	}

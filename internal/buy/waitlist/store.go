@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"entgo.io/ent/dialect/sql"
@@ -81,7 +82,7 @@ func weight(e *Entry) int {
 	switch e.Status {
 	case Offered:
 		return 2
-	case Waiting:
+	case Entered, Waiting:
 		return 1
 	case Redeemed, Expired, Left:
 	}
@@ -107,7 +108,10 @@ func newest(sale id.Sale, users []id.User) predicate.WaitlistEntry {
 	}
 }
 
-var openStatuses = []waitlistentry.Status{waitlistentry.StatusWAITING, waitlistentry.StatusOFFERED}
+// openStatuses are those of open entries, which the indexes of ent/schema name.
+var openStatuses = []waitlistentry.Status{
+	waitlistentry.StatusENTERED, waitlistentry.StatusWAITING, waitlistentry.StatusOFFERED,
+}
 
 func one(row *ent.WaitlistEntry, err error) (*Entry, error) {
 	if ent.IsNotFound(err) {
@@ -123,17 +127,26 @@ func one(row *ent.WaitlistEntry, err error) (*Entry, error) {
 type rank struct {
 	item  id.Item
 	entry id.Waitlist
+	line  int64 // of a draw
 }
 
 // Ahead returns the number of buyers who wait before an entry. Concurrent calls share a
-// query: counting reads the waitlist up to the entry.
+// query: counting reads the waitlist up to the entry. In a draw it is the number of places, of which
+// some may have been left.
 func (s *Service) Ahead(ctx context.Context, e *Entry) (int, error) {
-	return s.ranks.Do(ctx, rank{e.Item, e.ID})
+	return s.ranks.Do(ctx, rank{e.Item, e.ID, e.Line})
 }
 
 func (s *Service) aheadAll(ctx context.Context, asked []rank) []batch.Result[int] {
 	results := make([]batch.Result[int], len(asked))
 	for item, those := range byKey(asked, func(r rank) id.Item { return r.item }) {
+		if asked[those[0]].line > 0 {
+			first, err := s.firstWaiting(ctx, item)
+			for _, i := range those {
+				results[i] = batch.Result[int]{Value: int(max(0, asked[i].line-first)), Err: err}
+			}
+			continue
+		}
 		last := asked[those[0]].entry
 		for _, i := range those {
 			if byPosition(asked[i].entry, last) > 0 {
@@ -152,6 +165,20 @@ func (s *Service) aheadAll(ctx context.Context, asked []rank) []batch.Result[int
 		}
 	}
 	return results
+}
+
+// firstWaiting returns the lowest number of the waiting entries of a draw.
+func (s *Service) firstWaiting(ctx context.Context, item id.Item) (int64, error) {
+	row, err := s.db.Ent.WaitlistEntry.Query().
+		Where(waitlistentry.ItemID(item), waitlistentry.StatusEQ(waitlistentry.StatusWAITING)).
+		Order(ent.Asc(waitlistentry.FieldLine)).First(ctx)
+	if ent.IsNotFound(err) {
+		return math.MaxInt64, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read first waiting entry: %w", err)
+	}
+	return row.Line, nil
 }
 
 // byPosition orders entries by their position in the waitlist.

@@ -7,10 +7,12 @@
 // internal/buy/order.
 //
 //	WAITING ──► OFFERED ──► REDEEMED
-//	   │           │  └───► EXPIRED       not taken in time, or the sale is over
-//	   └──► LEFT ◄─┘
+//	 ▲ │           │  └───► EXPIRED       not taken in time, or the sale is over
+//	 │ └──► LEFT ◄─┘
+//	 │        ▲
+//	ENTERED ──┘   in a draw, until it is drawn (drawing.go)
 //
-// First come, first served: while buyers wait, the gate keeps released units for the
+// In a draw, the order is that of the numbers which the entries drew. In a rush, first come, first served: while buyers wait, the gate keeps released units for the
 // waitlist, and offers are made in the order of the entries' ids, several times a
 // second, by any process. The row of an entry that ends with reserved units is marked,
 // and a loop releases them: to the next buyer, or for sale if no buyer waits. An entry
@@ -34,6 +36,7 @@ import (
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/waitlistentry"
+	"seckill/internal/buy/draw"
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/identity/person"
@@ -54,6 +57,7 @@ type Status string
 
 // Statuses of an entry.
 const (
+	Entered  Status = "ENTERED" // in a draw, before it is drawn
 	Waiting  Status = "WAITING"
 	Offered  Status = "OFFERED"  // units are reserved until OfferExpiresAt
 	Redeemed Status = "REDEEMED" // became an order task
@@ -62,11 +66,11 @@ const (
 )
 
 // IsOpen reports whether the entry may still lead to an order.
-func (s Status) IsOpen() bool { return s == Waiting || s == Offered }
+func (s Status) IsOpen() bool { return s == Entered || s == Waiting || s == Offered }
 
 // Entry is the entry of one buyer in the waitlist of an item.
 type Entry struct {
-	ID             id.Waitlist // UUIDv7: its order is the order of the waitlist
+	ID             id.Waitlist // UUIDv7: of entries with the same Line its order is that of the waitlist
 	Sale           id.Sale
 	Item           id.Item
 	User           id.User
@@ -76,6 +80,8 @@ type Entry struct {
 	Version        int64      // grows by one with every change
 	OfferExpiresAt *time.Time // set from OFFERED on
 	Task           *id.Task   // the order task; set from REDEEMED on
+	Nonce          string     // of the buyer, in the leaf of a draw; "" = not an entry of a draw
+	Line           int64      // number in the draw, from 1 on; 0 = not drawn
 	ReturnDue      bool       // units reserved for it in the gate have to be released
 	CreatedAt      time.Time
 	UpdatedAt      time.Time
@@ -86,6 +92,7 @@ func fromRow(row *ent.WaitlistEntry) *Entry {
 		ID: row.ID, Sale: row.SaleID, Item: row.ItemID, User: row.UserID, Quantity: row.Quantity, Status: Status(row.Status),
 		Persons: person.Keys{Contact: keyOf(row.ContactKey), Address: keyOf(row.AddressKey)},
 		Version: row.Version, OfferExpiresAt: row.OfferExpiresAt, Task: row.OrderID, ReturnDue: row.ReturnDue,
+		Nonce: postgres.Value(row.Nonce), Line: row.Line,
 		CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(),
 	}
 }
@@ -97,12 +104,12 @@ func keyOf(column *string) person.Key {
 	return person.Key(*column)
 }
 
-// columnOf returns the column of a key.
-func columnOf(key person.Key) *string {
-	if key == "" {
+// columnOf returns the column of a key or nonce.
+func columnOf[T ~string](value T) *string {
+	if value == "" {
 		return nil
 	}
-	text := string(key)
+	text := string(value)
 	return &text
 }
 
@@ -136,9 +143,13 @@ type Config struct {
 	Notices  *notice.Outbox   // nil = buyers get no notices
 	// Registerer registers the metrics; nil = metrics are not exported.
 	Registerer prometheus.Registerer
-	OfferFor   time.Duration // 0 = OfferFor
-	Timeout    time.Duration // of one batch of requests; 0 = DefaultTimeout
-	Clock      clock.Clock   // nil = clock.System
+	OfferFor   time.Duration // of a rush; 0 = OfferFor
+	Chain      *draw.Chain   // whose random values order draws; nil = draw.Quicknet
+	Relays     *draw.Relays  // of Chain; nil = the values are SourceLocal
+	// Sign signs what is published of a draw; nil = it is not signed.
+	Sign    func(draw.Commitment) (string, error)
+	Timeout time.Duration // of one batch of requests; 0 = DefaultTimeout
+	Clock   clock.Clock   // nil = clock.System
 	// Shared compares the clocks before an act that cannot be undone; nil = Clock alone.
 	Shared *clock.Shared
 	Log    *slog.Logger
@@ -156,7 +167,11 @@ type Service struct {
 	offerFor       time.Duration
 	clock          clock.Clock
 	shared         *clock.Shared
+	chain          *draw.Chain
+	relays         *draw.Relays
+	sign           func(draw.Commitment) (string, error)
 	log            *slog.Logger
+	countAgain     time.Time   // of the waiting entries, used by Step alone
 	waiting        atomic.Bool // an item had a waitlist in the last Step
 
 	// Batchers of reads and writes that many buyers cause at the same moment: when an
@@ -178,6 +193,10 @@ func New(cfg Config) *Service {
 	if s.offerFor == 0 {
 		s.offerFor = OfferFor
 	}
+	if s.chain = cfg.Chain; s.chain == nil {
+		s.chain = draw.Quicknet()
+	}
+	s.relays, s.sign = cfg.Relays, cfg.Sign
 	if s.clock == nil {
 		s.clock = clock.System{}
 	}
@@ -220,6 +239,11 @@ func (s *Service) publish(ctx context.Context, entries ...*Entry) {
 
 // Leave ends an entry. Leaving again changes nothing.
 func (s *Service) Leave(ctx context.Context, entry id.Waitlist, user id.User) (*Entry, error) {
+	return s.leave(ctx, entry, user, "")
+}
+
+// leave ends an entry for a reason; "" = the buyer's.
+func (s *Service) leave(ctx context.Context, entry id.Waitlist, user id.User, why draw.Reason) (*Entry, error) {
 	at := []string{"waitlistEntryId"}
 	for range maxRaces {
 		e, err := s.Entry(ctx, entry)
@@ -235,7 +259,7 @@ func (s *Service) Leave(ctx context.Context, entry id.Waitlist, user id.User) (*
 		}
 		// Units may be reserved for an entry that is still WAITING.
 		moved, err := s.change(ctx, e, func(u *ent.WaitlistEntryUpdate) {
-			u.SetStatus(waitlistentry.StatusLEFT).SetReturnDue(true)
+			u.SetStatus(waitlistentry.StatusLEFT).SetReturnDue(e.Status != Entered).SetSkipped(string(why))
 		})
 		if err != nil {
 			return nil, err
@@ -262,6 +286,9 @@ func (s *Service) change(ctx context.Context, e *Entry, set func(*ent.WaitlistEn
 		var err error
 		if changed, err = u.Save(ctx); err != nil || changed == 0 || e.Status == Offered {
 			return err
+		}
+		if e.Status == Entered {
+			return uncountEntries(ctx, tx, e.Item, 1)
 		}
 		expires, offered := u.Mutation().OfferExpiresAt()
 		if !offered {

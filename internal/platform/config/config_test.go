@@ -61,7 +61,7 @@ func TestDefaultsArePublishedOnes(t *testing.T) {
 		AccessTokenTTL: 10 * time.Minute, RefreshTokenTTL: 30 * time.Minute, StaffTOTP: StaffTOTPOptional,
 		PaymentWindow: 15 * time.Minute, PathTTL: time.Minute,
 		PermitRatio: 1.5, PowMax: 100000, RiskTimeout: 50 * time.Millisecond, RiskFailure: "open",
-		WaitlistOffer: time.Minute, TwoPersonUnits: 100, TwoPersonExtension: 30 * time.Minute, TwoPersonMoney: 1_000_000, Limits: SwitchOn,
+		WaitlistOffer: time.Minute, DrawRelays: []string{"https://api.drand.sh", "https://drand.cloudflare.com"}, TwoPersonUnits: 100, TwoPersonExtension: 30 * time.Minute, TwoPersonMoney: 1_000_000, Limits: SwitchOn,
 		Mail: Mail{SMTPTLS: SMTPTLSRequired}, Notice: Notice{NoticeDeadline: 3 * time.Minute, NoticeOpening: 10 * time.Minute},
 		Providers: Providers{
 			StripeScriptURL: "https://js.stripe.com/dahlia/stripe.js", StripeOrigins: []string{"https://*.js.stripe.com", "https://hooks.stripe.com", "https://api.stripe.com"},

@@ -14,6 +14,8 @@ type Reason string
 const (
 	AddressRequired       Reason = "ADDRESS_REQUIRED"
 	AccountTooNew         Reason = "ACCOUNT_TOO_NEW"
+	DrawSale              Reason = "DRAW_SALE"
+	EntriesClosed         Reason = "ENTRIES_CLOSED"
 	ContactUnverified     Reason = "CONTACT_UNVERIFIED"
 	AlreadyOrdered        Reason = "ALREADY_ORDERED"
 	CaptchaInvalid        Reason = "CAPTCHA_INVALID"

@@ -56,6 +56,7 @@ func (d SaleDraft) changes(before SaleDraft) changes {
 	if !slices.Equal(before.rules(), d.rules()) {
 		c.set("access", before.rules().Texts(), d.rules().Texts())
 	}
+	put(c, "draw", before.Draw.String(), d.Draw.String())
 	put(c, "accent", before.Accent, d.Accent)
 	if !slices.EqualFunc(before.Items, d.Items, ItemDraft.equal) {
 		c.set("items", loggedItems(before.Items), loggedItems(d.Items))

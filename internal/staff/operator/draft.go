@@ -53,7 +53,8 @@ type SaleDraft struct {
 	Requires        sale.Requirements
 	LimitBy         *sale.LimitBy // nil = sale.DefaultLimitBy
 	Access          *access.Rules // nil = everyone from the opening on
-	Accent          string        // #rrggbb; "" = that of the installation
+	Draw            sale.DrawRules
+	Accent          string // #rrggbb; "" = that of the installation
 	Items           []ItemDraft
 	Switches        *sale.Switches // which only a new sale takes; nil = the defaults
 }
@@ -145,7 +146,7 @@ func (d *SaleDraft) check(usual terms) error {
 	if d.limitBy().Address && !d.RequiresAddress {
 		faults = append(faults, invalid(fault.NeedsAddress, "limitBy"))
 	}
-	faults = append(faults, checkAccess(d.rules(), d.EndsAt.Sub(d.StartsAt)))
+	faults = append(faults, checkAccess(d.rules(), d.EndsAt.Sub(d.StartsAt)), checkDraw(d.Draw, d.EndsAt.Sub(d.StartsAt)))
 	return fault.All(append(faults, inRange(d.PurchaseLimit, 0, most, "purchaseLimit"))...)
 }
 
@@ -261,7 +262,7 @@ func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*
 			SetHideExactStock(d.HideExactStock).SetRequiresAddress(d.RequiresAddress).
 			SetRequiresVerifiedContact(d.Requires.VerifiedContact).SetMinimumAccountAgeHours(d.accountAge()).
 			SetLimitBy(d.limitBy().String()).SetAccess(d.rules().JSON()).SetAccent(d.Accent).SetCreatedBy(by.ID).
-			SetCreatedAt(c.At)
+			SetEntrySeconds(d.Draw.EntrySeconds).SetOfferSeconds(d.Draw.OfferSeconds).SetCreatedAt(c.At)
 		if d.Switches != nil {
 			setSwitches(create.Mutation(), *d.Switches)
 		}
@@ -331,9 +332,10 @@ type SalePatch struct {
 	AccountAge      *time.Duration
 	LimitBy         *sale.LimitBy
 	Access          *access.Rules
-	Accent          *string     // "" = that of the installation
-	Items           []ItemDraft // nil = unchanged
-	Note            string      // the reason
+	Draw            *sale.DrawRules // zero = a rush
+	Accent          *string         // "" = that of the installation
+	Items           []ItemDraft     // nil = unchanged
+	Note            string          // the reason
 }
 
 func (p SalePatch) of(v *sale.Sale) SaleDraft {
@@ -342,7 +344,7 @@ func (p SalePatch) of(v *sale.Sale) SaleDraft {
 		PaymentWindow: v.PaymentWindow, PurchaseLimit: v.PurchaseLimit, HideExactStock: v.HideExactStock,
 		RequiresAddress: v.RequiresAddress, Requires: v.Requires, LimitBy: cmp.Or(p.LimitBy, &v.LimitBy),
 		Access: cmp.Or(p.Access, &v.Access),
-		Accent: v.Accent.Color, Items: p.Items,
+		Draw:   v.Draw, Accent: v.Accent.Color, Items: p.Items,
 	}
 	set(&d.Title, p.Title)
 	set(&d.Slug, p.Slug)
@@ -355,6 +357,7 @@ func (p SalePatch) of(v *sale.Sale) SaleDraft {
 	set(&d.RequiresAddress, p.RequiresAddress)
 	set(&d.Requires.VerifiedContact, p.VerifiedContact)
 	set(&d.Requires.AccountAge, p.AccountAge)
+	set(&d.Draw, p.Draw)
 	set(&d.Accent, p.Accent)
 	d.Accent = strings.ToLower(d.Accent) // as it is stored
 	if p.Items == nil {
@@ -423,7 +426,8 @@ func (s *Service) updateDraft(ctx context.Context, by sale.Actor, saleID id.Sale
 				SetPreheatAt(d.StartsAt.Add(-preheatBefore)).SetPaymentWindowSeconds(int(d.PaymentWindow / time.Second)).
 				SetPurchaseLimit(d.largestLimit()).SetHideExactStock(d.HideExactStock).SetRequiresAddress(d.RequiresAddress).
 				SetRequiresVerifiedContact(d.Requires.VerifiedContact).SetMinimumAccountAgeHours(d.accountAge()).
-				SetLimitBy(d.limitBy().String()).SetAccess(d.rules().JSON()).SetAccent(d.Accent)
+				SetLimitBy(d.limitBy().String()).SetAccess(d.rules().JSON()).SetAccent(d.Accent).
+				SetEntrySeconds(d.Draw.EntrySeconds).SetOfferSeconds(d.Draw.OfferSeconds)
 			if d.PurchaseLimit > 0 {
 				u.SetTotalLimit(d.PurchaseLimit)
 			} else {

@@ -214,7 +214,11 @@ func (s *Service) schedule(ctx context.Context, in ScheduleInput, request *Inter
 			}
 			t = in.of(v)
 			changed = t.changes(v)
-			return to, fault.All(t.check(now), s.cfg.Payments.CheckSale(v))
+			var offers error
+			if v.Draw.On() {
+				offers = checkOffersEnd(v.Draw, t.ends.Sub(t.starts), "endsAt")
+			}
+			return to, fault.All(t.check(now), offers, s.cfg.Payments.CheckSale(v))
 		},
 		set: func(u *ent.SaleUpdate) { u.SetStartsAt(t.starts).SetEndsAt(t.ends).SetPreheatAt(t.preheat) },
 	}})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"seckill/internal/buy/access"
+	"seckill/internal/buy/sale"
 	"seckill/internal/platform/accent"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/money"
@@ -232,3 +233,29 @@ func slugOf(title string) string {
 
 // slugTag is the number of characters that make the slug of a title unique.
 const slugTag = 8
+
+// checkDraw checks the rules of a draw in a sale that lasts some time: the offers of its first
+// buyers end before the sale does.
+func checkDraw(r sale.DrawRules, lasts time.Duration) error {
+	if r == (sale.DrawRules{}) {
+		return nil
+	}
+	faults := []error{
+		inRange(r.EntrySeconds, sale.MinEntrySeconds, sale.MaxEntrySeconds, "draw", "entrySeconds"),
+		inRange(r.OfferSeconds, sale.MinOfferSeconds, sale.MaxOfferSeconds, "draw", "offerSeconds"),
+	}
+	if fault.All(faults...) == nil {
+		faults = append(faults, checkOffersEnd(r, lasts, "draw", "offerSeconds"))
+	}
+	return fault.All(faults...)
+}
+
+func checkOffersEnd(r sale.DrawRules, lasts time.Duration, path ...string) error {
+	if lasts > 0 && time.Duration(r.EntrySeconds+r.OfferSeconds)*time.Second >= lasts {
+		return invalid(offersEnd, path...)
+	}
+	return nil
+}
+
+// offersEnd is the rule of the times of a draw.
+var offersEnd = fault.Rule{Code: "startsAt + entrySeconds + offerSeconds before endsAt"}

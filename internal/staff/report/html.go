@@ -133,6 +133,7 @@ var reasons = map[fault.Reason]text{
 	fault.InvalidInput: {"Invalid input", "输入有误"},
 	fault.Unknown:      {"Not found", "不存在"}, fault.AddressRequired: {"No address", "无收货地址"},
 	fault.ContactUnverified: {"Contact not verified", "联系方式未验证"}, fault.AccountTooNew: {"Account too new", "注册时间过短"},
+	fault.DrawSale: {"Drawn, not rushed", "抽签场次"}, fault.EntriesClosed: {"Entries closed", "报名已截止"},
 	fault.UnderReview: {"Under review", "核实中"}, fault.NoAccess: {"No access", "无购买资格"},
 	fault.OwnSale:  {"Own sale", "员工自办场次"},
 	fault.Conflict: {"Wrong state", "状态不符"},

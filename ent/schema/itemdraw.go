@@ -1,0 +1,56 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+	"github.com/google/uuid"
+
+	"seckill/internal/platform/id"
+)
+
+// ItemDraw is the draw of an item of a draw sale. Its first entry creates it.
+type ItemDraw struct{ ent.Schema }
+
+// Fields of ItemDraw.
+func (ItemDraw) Fields() []ent.Field {
+	return []ent.Field{
+		key(id.Item{}),
+		field.UUID("sale_id", id.Sale{}).Immutable(),
+		field.Enum("state").Values("ENTRIES", "CLOSED", "PUBLISHED", "NUMBERING", "DRAWN").Default("ENTRIES"),
+		field.Int("entries").NonNegative().Default(0).Comment("open entries; once PUBLISHED leaves of the tree"),
+		field.Bytes("root").Optional().MaxLen(32).Comment("of the Merkle tree of the entries, once PUBLISHED"),
+		field.Text("statement").Default("").Comment("signed: item, root, entries, round and time"),
+		field.Int64("round").NonNegative().Default(0).Comment("of the beacon, once PUBLISHED; 0 = the source has none"),
+		field.String("source").MaxLen(64).Default("").Comment("of the random value that orders the entries, once PUBLISHED"),
+		field.Bytes("signature").Optional().MaxLen(48).Comment("of the round, once NUMBERING"),
+		field.String("value").MaxLen(200).Default("").Comment("of a source without rounds, once NUMBERING"),
+		field.Time("closed_at").Optional().Nillable().SchemaType(timestamptz),
+		field.Time("published_at").Optional().Nillable().SchemaType(timestamptz),
+		field.Time("drawn_at").Optional().Nillable().SchemaType(timestamptz),
+	}
+}
+
+// Indexes of ItemDraw.
+func (ItemDraw) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("sale_id"), index.Fields("state")}
+}
+
+// DrawLeaves is a part of the published list of leaves of a draw. It is written once, with the
+// root.
+type DrawLeaves struct{ ent.Schema }
+
+// Fields of DrawLeaves.
+func (DrawLeaves) Fields() []ent.Field {
+	return []ent.Field{
+		key(uuid.UUID{}),
+		field.UUID("item_id", id.Item{}).Immutable(),
+		field.Int("first").NonNegative().Immutable().Comment("index of the first leaf of the part"),
+		field.Bytes("leaves").Immutable().Comment("32 bytes each"),
+	}
+}
+
+// Indexes of DrawLeaves.
+func (DrawLeaves) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("item_id", "first").Unique()}
+}

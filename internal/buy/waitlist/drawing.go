@@ -1,0 +1,396 @@
+package waitlist
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"entgo.io/ent/dialect"
+	"entgo.io/ent/dialect/sql"
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/drawleaves"
+	"seckill/ent/itemdraw"
+	"seckill/ent/predicate"
+	entsale "seckill/ent/sale"
+	"seckill/ent/saleitem"
+	"seckill/ent/user"
+	"seckill/ent/waitlistentry"
+	"seckill/internal/buy/draw"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/periodic"
+	"seckill/internal/platform/postgres"
+)
+
+const (
+	// drawEvery is the interval at which draws are looked at: about the delay of each of
+	// their steps.
+	drawEvery = time.Second
+	// drawTimeout is the timeout of one look: numbering a million entries takes less.
+	drawTimeout = 5 * time.Minute
+	// drawChunk bounds the entries that one statement of a draw reads or numbers.
+	drawChunk = 5000
+	// leavesPerPart is the number of leaves in a row of DrawLeaves: 128 KiB.
+	leavesPerPart = 4096
+	// publishWithin bounds the transaction that publishes a root: with the root comes a
+	// round that is draw.Lead away, and a later commit would come too near to it.
+	publishWithin = draw.Lead / 3
+)
+
+// SourceLocal is the source of values that the server itself chose, in installations without a
+// beacon: such a draw proves nothing to others.
+const SourceLocal = "local"
+
+// DrawLoop returns the loop that closes, draws and numbers the entries of draws.
+func (s *Service) DrawLoop() periodic.Loop {
+	return periodic.Loop{Name: "draws", Every: drawEvery, Timeout: drawTimeout, Step: s.DrawStep, Log: s.log}
+}
+
+// DrawStep brings each draw whose entries have closed as far as it can go. Several processes may
+// do so at the same time, and each may crash anywhere: each step is a compare-and-set on the
+// state, and is repeated from what is stored.
+func (s *Service) DrawStep(ctx context.Context) (map[string]int, error) {
+	due, err := s.dueDraws(ctx)
+	if err != nil || len(due) == 0 {
+		return nil, err
+	}
+	counts := map[string]int{}
+	var failed []error
+	for _, d := range due {
+		if err := s.advance(ctx, d, counts); err != nil {
+			failed = append(failed, fmt.Errorf("draw of item %s: %w", d.Item, err))
+		}
+	}
+	return counts, errors.Join(failed...)
+}
+
+// dueDraws returns the draws of loaded sales whose entries have to be closed, or are.
+func (s *Service) dueDraws(ctx context.Context) ([]*Drawing, error) {
+	sales, err := s.db.Ent.Sale.Query().Where(entsale.EntrySecondsGT(0), entsale.SettledAtIsNil(),
+		entsale.StatusIn(entsale.StatusPREHEATED, entsale.StatusLIVE, entsale.StatusPAUSED)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find draw sales: %w", err)
+	}
+	var closed []id.Sale
+	for _, v := range sales {
+		if closes := v.StartsAt.Add(time.Duration(v.EntrySeconds) * time.Second); !s.now().Before(closes) {
+			closed = append(closed, v.ID)
+		}
+	}
+	if len(closed) == 0 {
+		return nil, nil
+	}
+	items, err := s.db.Ent.SaleItem.Query().Where(saleitem.SaleIDIn(closed...)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read items of draw sales: %w", err)
+	}
+	ids := make([]id.Item, len(items))
+	for i, item := range items {
+		ids[i] = item.ID
+	}
+	known, err := s.Drawings(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	var due []*Drawing
+	for _, item := range items {
+		d := known[item.ID]
+		if d == nil {
+			d = &Drawing{Sale: item.SaleID, Item: item.ID, State: TakesEntries}
+		}
+		if d.State != Drawn {
+			due = append(due, d)
+		}
+	}
+	return due, nil
+}
+
+// advance takes the steps of a draw until one has to wait.
+func (s *Service) advance(ctx context.Context, d *Drawing, counts map[string]int) error {
+	for {
+		before := d.State
+		var err error
+		switch before {
+		case TakesEntries:
+			err = s.closeEntries(ctx, d)
+		case EntriesClosed:
+			err = s.publishRoot(ctx, d)
+		case RootPublished:
+			err = s.learnValue(ctx, d)
+		case Numbering:
+			err = s.number(ctx, d)
+		case Drawn:
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if d, err = s.Drawing(ctx, d.Item); err != nil || d == nil || d.State == before {
+			return err
+		}
+		counts[string(d.State)]++
+	}
+}
+
+// move changes the state of a draw, unless another process was faster.
+func move(ctx context.Context, tx *ent.Tx, d *Drawing, to DrawState, set func(*ent.ItemDrawUpdate)) (bool, error) {
+	update := tx.ItemDraw.Update().Where(itemdraw.ID(d.Item), itemdraw.StateEQ(itemdraw.State(d.State))).
+		SetState(itemdraw.State(to))
+	if set != nil {
+		set(update)
+	}
+	n, err := update.Save(ctx)
+	return n > 0, err
+}
+
+// closeEntries lets no further entry in. It waits for transactions that add some, because they
+// have locked the row.
+func (s *Service) closeEntries(ctx context.Context, d *Drawing) error {
+	if err := s.shared.Agree(ctx); err != nil {
+		return fmt.Errorf("its entries are to be closed: %w", err)
+	}
+	return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		if err := createDraw(ctx, tx, d.Sale, d.Item); err != nil {
+			return err
+		}
+		_, err := move(ctx, tx, d, EntriesClosed, func(u *ent.ItemDrawUpdate) { u.SetClosedAt(s.now()) })
+		return err
+	})
+}
+
+// publishRoot ends the entries of users who are disabled, computes the tree of the others, and
+// publishes its root together with the round whose random value will order them. The round
+// follows from the time of publication: a late one moves it on.
+func (s *Service) publishRoot(ctx context.Context, d *Drawing) error {
+	leaves, err := s.leaves(ctx, d.Item)
+	if err != nil {
+		return err
+	}
+	draw.Sort(leaves)
+	root := draw.Root(leaves)
+	began, now := time.Now(), s.now().Truncate(time.Second)
+	published := *d
+	now = latest(now, d.ClosedAt.Truncate(time.Second)) // of another process
+	published.Root, published.Entries, published.PublishedAt, published.Source = root[:], len(leaves), &now, SourceLocal
+	if s.relays != nil {
+		published.Source, published.Round = draw.SourceQuicknet, s.chain.RoundFor(now)
+	}
+	if s.sign != nil {
+		if published.Statement, err = s.sign(published.record().Commitment()); err != nil {
+			return err
+		}
+	}
+	return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		moved, err := move(ctx, tx, d, RootPublished, func(u *ent.ItemDrawUpdate) {
+			u.SetRoot(root[:]).SetEntries(len(leaves)).SetStatement(published.Statement).SetPublishedAt(now).
+				SetSource(published.Source).SetRound(int64(published.Round)) //nolint:gosec // a round every three seconds
+		})
+		if err != nil || !moved {
+			return err
+		}
+		for first := 0; first < len(leaves); first += leavesPerPart {
+			part := leaves[first:min(first+leavesPerPart, len(leaves))]
+			if err := tx.DrawLeaves.Create().SetID(id.New[uuid.UUID]()).SetItemID(d.Item).SetFirst(first).
+				SetLeaves(joinLeaves(part)).Exec(ctx); err != nil {
+				return err
+			}
+		}
+		if took := time.Since(began); took > publishWithin {
+			return fmt.Errorf("publish the root: it took %s", took)
+		}
+		return nil
+	})
+}
+
+// leaves ends the entries of disabled users and returns the leaves of the others.
+func (s *Service) leaves(ctx context.Context, item id.Item) ([][32]byte, error) {
+	var leaves [][32]byte
+	err := s.eachUndrawn(ctx, item, func(ctx context.Context, entries []*ent.WaitlistEntry) error {
+		disabled, err := s.db.Ent.WaitlistEntry.Query().Where(undrawn(item), entered,
+			waitlistentry.IDGTE(entries[0].ID), waitlistentry.IDLTE(entries[len(entries)-1].ID), ofDisabledUser).All(ctx)
+		if err != nil {
+			return err
+		}
+		gone := make(map[id.Waitlist]bool, len(disabled))
+		for _, row := range disabled {
+			gone[row.ID] = true
+			if _, err := s.leave(ctx, row.ID, row.UserID, draw.ReasonBlocked); err != nil {
+				return err
+			}
+		}
+		for _, row := range entries {
+			if row.Status == waitlistentry.StatusENTERED && !gone[row.ID] {
+				leaves = append(leaves, draw.LeafHash(row.ID, postgres.Value(row.Nonce)))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read its entries: %w", err)
+	}
+	return leaves, nil
+}
+
+var entered = waitlistentry.StatusEQ(waitlistentry.StatusENTERED)
+
+// ofDisabledUser matches entries of users who are disabled.
+var ofDisabledUser predicate.WaitlistEntry = func(s *sql.Selector) {
+	users := sql.Table(user.Table)
+	s.Where(sql.In(s.C(waitlistentry.FieldUserID), sql.Select(users.C(user.FieldID)).From(users).
+		Where(sql.NotNull(users.C(user.FieldDisabledAt)))))
+}
+
+// undrawn matches entries of a draw without a number, also those that left.
+func undrawn(item id.Item) predicate.WaitlistEntry {
+	return waitlistentry.And(waitlistentry.ItemID(item), waitlistentry.NonceNotNil(), waitlistentry.Line(0))
+}
+
+// eachUndrawn calls do with the entries of an item that have no number, in chunks by id.
+func (s *Service) eachUndrawn(ctx context.Context, item id.Item,
+	do func(ctx context.Context, entries []*ent.WaitlistEntry) error) error {
+	var last id.Waitlist
+	for {
+		rows, err := s.db.Ent.WaitlistEntry.Query().Where(undrawn(item), waitlistentry.IDGT(last)).
+			Order(ent.Asc(waitlistentry.FieldID)).Limit(drawChunk).All(ctx)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		last = rows[len(rows)-1].ID
+		if err := do(ctx, rows); err != nil {
+			return err
+		}
+	}
+}
+
+// learnValue stores the random value of the round, once there is one.
+func (s *Service) learnValue(ctx context.Context, d *Drawing) error {
+	set := func(u *ent.ItemDrawUpdate) { u.SetValue(rand.Text()) }
+	if d.Round > 0 {
+		if s.relays == nil {
+			return errors.New("it waits for a beacon, and no relay is configured")
+		}
+		if s.now().Before(s.chain.RoundTime(d.Round)) {
+			return nil
+		}
+		signature, err := s.relays.Fetch(ctx, d.Round)
+		if err != nil {
+			return fmt.Errorf("it waits for its random value: %w", err)
+		}
+		set = func(u *ent.ItemDrawUpdate) { u.SetSignature(signature) }
+	}
+	return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		_, err := move(ctx, tx, d, Numbering, set)
+		return err
+	})
+}
+
+// randomness returns the random value that orders the entries of a draw.
+func (s *Service) randomness(d *Drawing) ([32]byte, error) {
+	if d.Round == 0 {
+		return draw.ValueRandomness(d.Value), nil
+	}
+	return s.chain.Verify(d.Round, d.Signature)
+}
+
+// number gives each entry its number: that of its leaf in the order of the draw. Entries that
+// left after the root was published keep their number, and are skipped.
+func (s *Service) number(ctx context.Context, d *Drawing) error {
+	randomness, err := s.randomness(d)
+	if err != nil {
+		return err
+	}
+	leaves, err := s.Leaves(ctx, d.Item)
+	if err != nil {
+		return err
+	}
+	lines := make([]int64, len(leaves))
+	for rank, index := range draw.Order(randomness, leaves) {
+		lines[index] = int64(rank) + 1
+	}
+	err = s.eachUndrawn(ctx, d.Item, func(ctx context.Context, entries []*ent.WaitlistEntry) error {
+		drawn := make([]ticket, 0, len(entries))
+		for _, row := range entries {
+			leaf := draw.LeafHash(row.ID, postgres.Value(row.Nonce))
+			index, found := slices.BinarySearchFunc(leaves, leaf, func(a, b [32]byte) int { return bytes.Compare(a[:], b[:]) })
+			switch {
+			case found:
+				drawn = append(drawn, ticket{row.ID, lines[index]})
+			case row.Status == waitlistentry.StatusENTERED:
+				return fmt.Errorf("entry %s is not in the published tree", row.ID)
+			}
+		}
+		if len(drawn) == 0 {
+			return nil
+		}
+		return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return s.writeLines(ctx, tx, drawn) })
+	})
+	if err != nil {
+		return fmt.Errorf("number its entries: %w", err)
+	}
+	return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		_, err := move(ctx, tx, d, Drawn, func(u *ent.ItemDrawUpdate) { u.SetDrawnAt(s.now()) })
+		return err
+	})
+}
+
+// ticket is an entry and its number.
+type ticket struct {
+	entry id.Waitlist
+	line  int64
+}
+
+// writeLines writes the numbers of entries. Those that did not leave wait from then on.
+func (s *Service) writeLines(ctx context.Context, tx *ent.Tx, drawn []ticket) error {
+	const set = `UPDATE waitlist_entries SET line = drawn.line, version = version + 1, updated_at = $1,
+		status = CASE status WHEN 'ENTERED' THEN 'WAITING' ELSE status END FROM `
+	if s.db.Dialect == dialect.Postgres {
+		_, err := tx.ExecContext(ctx,
+			set+`unnest($2::uuid[], $3::bigint[]) AS drawn (id, line) WHERE waitlist_entries.id = drawn.id AND waitlist_entries.line = 0`,
+			s.now(), postgres.Array(drawn, func(dst []byte, t ticket) []byte { return postgres.AppendUUID(dst, t.entry) }),
+			postgres.Array(drawn, func(dst []byte, t ticket) []byte { return strconv.AppendInt(dst, t.line, 10) }))
+		return err
+	}
+	lines := make(map[string]int64, len(drawn))
+	for _, t := range drawn {
+		lines[t.entry.String()] = t.line
+	}
+	text, err := json.Marshal(lines)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, set+`(SELECT key AS id, value AS line FROM json_each($2)) AS drawn
+		WHERE waitlist_entries.id = drawn.id AND waitlist_entries.line = 0`, s.now(), string(text))
+	return err
+}
+
+// Leaves returns the published leaves of a draw, in their order.
+func (s *Service) Leaves(ctx context.Context, item id.Item) ([][32]byte, error) {
+	var leaves [][32]byte
+	for {
+		part, err := s.db.Ent.DrawLeaves.Query().Where(drawleaves.ItemID(item), drawleaves.First(len(leaves))).Only(ctx)
+		if ent.IsNotFound(err) {
+			return leaves, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read leaves of item %s: %w", item, err)
+		}
+		for leaf := range slices.Chunk(part.Leaves, 32) {
+			leaves = append(leaves, [32]byte(leaf))
+		}
+	}
+}
+
+func joinLeaves(leaves [][32]byte) []byte {
+	joined := make([]byte, 0, 32*len(leaves))
+	for i := range leaves {
+		joined = append(joined, leaves[i][:]...)
+	}
+	return joined
+}
