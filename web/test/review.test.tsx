@@ -31,7 +31,7 @@ function reviewed(fields: object = {}): AdminSale & Previewed {
   const [item] = items;
   const listPrice = { amount: '399.00', currencyCode: 'CNY' };
   return {
-    ...of, status: 'PENDING_APPROVAL', preheatAt: null, requireVerifiedContact: true, minimumAccountAge: 48, requiresAddress: true, hideExactStock: false, switches,
+    ...of, status: 'PENDING_APPROVAL', preheatAt: null, requireVerifiedContact: true, minimumAccountAge: 48, requiresAddress: true, hideExactStock: false, offerSeconds: null, switches,
     access: [{ kind: 'LIST', name: 'Members', source: 'vip', from: of.startsAt }],
     items: [{ ...item!, goods: { ...item!.goods, listPrice, description: 'A fine thing.' } }], ...fields,
   } as AdminSale & Previewed;

@@ -131,7 +131,7 @@ export class Drop {
     const closed: View = { kind: 'closed', phase, reason: viewer?.disabledReason ?? null };
     if (phase === 'ENDED' || phase === 'CANCELLED' || phase === 'PAUSED') return closed;
     if (now < opens) {
-      const draw = this.#signedIn.value && sale.drawOpensAt !== null && now >= Date.parse(sale.drawOpensAt) && opens === Date.parse(sale.startsAt);
+      const draw = this.#signedIn.value && sale.mode === 'RUSH' && sale.drawOpensAt !== null && now >= Date.parse(sale.drawOpensAt) && opens === Date.parse(sale.startsAt);
       return { kind: 'wait', at: opens, draw };
     }
     if (!this.#signedIn.value) return { kind: 'sign-in' };
@@ -140,6 +140,9 @@ export class Drop {
       case 'JOIN_WAITLIST':
       case 'ON_WAITLIST':
         return { kind: 'waitlist', joined: viewer.action === 'ON_WAITLIST' };
+      case 'ENTER_DRAW':
+      case 'IN_DRAW':
+        return { kind: 'closed', phase, reason: null }; // draws are entered on the page of the sale
       case 'WATCH_QUEUE':
         return { kind: 'queue' };
       case 'IN_WAITING_ROOM':

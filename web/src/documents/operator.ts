@@ -22,6 +22,9 @@ export const AdminSaleParts = graphql(
       source
       from
     }
+    mode
+    entriesCloseAt
+    offerSeconds
     hideExactStock
     requireVerifiedContact
     minimumAccountAge
@@ -32,6 +35,12 @@ export const AdminSaleParts = graphql(
     items {
       ...ItemParts
       purchaseLimit
+      drawing {
+        state
+        entries
+        roundAt
+        recordPath
+      }
     }
     switches {
       captchaRequired

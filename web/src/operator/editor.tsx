@@ -96,6 +96,7 @@ function SaleForm({ goods, sale, discard }: { goods: Found; sale: AdminSale | nu
       rules: of['rules']!,
       hideExactStock: 'hide' in of,
       requiresAddress: 'address' in of,
+      draw: of['mode'] === 'DRAW' ? { entrySeconds: Math.round(Number(of['entry']) * 60), offerSeconds: Math.round(Number(of['offer']) * 60) } : null,
       accent: of['accent'] || null,
       requireVerifiedContact: 'contact' in of,
       minimumAccountAge: Number(of['age'] || 0),
@@ -174,6 +175,7 @@ function SaleForm({ goods, sale, discard }: { goods: Found; sale: AdminSale | nu
         <Field label={ot('op.accountAge')}>
           <input name="age" class="field font-normal" type="number" min="0" max="87600" defaultValue={sale?.minimumAccountAge || undefined} />
         </Field>
+        <Mode sale={sale} />
         <LimitBy counted={sale?.limitBy ?? ['CONTACT']} />
         <Accent color={sale?.accent?.color ?? ''} />
       </div>
@@ -234,6 +236,36 @@ function ItemRow({ row, name, goods, remove }: { row: Row; name: string; goods: 
         </button>
       )}
     </fieldset>
+  );
+}
+
+/** How the sale gives out its units, and the times of a draw in minutes, which a draw alone shows. */
+function Mode({ sale }: { sale: AdminSale | null }) {
+  const { mode = 'RUSH', startsAt, entriesCloseAt = null, offerSeconds = null } = sale ?? {};
+  const entry = entriesCloseAt ? (Date.parse(entriesCloseAt) - Date.parse(startsAt!)) / 60_000 : 60;
+  const minutes = (name: string, value: number, most: number) => (
+    <input name={name} class="field font-normal" type="number" min="1" max={most} step="any" defaultValue={value} />
+  );
+  return (
+    <div class="group grid gap-4 sm:col-span-2 sm:grid-cols-2">
+      <div class="sm:col-span-2">
+        <Field label={ot('op.mode')}>
+          <select name="mode" class="field font-normal">
+            {(['RUSH', 'DRAW'] as const).map((each) => (
+              <option value={each} selected={each === mode}>
+                {ot(`op.mode.${each}`)}
+              </option>
+            ))}
+          </select>
+        </Field>
+      </div>
+      <div class="hidden group-has-[option[value=DRAW]:checked]:block">
+        <Field label={ot('op.entry')}>{minutes('entry', entry, 129_600)}</Field>
+      </div>
+      <div class="hidden group-has-[option[value=DRAW]:checked]:block">
+        <Field label={ot('op.offer')}>{minutes('offer', (offerSeconds ?? 86_400) / 60, 20_160)}</Field>
+      </div>
+    </div>
   );
 }
 

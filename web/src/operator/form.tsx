@@ -39,6 +39,8 @@ const inputNames: Record<string, string> = {
   requireVerifiedContact: 'contact',
   minimumAccountAge: 'age',
   captchaRequired: 'required',
+  entrySeconds: 'entry',
+  offerSeconds: 'offer',
   goodsId: 'goods',
   reason: 'note',
 };

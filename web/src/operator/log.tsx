@@ -39,6 +39,7 @@ const labels: Record<string, OpKey> = {
   minimumAccountAge: 'op.accountAge',
   limitBy: 'op.limitBy',
   access: 'op.access',
+  draw: 'op.mode',
   accent: 'op.accentFact',
   items: 'op.items',
   captchaRequired: 'op.captchaRequired',

@@ -24,6 +24,8 @@ export type Button =
   | { kind: 'blocked'; until: number }
   | { kind: 'waitlist' }
   | { kind: 'waiting' }
+  | { kind: 'enter' }
+  | { kind: 'entered' }
   | { kind: 'none'; reason: string | null; phase: Phase };
 
 /** What the button depends on. */
@@ -71,8 +73,8 @@ const drawOpen = ({ drawOpensAt }: Sale, now: number): boolean => drawOpensAt !=
 export function actionOf({ sale, stock, signedIn, now }: Situation): Action {
   const phase = phaseAt(sale, now);
   const said = signedIn ? sale.viewer?.action : null;
-  if (said === 'WAIT' && phase === 'LIVE' && now >= opensFor(sale)) return 'BUY';
-  if ((said === 'BUY' || said === 'WAIT') && (phase === 'PAUSED' || isOver(phase))) return 'NONE';
+  if (said === 'WAIT' && phase === 'LIVE' && now >= opensFor(sale)) return sale.mode === 'DRAW' ? 'ENTER_DRAW' : 'BUY';
+  if ((said === 'BUY' || said === 'WAIT' || said === 'ENTER_DRAW') && (phase === 'PAUSED' || isOver(phase))) return 'NONE';
   if (said) return said;
   switch (phase) {
     case 'CANCELLED':
@@ -85,6 +87,7 @@ export function actionOf({ sale, stock, signedIn, now }: Situation): Action {
       return signedIn ? 'WAIT' : 'SIGN_IN';
     case 'LIVE':
       if (!signedIn) return 'SIGN_IN';
+      if (sale.mode === 'DRAW') return 'ENTER_DRAW';
       return stock.level === 'SOLD_OUT' ? 'NONE' : 'BUY';
   }
 }
@@ -101,6 +104,9 @@ export function entryOf(sale: Sale, itemId: string): Entry | null {
   return sale.viewer?.items.find(({ item }) => item.id === itemId)?.waitlistEntry ?? null;
 }
 
+/** Whether the entries of a draw are closed, by the clock. */
+export const entriesClosed = ({ entriesCloseAt }: Pick<Sale, 'entriesCloseAt'>, now: number): boolean => entriesCloseAt !== null && now >= Date.parse(entriesCloseAt);
+
 /** The button of an item where an order of another one, or another waiting room, decides nothing: what the user may do with this item. */
 function besideOther(at: Situation, phase: Phase): Button {
   const { sale, itemId, stock } = at;
@@ -108,16 +114,19 @@ function besideOther(at: Situation, phase: Phase): Button {
   const nothing: Button = { kind: 'none', reason: null, phase };
   if (mine?.order) return { kind: mine.order.status === 'PENDING_PAYMENT' ? 'pay' : 'order', order: mine.order };
   if (offerOf(sale, itemId)) return { kind: 'buy' };
-  if (entryOf(sale, itemId)) return { kind: 'waiting' };
+  const entry = entryOf(sale, itemId);
+  if (entry) return { kind: entry.status === 'ENTERED' ? 'entered' : 'waiting' };
   if (phase !== 'LIVE' && phase !== 'SOLD_OUT') return nothing;
+  if (sale.mode === 'DRAW' && entriesClosed(sale, at.now)) return { ...nothing, reason: t('error.ENTRIES_CLOSED') };
   if (mine?.remainingLimit === 0 && sale.purchaseLimit) return { ...nothing, reason: t('error.PURCHASE_LIMIT_REACHED.used', { n: sale.purchaseLimit }) };
+  if (sale.mode === 'DRAW') return { kind: 'enter' };
   return { kind: stock.level === 'SOLD_OUT' ? 'waitlist' : 'buy' };
 }
 
 /** The button for a situation. */
 export function buttonOf(at: Situation): Button {
   const button = openButton(at);
-  const until = button.kind === 'buy' || button.kind === 'waitlist' || button.kind === 'join' ? waitsUntil(at.attempt) : null;
+  const until = button.kind === 'buy' || button.kind === 'waitlist' || button.kind === 'enter' || button.kind === 'join' ? waitsUntil(at.attempt) : null;
   return until !== null && shownFailure(at, button) ? { kind: 'blocked', until } : button;
 }
 
@@ -137,8 +146,10 @@ function openButton(at: Situation): Button {
     case 'SIGN_IN':
       return at.stock.level === 'SOLD_OUT' && phase !== 'UPCOMING' ? { kind: 'sign-in', soldOut: true } : { kind: 'sign-in' };
     case 'WAIT':
-      return { kind: drawOpen(sale, at.now) && !at.verified && opensFor(sale) === Date.parse(sale.startsAt) ? 'join' : 'wait' };
+      return { kind: sale.mode === 'RUSH' && drawOpen(sale, at.now) && !at.verified && opensFor(sale) === Date.parse(sale.startsAt) ? 'join' : 'wait' };
     case 'BUY':
+    case 'ENTER_DRAW':
+    case 'IN_DRAW':
       return besideOther(at, phase);
     case 'JOIN_WAITLIST':
     case 'ON_WAITLIST':

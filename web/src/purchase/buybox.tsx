@@ -11,7 +11,7 @@ import { lazy } from '../ui/lazy';
 import { toast } from '../ui/toast';
 import { type Purchase } from '@seckill/client/purchase';
 import { purchaseOf } from './attempt';
-import { buttonOf, offerOf, opensFor, usePhase, type Button, type Situation } from './button';
+import { buttonOf, entryOf, offerOf, opensFor, usePhase, type Button, type Situation } from './button';
 import { shownFailure, type Failed } from './refusal';
 import { currentSale } from './current';
 import { usePurchase } from './follow';
@@ -89,6 +89,7 @@ export function BuyBox({ sale: read, item, stock, quantity, signedIn, reload, ch
   const status = statusOf(situation, button);
   useShared(sale, signedIn ? sharedOf(button, situation, status) : null);
   const offer = offerOf(sale, item.id);
+  const units = offer ? (entryOf(sale, item.id)?.quantity ?? 1) : quantity;
   const ahead = useCaptchaAhead(purchase, signedIn && button.kind === 'buy' && attempt.step === 'idle' && !offer);
   useEffect(
     () => () => {
@@ -109,13 +110,14 @@ export function BuyBox({ sale: read, item, stock, quantity, signedIn, reload, ch
       case 'join':
         return purchase.prepare(item.id);
       case 'buy':
-        return purchase.buy(item.id, offer ? 1 : quantity, offer);
+        return purchase.buy(item.id, units, offer);
       case 'pay':
         return go(`/orders/${button.order.id}?pay`);
       case 'order':
         return go(`/orders/${button.order.id}`);
       case 'waitlist':
-        return waitlist.join(item);
+      case 'enter':
+        return waitlist.join(item, quantity);
       default:
         return;
     }
@@ -126,7 +128,7 @@ export function BuyBox({ sale: read, item, stock, quantity, signedIn, reload, ch
         status={status}
         button={button}
         item={item}
-        quantity={offer ? 1 : quantity}
+        quantity={units}
         failed={shownFailure(situation, button)?.step === 'broken'}
         waiting={waitlist.busy.value || waitlist.check !== null}
         startsAt={opensFor(sale)}
@@ -197,7 +199,7 @@ function Beside({ purchase, button, waitlist, failed }: { purchase: Purchase; bu
       </p>
     );
   }
-  return waitlist.entry ? <Leave text={t(waitlist.entry.status === 'OFFERED' ? 'waitlist.decline' : 'waitlist.leave')} act={() => waitlist.leave()} /> : null;
+  return waitlist.entry ? <Leave text={t(waitlist.entry.status === 'OFFERED' ? 'waitlist.decline' : waitlist.entry.status === 'ENTERED' ? 'draw.leave' : 'waitlist.leave')} act={() => waitlist.leave()} /> : null;
 }
 
 function Leave({ text, act }: { text: string; act: () => void }) {

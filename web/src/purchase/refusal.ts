@@ -7,7 +7,7 @@ import type { Button, Situation } from './button';
 export type Failed = Extract<Attempt, { step: 'refused' | 'broken' }>;
 
 /** Buttons beside which a refusal may still hold: the others show a status that followed it. */
-const BESIDE: Button['kind'][] = ['sign-in', 'wait', 'join', 'buy', 'waitlist', 'none'];
+const BESIDE: Button['kind'][] = ['sign-in', 'wait', 'join', 'buy', 'waitlist', 'enter', 'none'];
 
 /** When the wait of a refusal is over, in ms of server time; null where it names none. */
 export const waitsUntil = (attempt: Attempt): number | null =>

@@ -2,7 +2,7 @@
 import { taskPositions } from '../api/stores';
 import { faultText, count, explain, moment, span, t, timeOfDay, waitText } from '../i18n/text';
 import { LAST_MS } from '../ui/countdown';
-import { entryOf, offerOf, opensFor, phaseAt, type Button, type Situation } from './button';
+import { entriesClosed, entryOf, offerOf, opensFor, phaseAt, type Button, type Situation } from './button';
 import { shownFailure, type Failed } from './refusal';
 import type { Ticket } from '@seckill/client/types';
 
@@ -89,6 +89,24 @@ function failure(failed: Failed, button: Button): Status {
   return { ...plain(explain(failed.failure), detail), tone: 'danger' };
 }
 
+/** How many have entered the draw of the item. */
+const entriesOf = ({ sale, itemId }: Situation): number => sale.items.find(({ id }) => id === itemId)?.drawing?.entries ?? 0;
+
+/** The status of a buyer in the draw, until it is drawn. */
+function drawing(at: Situation): Status {
+  const { sale, itemId, now } = at;
+  const entries = t('draw.entries', { n: count(entriesOf(at)) });
+  if (!entriesClosed(sale, now)) return { ...plain(t('draw.in'), entries, Date.parse(sale.entriesCloseAt!)), tone: 'good' };
+  const roundAt = sale.items.find(({ id }) => id === itemId)?.drawing?.roundAt;
+  if (!roundAt) return { ...plain(t('draw.closed'), entries), tone: 'good' };
+  const until = Date.parse(roundAt);
+  if (now < until) return { ...plain(t('draw.soon'), entries, until), tone: 'good' };
+  return { ...plain(t('draw.soon'), t(now < until + LATE_MS ? 'draw.reading' : 'draw.late')), tone: 'good' };
+}
+
+/** How long after its time a random value counts as late, in ms. */
+const LATE_MS = 60_000;
+
 /** The status while the next attempt has to wait. */
 function blocked({ attempt, now }: Situation, until: number): Status {
   const cause = attempt.step === 'refused' && attempt.failure.__typename === 'RateLimitedError' ? attempt.failure.cause : 'TOO_MANY_CALLS';
@@ -136,9 +154,14 @@ export function statusOf(at: Situation, button: Button): Status {
     case 'waitlist':
       return plain(t('button.SOLD_OUT'), t('soldOut.lead'));
     case 'waiting': {
-      const ahead = entryOf(sale, at.itemId)?.ahead;
+      const { ahead = null, rank = null } = entryOf(sale, at.itemId) ?? {};
+      if (rank !== null) return plain(t('draw.rank', { n: count(rank) }), ahead ? t('draw.rankLead', { n: count(ahead) }) : t('waitlist.next'));
       return ahead ? placed('waitlist.ahead', ahead, t('waitlist.lead')) : plain(t('waitlist.next'), t('waitlist.lead'));
     }
+    case 'enter':
+      return plain(t('draw.enter'), t('draw.enterLead', { n: count(entriesOf(at)) }), Date.parse(sale.entriesCloseAt!));
+    case 'entered':
+      return drawing(at);
     case 'none':
       return closed(at, button.reason, missed);
   }

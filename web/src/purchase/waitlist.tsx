@@ -1,13 +1,14 @@
-/** The waitlist of a sale that is sold out: join, wait, take the offer, leave. */
+/** The waitlist of a sale that is sold out, and the entries of a draw: join, wait, take the offer, leave. */
 import { useSignal, type Signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { jitter } from '@seckill/client/backoff';
 import { toFault } from '@seckill/client/fault';
 import { request } from '../api/client';
 import { putWaitlistEntry } from '../api/stores';
+import { randomKey } from '@seckill/client/pending';
 import type { Answer } from '@seckill/client/purchase';
 import type { Challenge, Entry, Failure, Item, Sale } from '@seckill/client/types';
-import { JoinWaitlist, LeaveWaitlist } from '@seckill/client/documents/waitlist';
+import { EnterDraw, JoinWaitlist, LeaveWaitlist } from '@seckill/client/documents/waitlist';
 import { faultText, explain, isolate, t } from '../i18n/text';
 import { entryOf } from './button';
 import { notify } from '../ui/toast';
@@ -18,15 +19,19 @@ const AHEAD_MS = 15_000;
 /** A captcha to answer before joining. */
 interface Check {
   item: Item;
+  quantity: number;
   /** That of a refusal; null = a new one. */
   challenge: Challenge | null;
   failure: Failure | null;
 }
 
-async function join(sale: Sale, item: Item, { challengeId, answer }: Answer): Promise<Failure | null> {
-  const { joinWaitlist } = await request(JoinWaitlist, { input: { itemId: item.id, captcha: { challengeId, answer } } });
-  if (joinWaitlist?.waitlistEntry) putWaitlistEntry(sale.id, joinWaitlist.waitlistEntry);
-  return joinWaitlist?.userErrors[0] ?? null;
+async function join(sale: Sale, { item, quantity }: Check, { challengeId, answer }: Answer): Promise<Failure | null> {
+  const input = { itemId: item.id, captcha: { challengeId, answer } };
+  const done = sale.mode === 'DRAW'
+    ? (await request(EnterDraw, { input: { ...input, quantity, drawNonce: randomKey() } })).enterDraw
+    : (await request(JoinWaitlist, { input })).joinWaitlist;
+  if (done?.waitlistEntry) putWaitlistEntry(sale.id, done.waitlistEntry);
+  return done?.userErrors[0] ?? null;
 }
 
 async function leave(sale: Sale, entry: Entry): Promise<string | null> {
@@ -43,8 +48,8 @@ export interface Waitlist {
   busy: Signal<boolean>;
   /** The captcha of a join; null = none is under way. */
   check: Check | null;
-  /** Begins to join: with a captcha. */
-  join(item: Item): void;
+  /** Begins to join, or to enter the draw for some units: with a captcha. */
+  join(item: Item, quantity: number): void;
   /** Joins with its answer. */
   answer(answer: Answer): void;
   /** Closes the captcha. */
@@ -91,16 +96,16 @@ export function useWaitlist(sale: Sale, item: Item, reload: () => void): Waitlis
     busy,
     entry,
     check: check.value,
-    join: (item) => {
+    join: (item, quantity) => {
       if (busy.peek() || check.peek()) return;
       if ('Notification' in globalThis && Notification.permission === 'default') void Notification.requestPermission();
-      check.value = { item, challenge: null, failure: null };
+      check.value = { item, quantity, challenge: null, failure: null };
     },
     answer: (answer) => {
       const asked = check.peek();
       check.value = null;
       if (asked) void run(async () => {
-        const failure = await join(sale, asked.item, answer);
+        const failure = await join(sale, asked, answer);
         if (failure?.__typename !== 'CaptchaError') return failure && explain(failure);
         check.value = { ...asked, challenge: failure.challenge, failure };
         return null;

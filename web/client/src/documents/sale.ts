@@ -87,6 +87,8 @@ export const PublicSaleParts = graphql(
     purchaseLimit
     paymentWindowSeconds
     drawOpensAt
+    mode
+    entriesCloseAt
     requiresAddress
     limitBy
     access {
@@ -102,6 +104,12 @@ export const PublicSaleParts = graphql(
     items {
       ...ItemParts
       purchaseLimit
+      drawing {
+        state
+        entries
+        roundAt
+        recordPath
+      }
       goods {
         description
       }

@@ -7,6 +7,8 @@ export const WaitlistParts = graphql(`
     status
     ahead
     offerExpiresAt
+    quantity
+    rank
     item {
       id
     }
@@ -17,6 +19,22 @@ export const JoinWaitlist = graphql(
   `
   mutation JoinWaitlist($input: JoinWaitlistInput!) {
     joinWaitlist(input: $input) {
+      waitlistEntry {
+        ...WaitlistParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [WaitlistParts, FailureParts],
+);
+
+export const EnterDraw = graphql(
+  `
+  mutation EnterDraw($input: EnterDrawInput!) {
+    enterDraw(input: $input) {
       waitlistEntry {
         ...WaitlistParts
       }
