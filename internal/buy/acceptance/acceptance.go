@@ -1,7 +1,9 @@
 // Package acceptance signs that the shop accepted an order: a buyer can prove it to others
-// later, whatever the shop's records say then. The same key signs the roots of draws. A receipt is a JWT (RFC 7519) signed with
-// Ed25519 (RFC 8037); the public keys are a JSON Web Key Set (RFC 7517). Nothing is stored:
-// the signature of a task is the same each time. It does not own the task (package order), nor the secrets.
+// later, whatever the shop's records say then. A receipt is a JWT (RFC 7519) signed with
+// Ed25519 (RFC 8037); the public keys are a JSON Web Key Set (RFC 7517). It is not stored:
+// the signature of a task is the same each time. The same key signs the roots of draws, and
+// the log of all acceptances of a sale (Logger, Logs), which outsiders check (VerifyLog). It
+// does not own the task (package order), nor the secrets.
 package acceptance
 
 import (
@@ -117,8 +119,8 @@ func VerifyAs(typ, statement string, keySet []byte, claims jwt.Claims) error {
 	if err != nil {
 		return fmt.Errorf("key set: %w", err)
 	}
-	token, err := jwt.ParseWithClaims(statement, claims, keys.Keyfunc, jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}),
-		jwt.WithIssuedAt())
+	token, err := jwt.ParseWithClaims(statement, claims, keys.Keyfunc,
+		jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}), jwt.WithIssuedAt())
 	if err != nil {
 		return err
 	}

@@ -240,7 +240,9 @@ func find(ctx context.Context, tx *ent.Tx, since look) (found map[id.Sale]*batch
 		if !ok {
 			continue // it is logged after its order
 		}
-		r := row{m.ID, LogEntry{Kind: Returned, Task: id.Task(order.id).Public(), Item: m.ItemID.Public(), Quantity: m.Quantity}}
+		r := row{m.ID, LogEntry{
+			Kind: Returned, Task: id.Task(order.id).Public(), Item: m.ItemID.Public(), Quantity: m.Quantity,
+		}}
 		b := of(order.sale)
 		switch {
 		case !order.logged && !here[order.id]:
@@ -319,7 +321,7 @@ func notLogged(q *sql.Selector, field string) {
 
 // madeAt returns the first id that is made at a time.
 func madeAt[T ~[16]byte](t time.Time) (u T) {
-	ms := uint64(max(0, t.UnixMilli())) //nolint:gosec // not negative
+	ms := uint64(max(0, t.UnixMilli()))
 	for i := range 6 {
 		u[i] = byte(ms >> (8 * (5 - i))) //nolint:gosec // one byte of it
 	}

@@ -59,7 +59,9 @@ type checkpoint struct {
 
 // NewLogs returns the handler of LogsPath.
 func NewLogs(db *postgres.DB, signer *Signer, c clock.Clock, log *slog.Logger) *Logs {
-	return &Logs{db: db, signer: signer, clock: c, log: log, reads: make(chan struct{}, maxReads), current: map[id.Sale]checkpoint{}}
+	return &Logs{
+		db: db, signer: signer, clock: c, log: log, reads: make(chan struct{}, maxReads), current: map[id.Sale]checkpoint{},
+	}
 }
 
 // errNoSuchFile means that a log does not have a file.
@@ -101,7 +103,7 @@ func (l *Logs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		w.Header().Set("Content-Type", contentType)
 		w.Header().Set("Cache-Control", fmt.Sprintf("public, max-age=%d", age))
-		_, _ = w.Write(body)
+		_, _ = w.Write(body) //nolint:gosec // neither of the types is HTML
 	}
 }
 
@@ -173,7 +175,8 @@ func (l *Logs) proof(ctx context.Context, sale id.Sale, name string) ([]byte, er
 	if err != nil {
 		return nil, errNoSuchFile
 	}
-	row, err := l.db.Ent.AcceptanceEntry.Query().Where(acceptanceentry.ID(task.UUID()), acceptanceentry.SaleID(sale)).Only(ctx)
+	row, err := l.db.Ent.AcceptanceEntry.Query().
+		Where(acceptanceentry.ID(task.UUID()), acceptanceentry.SaleID(sale)).Only(ctx)
 	if ent.IsNotFound(err) {
 		return nil, errNoSuchFile
 	}

@@ -29,7 +29,8 @@ type tiles struct {
 
 // size returns the number of entries.
 func (t tiles) size(ctx context.Context) (uint64, error) {
-	last, err := t.entries.Query().Where(acceptanceentry.SaleID(t.sale)).Order(ent.Desc(acceptanceentry.FieldPosition)).First(ctx)
+	last, err := t.entries.Query().Where(acceptanceentry.SaleID(t.sale)).
+		Order(ent.Desc(acceptanceentry.FieldPosition)).First(ctx)
 	if ent.IsNotFound(err) {
 		return 0, nil
 	}
@@ -79,7 +80,7 @@ func (t tiles) hashes(ctx context.Context, level uint, from uint64, n int) ([][]
 		return nil, fmt.Errorf("%d of %d nodes of level %d from %d", len(rows), n, level, from)
 	}
 	for i, r := range rows {
-		if r.Nodes == nil || len(*r.Nodes) < int(level)*hashSize { //nolint:gosec // a level
+		if r.Nodes == nil || len(*r.Nodes) < int(level)*hashSize {
 			return nil, fmt.Errorf("entry %d has no node of level %d", r.Position, level)
 		}
 		hashes[i] = (*r.Nodes)[(level-1)*hashSize : level*hashSize]
@@ -157,7 +158,7 @@ func width(level uint, tile, size uint64) int {
 	if tile > of/tileWidth {
 		return 0
 	}
-	return int(min(of-tile*tileWidth, tileWidth)) //nolint:gosec // at most 256
+	return int(min(of-tile*tileWidth, tileWidth))
 }
 
 // subtree returns the root of 2^h hashes.

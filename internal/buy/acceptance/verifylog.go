@@ -113,12 +113,13 @@ type LogReport struct {
 	Items   map[string]*ItemUnits `json:"items"` // by public id
 }
 
+// Get reads a file of a log by its path below the address of the log.
+type Get func(ctx context.Context, path string) ([]byte, error)
+
 // VerifyLog reads a whole log and returns what it says. The error says what is wrong: the
 // entries do not give the root that the shop signed, a tile is not that of the entries, an
-// earlier checkpoint is not of this log, or the entries contradict each other. get returns
-// a file by its path below the address of the log.
-func VerifyLog(ctx context.Context, get func(ctx context.Context, path string) ([]byte, error), keySet []byte,
-	earlier ...[]byte) (*LogReport, error) {
+// earlier checkpoint is not of this log, or the entries contradict each other.
+func VerifyLog(ctx context.Context, get Get, keySet []byte, earlier ...[]byte) (*LogReport, error) {
 	text, err := get(ctx, "checkpoint")
 	if err != nil {
 		return nil, err
@@ -180,7 +181,7 @@ func VerifyLog(ctx context.Context, get func(ctx context.Context, path string) (
 }
 
 // entriesAt reads a bundle of n entries.
-func entriesAt(ctx context.Context, get func(ctx context.Context, path string) ([]byte, error), path string, n int) ([][]byte, error) {
+func entriesAt(ctx context.Context, get Get, path string, n int) ([][]byte, error) {
 	text, err := get(ctx, path)
 	if err != nil {
 		return nil, err
@@ -218,12 +219,12 @@ func (r *LogReport) count(e LogEntry, taken map[string]int) {
 
 // verifyTiles compares the tiles of all levels with the hashes of the entries: others prove
 // single entries with them.
-func verifyTiles(ctx context.Context, get func(ctx context.Context, path string) ([]byte, error), hashes [][]byte) error {
+func verifyTiles(ctx context.Context, get Get, hashes [][]byte) error {
 	for level := 0; len(hashes) > 0; level++ {
 		var above [][]byte
 		for first := 0; first < len(hashes); first += tileWidth {
 			tile := hashes[first:min(first+tileWidth, len(hashes))]
-			path := fmt.Sprintf("tile/%d/%s", level, tilePath(uint64(first/tileWidth), len(tile))) //nolint:gosec // not negative
+			path := fmt.Sprintf("tile/%d/%s", level, tilePath(uint64(first/tileWidth), len(tile)))
 			got, err := get(ctx, path)
 			if err != nil {
 				return err

@@ -135,8 +135,8 @@ type Commitment struct {
 func (r *Record) Commitment() Commitment {
 	return Commitment{
 		RegisteredClaims: jwt.RegisteredClaims{IssuedAt: jwt.NewNumericDate(time.Unix(r.RootPublishedAt, 0))},
-		Version:          r.Version, Sale: r.Sale, Item: r.Item, ClosedAt: r.ClosedAt, Count: r.Count, Root: r.Root, Source: r.Source,
-		Round: r.Round,
+		Version:          r.Version, Sale: r.Sale, Item: r.Item, ClosedAt: r.ClosedAt, Count: r.Count, Root: r.Root,
+		Source: r.Source, Round: r.Round,
 	}
 }
 
