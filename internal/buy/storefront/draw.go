@@ -10,7 +10,7 @@ import (
 
 // Drawing returns the draw of an item; nil = it has no entry yet.
 func (s *Storefront) Drawing(ctx context.Context, v *sale.Sale, item id.Item) (*waitlist.Drawing, error) {
-	if known := s.restockOutlooks.Drawing(item); known != nil || v.Status.Loaded() {
+	if known := s.restockOutlooks.Drawing(item); known != nil || v.Status != sale.Ended { // before it is loaded there are no entries
 		return known, nil
 	}
 	return s.waitlist.Drawing(ctx, item)

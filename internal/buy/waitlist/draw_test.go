@@ -14,6 +14,7 @@ import (
 	"seckill/ent"
 	"seckill/ent/itemdraw"
 	entsale "seckill/ent/sale"
+	"seckill/ent/waitlistentry"
 	"seckill/internal/buy/draw"
 	"seckill/internal/buy/waitlist"
 	"seckill/internal/platform/clock"
@@ -420,7 +421,14 @@ func TestADisabledUserIsNotInTheTree(t *testing.T) {
 	l.entry(entries[0], waitlist.Entered)
 }
 
-// Also when thousands of entries wait whose turn has not come, all end with the sale.
+func (l *lottery) endSale() {
+	l.t.Helper()
+	l.must(l.db.WithTx(l.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		return tx.Sale.Update().SetStatus(entsale.StatusENDED).Exec(ctx)
+	}))
+}
+
+// Also when many entries wait whose turn has not come, all end with the sale.
 func TestTheEntriesOfADrawEndWithTheSale(t *testing.T) {
 	t.Parallel()
 	l := newLottery(t, testdb.Postgres(t), 1)
@@ -429,13 +437,39 @@ func TestTheEntriesOfADrawEndWithTheSale(t *testing.T) {
 	l.must(l.draws())
 	l.beacon()
 	l.must(l.draws())
-	ranked := l.ranked(l.checked(), entries)
-	l.step()
-	l.must(l.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
-		return tx.Sale.Update().SetStatus(entsale.StatusENDED).Exec(ctx)
+	first := l.ranked(l.checked(), entries)[0]
+	l.must(l.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error { // far behind
+		_, err := tx.ExecContext(ctx, `UPDATE waitlist_entries SET line = line + 500 WHERE line > 1`)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, `INSERT INTO waitlist_entries (id, sale_id, item_id, user_id, quantity, status, version, return_due, nonce, line, skipped, created_at, updated_at)
+				SELECT gen_random_uuid(), sale_id, item_id, gen_random_uuid(), 1, 'WAITING', 1, false, 'n', n, '', created_at, updated_at
+				FROM waitlist_entries, generate_series(2, 450) n WHERE line = 1`)
+		}
+		return err
 	}))
 	l.step()
-	for _, e := range ranked {
+	l.entry(first, waitlist.Offered)
+	l.endSale()
+	l.step()
+	for _, e := range entries {
+		l.entry(e, waitlist.Expired)
+	}
+	l.step() // two hundred at a time, those that may have units
+	l.step()
+	open, err := l.db.Ent.WaitlistEntry.Query().Where(waitlistentry.StatusIn(waitlistentry.StatusWAITING, waitlistentry.StatusOFFERED)).Count(t.Context())
+	if l.must(err); open != 0 {
+		t.Errorf("%d entries are open", open)
+	}
+	l.wantFigures(figures{stock: 1})
+}
+
+func TestTheEntriesOfADrawThatIsNotMadeEndWithTheSale(t *testing.T) {
+	t.Parallel()
+	l := newLottery(t, testdb.Postgres(t), 1)
+	entries := l.enter(3)
+	l.endSale()
+	l.must(l.draws())
+	for _, e := range entries {
 		l.entry(e, waitlist.Expired)
 	}
 }

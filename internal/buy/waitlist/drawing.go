@@ -57,18 +57,35 @@ func (s *Service) DrawLoop() periodic.Loop {
 // do so at the same time, and each may crash anywhere: each step is a compare-and-set on the
 // state, and is repeated from what is stored.
 func (s *Service) DrawStep(ctx context.Context) (map[string]int, error) {
-	due, err := s.dueDraws(ctx)
-	if err != nil || len(due) == 0 {
-		return nil, err
-	}
 	counts := map[string]int{}
-	var failed []error
+	failed := []error{s.endUndrawn(ctx, counts)}
+	due, err := s.dueDraws(ctx)
+	failed = append(failed, err)
 	for _, d := range due {
 		if err := s.advance(ctx, d, counts); err != nil {
 			failed = append(failed, fmt.Errorf("draw of item %s: %w", d.Item, err))
 		}
 	}
 	return counts, errors.Join(failed...)
+}
+
+// endUndrawn ends the entries of draws whose sale is over before they were drawn.
+func (s *Service) endUndrawn(ctx context.Context, counts map[string]int) error {
+	sales, err := s.db.Ent.Sale.Query().Where(entsale.EntrySecondsGT(0), entsale.SettledAtIsNil(),
+		entsale.StatusIn(entsale.StatusENDED, entsale.StatusCANCELLED)).IDs(ctx)
+	if err != nil || len(sales) == 0 {
+		return err
+	}
+	draws, err := s.unmade(ctx, sales)
+	if err != nil {
+		return err
+	}
+	for _, d := range draws {
+		if err := s.endAll(ctx, counts, undrawn(d.Item), entered); err != nil {
+			return fmt.Errorf("end the entries of item %s: %w", d.Item, err)
+		}
+	}
+	return nil
 }
 
 // dueDraws returns the draws of loaded sales whose entries have to be closed, or are.
@@ -87,7 +104,12 @@ func (s *Service) dueDraws(ctx context.Context) ([]*Drawing, error) {
 	if len(closed) == 0 {
 		return nil, nil
 	}
-	items, err := s.db.Ent.SaleItem.Query().Where(saleitem.SaleIDIn(closed...)).All(ctx)
+	return s.unmade(ctx, closed)
+}
+
+// unmade returns the draws of sales that are not made, also of items without an entry.
+func (s *Service) unmade(ctx context.Context, sales []id.Sale) ([]*Drawing, error) {
+	items, err := s.db.Ent.SaleItem.Query().Where(saleitem.SaleIDIn(sales...)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read items of draw sales: %w", err)
 	}

@@ -222,16 +222,21 @@ func (s *Service) expire(ctx context.Context, it item, counts map[string]int) er
 // expireRest ends the entries of a draw whose sale is over and whose turn had not come: no unit is
 // reserved for them, and the end of the sale is pushed to their users anyway.
 func (s *Service) expireRest(ctx context.Context, it item, after int64, counts map[string]int) error {
+	return s.endAll(ctx, counts, waitlistentry.ItemID(it.id), waitlistentry.LineGT(after+maxPlaces),
+		waitlistentry.StatusEQ(waitlistentry.StatusWAITING))
+}
+
+// endAll ends the entries that match, to which no unit is reserved.
+func (s *Service) endAll(ctx context.Context, counts map[string]int, match ...predicate.WaitlistEntry) error {
 	for {
 		n := 0
 		err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-			ids, err := tx.WaitlistEntry.Query().Where(waitlistentry.ItemID(it.id), waitlistentry.LineGT(after+maxPlaces),
-				waitlistentry.StatusEQ(waitlistentry.StatusWAITING)).Limit(restAtOnce).IDs(ctx)
+			n = 0
+			ids, err := tx.WaitlistEntry.Query().Where(match...).Limit(restAtOnce).IDs(ctx)
 			if err != nil || len(ids) == 0 {
-				n = 0
 				return err
 			}
-			n, err = tx.WaitlistEntry.Update().Where(waitlistentry.IDIn(ids...), waitlistentry.StatusEQ(waitlistentry.StatusWAITING)).
+			n, err = tx.WaitlistEntry.Update().Where(append(match[:len(match):len(match)], waitlistentry.IDIn(ids...))...).
 				SetStatus(waitlistentry.StatusEXPIRED).AddVersion(1).SetUpdatedAt(s.now()).Save(ctx)
 			return err
 		})
