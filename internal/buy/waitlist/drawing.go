@@ -2,6 +2,7 @@ package waitlist
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -14,6 +15,7 @@ import (
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 
 	"seckill/ent"
 	"seckill/ent/drawleaves"
@@ -37,6 +39,9 @@ const (
 	drawTimeout = 5 * time.Minute
 	// drawChunk bounds the entries that one statement of a draw reads or numbers.
 	drawChunk = 5000
+	// drawWriters is the number of transactions that number entries at the same time: each keeps
+	// one core of Postgres busy.
+	drawWriters = 2
 	// leavesPerPart is the number of leaves in a row of DrawLeaves: 128 KiB.
 	leavesPerPart = 4096
 	// publishWithin bounds the transaction that publishes a root: with the root comes a
@@ -336,7 +341,12 @@ func (s *Service) number(ctx context.Context, d *Drawing) error {
 	for rank, index := range draw.Order(randomness, leaves) {
 		lines[index] = int64(rank) + 1
 	}
-	err = s.eachUndrawn(ctx, d.Item, func(ctx context.Context, entries []*ent.WaitlistEntry) error {
+	writes, writing := errgroup.WithContext(ctx)
+	writes.SetLimit(1)
+	if s.db.Dialect == dialect.Postgres { // SQLite has one writer
+		writes.SetLimit(drawWriters)
+	}
+	err = s.eachUndrawn(ctx, d.Item, func(_ context.Context, entries []*ent.WaitlistEntry) error {
 		drawn := make([]ticket, 0, len(entries))
 		for _, row := range entries {
 			leaf := draw.LeafHash(row.ID, postgres.Value(row.Nonce))
@@ -348,12 +358,14 @@ func (s *Service) number(ctx context.Context, d *Drawing) error {
 				return fmt.Errorf("entry %s is not in the published tree", row.ID)
 			}
 		}
-		if len(drawn) == 0 {
-			return nil
+		if len(drawn) > 0 {
+			writes.Go(func() error {
+				return s.db.WithTx(writing, func(ctx context.Context, tx *ent.Tx) error { return s.writeLines(ctx, tx, drawn) })
+			})
 		}
-		return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return s.writeLines(ctx, tx, drawn) })
+		return writing.Err()
 	})
-	if err != nil {
+	if err = cmp.Or(writes.Wait(), err); err != nil {
 		return fmt.Errorf("number its entries: %w", err)
 	}
 	return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
