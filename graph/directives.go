@@ -42,7 +42,7 @@ func (r *Resolver) limit(ctx context.Context, _ any, next graphql.Resolver, burs
 	if refusal := d.Refusal(); refusal != nil {
 		return nil, refusal
 	}
-	if p := auth.PrincipalFrom(ctx); p != nil && slices.Contains(shared, field) {
+	if p := auth.PrincipalFrom(ctx); p != nil && slices.Contains(crowded, field) {
 		if refusal := r.Limits.AllowShare(field, auth.ClientAddr(ctx), p.UserID).Refusal(); refusal != nil {
 			return nil, refusal
 		}
@@ -50,9 +50,9 @@ func (r *Resolver) limit(ctx context.Context, _ any, next graphql.Resolver, burs
 	return next(ctx)
 }
 
-// shared are the operations in which the accounts of one network have shares: a new account
-// costs a script little.
-var shared = []string{"createCaptcha", "issueSeckillPath", "enterQueue", "joinWaitlist"}
+// crowded are the operations of the crowd before a gate. The accounts of one network have shares in
+// them, because a new account costs a script little, and a single call of a user costs Redis nothing.
+var crowded = []string{"createCaptcha", "issueSeckillPath", "enterQueue", "joinWaitlist"}
 
 // CheckRateLimits returns an error for a limit of an operation that has none in the
 // schema.
@@ -94,6 +94,9 @@ func (r *Resolver) count(ctx context.Context, policy ratelimit.Policy) (ratelimi
 	if v := r.saleAsked(ctx); v != nil && v.Switches.Limits() { // operations on a sale require a user
 		subject = subject.In(v.ID)
 		policy.Burst, policy.PerSecond = v.Switches.Limit(policy.Burst, policy.PerSecond)
+	}
+	if slices.Contains(crowded, graphql.GetFieldContext(ctx).Field.Name) {
+		return r.Limits.AllowLater(policy, subject), nil
 	}
 	return r.Limits.Allow(ctx, policy, subject)
 }

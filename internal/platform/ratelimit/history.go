@@ -7,6 +7,8 @@ type history struct {
 
 	refused policyWindow // Redis has refused attempts under this limit
 	until   int64        // up to this time
+
+	unsent int // newest attempts that Redis has to count later
 }
 
 // policyWindow is the limit of a policy.
@@ -40,6 +42,17 @@ func (h *history) take(p policyWindow, now int64) {
 		h.at = h.at[:copy(h.at, h.at[len(h.at)-p.most:])]
 	}
 	h.at = append(h.at, now)
+}
+
+// send counts the attempt just taken among the unsent, and returns and clears their number; 0 while
+// it is the only one of the window.
+func (h *history) send(p policyWindow, now int64) (unsent int) {
+	if n := len(h.at); n == 1 || h.at[n-2] <= now-p.window {
+		h.unsent = 1
+		return 0
+	}
+	unsent, h.unsent = h.unsent+1, 0
+	return unsent
 }
 
 // giveBack removes an attempt.

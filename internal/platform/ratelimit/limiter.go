@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
+	"seckill/internal/platform/batch"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/telemetry"
@@ -58,6 +59,7 @@ type Limiter struct {
 	local *Local[bucket]
 
 	shares *shares // of networks, for signed-in users
+	notes  *batch.Batcher[note, int64]
 }
 
 // bucket identifies one subject under one policy.
@@ -72,7 +74,9 @@ func New(cfg Config) *Limiter {
 		Counters("tries_total", "Attempts counted against a rate limit. Label policy: its name. "+
 			"Label outcome: passed, refused, refused_locally (without asking Redis), fault (Redis did not answer).", "policy",
 			"outcome")
-	return &Limiter{cfg: cfg, tries: tries, local: NewLocal[bucket](cfg.Clock, cfg.Size), shares: newShares()}
+	l := &Limiter{cfg: cfg, tries: tries, local: NewLocal[bucket](cfg.Clock, cfg.Size), shares: newShares()}
+	l.notes = newNotes(l.sendNotes)
+	return l
 }
 
 func (l *Limiter) count(policy string, o Outcome) { l.tries.WithLabelValues(policy, string(o)).Inc() }
@@ -117,8 +121,12 @@ func (l *Limiter) AllowAddr(ctx context.Context, p Policy, ip netip.Addr) (d Dec
 }
 
 func (l *Limiter) ask(ctx context.Context, p Policy, b bucket) (wait int64, err error) {
-	key := l.cfg.Prefix + "window:" + b.policy + ":" + string(b.subject)
-	return allow.Run(ctx, l.cfg.Client, []string{key}, p.Burst, p.window()).Int64()
+	return allow.Run(ctx, l.cfg.Client, l.keys(b), p.Burst, p.window()).Int64()
+}
+
+// keys returns the keys of lua/allow.lua.
+func (l *Limiter) keys(b bucket) []string {
+	return []string{l.cfg.Prefix + "window:" + b.policy + ":" + string(b.subject)}
 }
 
 // uncounted decides when Redis did not answer. Under FailOpen the attempt stays counted in

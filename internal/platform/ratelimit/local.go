@@ -54,6 +54,20 @@ func (l *Local[K]) take(p Policy, subject K, now int64) (d Decision) {
 	return d
 }
 
+// takeUnsent is take, and returns the attempts of the window that have to be sent to Redis: all
+// that were not, unless this one is the first.
+func (l *Local[K]) takeUnsent(p Policy, subject K, now int64) (d Decision, unsent int) {
+	l.subjects.with(subject, func(h *history) {
+		wait := h.wait(p.limit(), now)
+		if wait == 0 {
+			h.take(p.limit(), now)
+			unsent = h.send(p.limit(), now)
+		}
+		d = decision(wait)
+	})
+	return d, unsent
+}
+
 // giveBack reverts a take at a time.
 func (l *Local[K]) giveBack(subject K, at int64) {
 	l.subjects.with(subject, func(h *history) { h.giveBack(at) })

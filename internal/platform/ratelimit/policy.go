@@ -6,8 +6,8 @@
 // quota, of the points that queries cost.
 //
 // Limiter counts across all processes, in Redis, with a copy in the process, so that a
-// flood is refused without a network call. Local counts in this process only and never
-// does I/O: the hot path uses it.
+// flood is refused without a network call; for what a crowd calls, Redis counts later. Local
+// counts in this process only and never does I/O: the hot path uses it.
 package ratelimit
 
 import (
