@@ -17,7 +17,8 @@ func accessOf(in []*model.AccessRuleInput) *access.Rules {
 	}
 	rules := make(access.Rules, len(in))
 	for i, r := range in {
-		rules[i] = access.Rule{Kind: r.Kind, Name: deref(r.Name), Source: deref(r.Source), After: r.AfterSeconds}
+		rules[i] = access.Rule{Kind: r.Kind, Name: deref(r.Name), Source: deref(r.Source), After: r.AfterSeconds,
+			Keep: r.KeepUnits, Until: r.KeepSeconds}
 	}
 	return &rules
 }
@@ -34,8 +35,12 @@ func toAccessRule(v *sale.Sale, r *access.Rule) *model.AccessRule {
 	if r == nil {
 		return nil
 	}
-	return &model.AccessRule{Kind: r.Kind, Name: unlessZero(r.Name), Source: unlessZero(r.Source), AfterSeconds: r.After,
-		From: r.From(v.StartsAt)}
+	out := &model.AccessRule{Kind: r.Kind, Name: unlessZero(r.Name), Source: unlessZero(r.Source), AfterSeconds: r.After,
+		From: r.From(v.StartsAt), KeepUnits: &r.Keep, KeepSeconds: r.Until}
+	if r.Keep > 0 {
+		out.KeptUntil = new(r.KeptUntil(v.StartsAt))
+	}
+	return out
 }
 
 // toAccess returns the access of a buyer; nil in a sale without rules.

@@ -35,6 +35,7 @@ func (WaitlistEntry) Fields() []ent.Field {
 			Comment("of the buyer, in the leaf of the draw; null = not an entry of a draw"),
 		field.Int64("line").NonNegative().Default(0).Comment("number in the draw from 1 on; 0 = not drawn"),
 		field.String("skipped").MaxLen(16).Default("").Comment("why it ended without an offer, if the buyer did not leave: a draw.Reason"),
+		field.String("access_keys").MaxLen(32).Optional().Nillable().Comment("what access rules count of the buyer, as in person_keys"),
 		instant("created_at"),
 		instant("updated_at"),
 	}

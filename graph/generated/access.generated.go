@@ -166,6 +166,98 @@ func (ec *executionContext) fieldContext_AccessRule_from(_ context.Context, fiel
 	return graphql.NewScalarFieldContext("AccessRule", field, false, false, errors.New("field of type DateTime does not have child fields"))
 }
 
+func (ec *executionContext) _AccessRule_keepSeconds(ctx context.Context, field graphql.CollectedField, obj *model.AccessRule) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AccessRule_keepSeconds(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.KeepSeconds, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AccessRule_keepSeconds(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AccessRule", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _AccessRule_keepUnits(ctx context.Context, field graphql.CollectedField, obj *model.AccessRule) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AccessRule_keepUnits(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.KeepUnits, nil
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
+				if err != nil {
+					var zeroVal *int
+					return zeroVal, err
+				}
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "SALES_READ")
+				if err != nil {
+					var zeroVal *int
+					return zeroVal, err
+				}
+				if ec.Directives.Auth == nil {
+					var zeroVal *int
+					return zeroVal, errors.New("directive auth is not implemented")
+				}
+				return ec.Directives.Auth(ctx, obj, directive0, role, scope)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_AccessRule_keepUnits(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AccessRule", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _AccessRule_keptUntil(ctx context.Context, field graphql.CollectedField, obj *model.AccessRule) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AccessRule_keptUntil(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.KeptUntil, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_AccessRule_keptUntil(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AccessRule", field, false, false, errors.New("field of type DateTime does not have child fields"))
+}
+
 func (ec *executionContext) _AccessRule_kind(ctx context.Context, field graphql.CollectedField, obj *model.AccessRule) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -620,8 +712,14 @@ func (ec *executionContext) unmarshalInputAccessRuleInput(ctx context.Context, o
 	if _, present := asMap["afterSeconds"]; !present {
 		asMap["afterSeconds"] = 0
 	}
+	if _, present := asMap["keepSeconds"]; !present {
+		asMap["keepSeconds"] = 0
+	}
+	if _, present := asMap["keepUnits"]; !present {
+		asMap["keepUnits"] = 0
+	}
 
-	fieldsInOrder := [...]string{"afterSeconds", "kind", "name", "source"}
+	fieldsInOrder := [...]string{"afterSeconds", "keepSeconds", "keepUnits", "kind", "name", "source"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -635,6 +733,20 @@ func (ec *executionContext) unmarshalInputAccessRuleInput(ctx context.Context, o
 				return it, err
 			}
 			it.AfterSeconds = data
+		case "keepSeconds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("keepSeconds"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.KeepSeconds = data
+		case "keepUnits":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("keepUnits"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.KeepUnits = data
 		case "kind":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("kind"))
 			data, err := ec.unmarshalNAccessKind2seckillᚋinternalᚋbuyᚋaccessᚐKind(ctx, v)
@@ -837,6 +949,21 @@ func (ec *executionContext) _AccessRule(ctx context.Context, sel ast.SelectionSe
 		case "from":
 			out.Values[i] = ec._AccessRule_from(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "keepSeconds":
+			out.Values[i] = ec._AccessRule_keepSeconds(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "keepUnits":
+			out.Values[i] = ec._AccessRule_keepUnits(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "keptUntil":
+			out.Values[i] = ec._AccessRule_keptUntil(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		case "kind":

@@ -190,6 +190,12 @@ type AccessRule {
   afterSeconds: Int!
   """The same as a time."""
   from: DateTime!
+  """Seconds after the opening until which units are kept; 0 = none are."""
+  keepSeconds: Int!
+  """Units of each item that are kept for the buyers whom the rule fits."""
+  keepUnits: Int @auth(role: OPERATOR, scope: SALES_READ)
+  """Until when units are kept for these buyers, and from when they are for all; null when none are."""
+  keptUntil: DateTime
   """Whom it fits."""
   kind: AccessKind!
   """Name of the group, such as ` + "`" + `Members` + "`" + `; null for ALL and VERIFIED_CONTACT."""
@@ -204,6 +210,13 @@ A rule of who may buy, from when. Rules are fixed by the approval of the sale.
 input AccessRuleInput {
   """Seconds after ` + "`" + `startsAt` + "`" + ` from which the rule lets in. One rule of a sale has 0: the sale opens with its earliest rule."""
   afterSeconds: Int! = 0 @constraint(min: 0, max: 31536000)
+  """Seconds after ` + "`" + `startsAt` + "`" + ` until which the units are kept. From then on they are for all buyers."""
+  keepSeconds: Int! = 0 @constraint(min: 0, max: 31536000)
+  """
+  Units of each item that are kept for the buyers whom the rule fits; not for ALL. A unit that they buy counts for their share first. All rules together
+  keep at most the stock of each item.
+  """
+  keepUnits: Int! = 0 @constraint(min: 0, max: 1000000)
   """Whom it fits. ALL is the last rule where it is used; without it, other buyers have no access."""
   kind: AccessKind!
   """Name of the group for buyers, such as ` + "`" + `Members` + "`" + `; for CLAIM and LIST only."""
@@ -6810,6 +6823,12 @@ func (ec *executionContext) childFields_AccessRule(ctx context.Context, field gr
 		return ec.fieldContext_AccessRule_afterSeconds(ctx, field)
 	case "from":
 		return ec.fieldContext_AccessRule_from(ctx, field)
+	case "keepSeconds":
+		return ec.fieldContext_AccessRule_keepSeconds(ctx, field)
+	case "keepUnits":
+		return ec.fieldContext_AccessRule_keepUnits(ctx, field)
+	case "keptUntil":
+		return ec.fieldContext_AccessRule_keptUntil(ctx, field)
 	case "kind":
 		return ec.fieldContext_AccessRule_kind(ctx, field)
 	case "name":

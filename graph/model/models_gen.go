@@ -96,6 +96,12 @@ type AccessRule struct {
 	AfterSeconds int `json:"afterSeconds"`
 	// The same as a time.
 	From time.Time `json:"from"`
+	// Seconds after the opening until which units are kept; 0 = none are.
+	KeepSeconds int `json:"keepSeconds"`
+	// Units of each item that are kept for the buyers whom the rule fits.
+	KeepUnits *int `json:"keepUnits,omitempty"`
+	// Until when units are kept for these buyers, and from when they are for all; null when none are.
+	KeptUntil *time.Time `json:"keptUntil,omitempty"`
 	// Whom it fits.
 	Kind access.Kind `json:"kind"`
 	// Name of the group, such as `Members`; null for ALL and VERIFIED_CONTACT.
@@ -108,6 +114,11 @@ type AccessRule struct {
 type AccessRuleInput struct {
 	// Seconds after `startsAt` from which the rule lets in. One rule of a sale has 0: the sale opens with its earliest rule.
 	AfterSeconds int `json:"afterSeconds"`
+	// Seconds after `startsAt` until which the units are kept. From then on they are for all buyers.
+	KeepSeconds int `json:"keepSeconds"`
+	// Units of each item that are kept for the buyers whom the rule fits; not for ALL. A unit that they buy counts for their share first. All rules together
+	// keep at most the stock of each item.
+	KeepUnits int `json:"keepUnits"`
 	// Whom it fits. ALL is the last rule where it is used; without it, other buyers have no access.
 	Kind access.Kind `json:"kind"`
 	// Name of the group for buyers, such as `Members`; for CLAIM and LIST only.

@@ -44,8 +44,25 @@ const (
 	TooManyExpiries  Code = 17 // of a path token: the buyer has to wait
 )
 
-// Persons are what joins accounts of one human; 0 = nothing.
-type Persons struct{ Contact, Address int8 }
+// Persons are what joins accounts of one human, and the share of the buyer, from 1; 0 = nothing.
+type Persons struct{ Contact, Address, Share int8 }
+
+// Shares is the number of shares of an item.
+const Shares = 2
+
+// Share is what an access rule keeps of an item for its buyers.
+type Share struct {
+	Units, Taken int8
+	Over         bool // the units are for all buyers
+}
+
+// left returns the units that others cannot take.
+func (s Share) left() int8 {
+	if s.Over {
+		return 0
+	}
+	return max(0, s.Units-s.Taken)
+}
 
 // Reservation is a buyer's reservation of an item; Task 0 = none.
 type Reservation struct {
@@ -84,8 +101,40 @@ type Gate struct {
 	Reserved int8
 	Revision int16  // of the sale that set the state
 	Acts     uint16 // adjustments counted, a bit each
+	Shares   [Shares]Share
 	Held     [Buyers]Reservation
 	Permits  [Buyers]Permit
+}
+
+// spare returns the units that other shares do not keep from a buyer of a share, and those that the
+// share keeps for the buyer.
+func (g *Gate) spare(share int8) (spare, own int8) {
+	spare = g.Stock
+	for i, s := range g.Shares {
+		if int8(i) == share-1 {
+			own = s.left()
+		} else {
+			spare -= s.left()
+		}
+	}
+	return spare, own
+}
+
+// free returns the units that a buyer of a share may take.
+func (g *Gate) free(share int8) int8 {
+	spare, own := g.spare(share)
+	if g.Waiting {
+		return min(own, g.Stock)
+	}
+	return spare
+}
+
+// count counts units that buyers of a share take or return, and those that left the sale.
+func (g *Gate) count(share, units, lost int8) {
+	if share > 0 {
+		s := &g.Shares[share-1]
+		s.Taken, s.Units = max(0, s.Taken+units), max(0, s.Units-lost)
+	}
 }
 
 // loaded reports whether the contents can be read.
@@ -182,7 +231,8 @@ func (s *Sale) Reserve(a Attempt) Reply {
 	g := &s.Gates[a.Item]
 	r := Reply{Stock: g.stock()}
 	held, why := g.Held[a.Buyer].Task, g.refusal()
-	none := why != 0 || g.Stock <= 0 || g.Waiting
+	free := g.free(a.Persons.Share)
+	none := why != 0 || free <= 0
 	switch {
 	case why == NotLoaded:
 		r.Code = why
@@ -204,8 +254,8 @@ func (s *Sale) Reserve(a Attempt) Reply {
 		switch {
 		case none:
 			r.Code = SoldOut
-		case g.Stock < a.Units:
-			r.Code = TooFewLeft
+		case free < a.Units:
+			r.Code, r.Stock = TooFewLeft, free
 		default:
 			s.take(a)
 			r = Reply{Code: Accepted, Task: a.Task, Stock: g.Stock}
@@ -218,6 +268,7 @@ func (s *Sale) Reserve(a Attempt) Reply {
 func (s *Sale) take(a Attempt) {
 	g := &s.Gates[a.Item]
 	g.Stock, g.Reserved = g.Stock-a.Units, g.Reserved+a.Units
+	g.count(a.Persons.Share, a.Units, 0)
 	g.Held[a.Buyer] = Reservation{a.Task, a.Units, a.Key, a.Persons}
 	g.Permits[a.Buyer] = Permit{}
 	s.keep(a.Buyer, a.Item, g.Held[a.Buyer])
@@ -310,7 +361,7 @@ func (s *Sale) Issue(buyer, item int8, p Persons, serial int16, expired bool) (R
 		p.Address > 0 && s.addressExpiries[p.Address] >= freeExpiries {
 		return Reply{Code: TooManyExpiries}, Permit{}
 	}
-	if g.Stock <= 0 || g.Waiting {
+	if g.free(p.Share) <= 0 {
 		return Reply{Code: SoldOut}, Permit{}
 	}
 	expired = expired && !g.Permits[buyer].usable()
@@ -437,6 +488,7 @@ func (s *Sale) Release(r Release) int {
 		g.Total = g.Stock + returned + g.Reserved - units
 	}
 	g.Stock, g.Reserved = g.Stock+returned, g.Reserved-units
+	g.count(held.Persons.Share, -units, units-returned)
 	s.keep(r.Buyer, r.Item, held)
 	if g.Held[r.Buyer].Units = r.Keep; r.Keep == 0 {
 		g.Held[r.Buyer] = Reservation{}
@@ -479,10 +531,11 @@ func (s *Sale) Reacquire(a Attempt, former Task) int {
 	if s.Limit > 0 && a.Units > own || contact >= 0 && a.Units > contact || address >= 0 && a.Units > address {
 		return ReacquireOverLimit
 	}
-	if g.Stock < a.Units {
+	if spare, _ := g.spare(a.Persons.Share); spare < a.Units {
 		return ReacquireTooFew
 	}
 	g.Stock, g.Reserved = g.Stock-a.Units, g.Reserved+a.Units
+	g.count(a.Persons.Share, a.Units, 0)
 	g.Held[a.Buyer] = Reservation{a.Task, a.Units, a.Key, a.Persons}
 	return Reacquired
 }
@@ -525,6 +578,7 @@ const (
 func (s *Sale) Adjust(item, act, units, undoes int8) int {
 	g := &s.Gates[item]
 	bit := func(act int8) uint16 { return 1 << (act - 1) }
+	spare, _ := g.spare(0)
 	switch {
 	case g.State == Absent:
 		return AdjustNoGate
@@ -534,7 +588,7 @@ func (s *Sale) Adjust(item, act, units, undoes int8) int {
 		return AdjustedBefore
 	case undoes > 0 && g.Acts&bit(undoes) == 0:
 		return AdjustNothing
-	case units < 0 && g.Stock+units < 0:
+	case units < 0 && spare+units < 0:
 		return AdjustTooFew
 	}
 	g.Stock, g.Total, g.Acts = g.Stock+units, g.Total+units, g.Acts|bit(act)
@@ -572,6 +626,7 @@ type Contents struct {
 	BuyersWait bool
 	Revision   int16
 	Acts       uint16
+	Shares     [Shares]Share // of which Taken follows from Held
 	Held       [Buyers]Reservation
 }
 
@@ -585,9 +640,17 @@ func (s *Sale) Open(item int8, c Contents) bool {
 		s.keep(int8(b), item, former)
 	}
 	*g = Gate{State: c.State, Built: true, Waiting: c.BuyersWait || g.Waiting, Epoch: c.Epoch, Limit: c.Limit,
-		Total: c.Total, Stock: c.Stock, Revision: c.Revision, Acts: c.Acts, Held: c.Held}
+		Total: c.Total, Stock: c.Stock, Revision: c.Revision, Acts: c.Acts, Shares: c.Shares, Held: c.Held}
 	for _, r := range c.Held {
 		g.Reserved += r.Units
+		g.count(r.Persons.Share, r.Units, 0)
+	}
+	left := c.Stock
+	for i := range g.Shares { // keeps no more than there are
+		s := &g.Shares[i]
+		kept := max(0, min(s.Units-s.Taken, left))
+		left -= kept
+		s.Units = min(s.Units, s.Taken+kept)
 	}
 	return true
 }

@@ -113,9 +113,15 @@ func (p *pair) draw(rt *rapid.T) {
 	}
 	p.model.Limit = rapid.SampledFrom([]int8{0, 2, 3}).Draw(rt, "limit of the sale")
 	hasher := person.NewHasher(secrets)
+	shares := rapid.Bool().Draw(rt, "shares")
 	for b := range p.persons {
 		of := model.Persons{
 			Contact: rapid.Int8Range(0, 2).Draw(rt, "contact"), Address: rapid.Int8Range(0, 2).Draw(rt, "address"),
+		}
+		if shares {
+			if of.Share = rapid.Int8Range(0, model.Shares).Draw(rt, "share"); of.Share > 0 {
+				p.keyOf[b].Share = person.ShareOf(int(of.Share))
+			}
 		}
 		if of.Contact > 0 {
 			p.keyOf[b].Contact = hasher.Contact(p.sale, fmt.Sprintf("buyer%d@example.com", of.Contact), true)
@@ -168,6 +174,17 @@ func (p *pair) open(rt *rapid.T) {
 			Opens: now.Add(-time.Hour), Closes: now.Add(time.Hour),
 		}
 		c.Stock = c.Total
+		for s := range c.Shares {
+			c.Shares[s] = model.Share{Units: rapid.Int8Range(0, 3).Draw(rt, "kept"), Over: rapid.IntRange(0, 4).Draw(rt, "over") == 0}
+			until := now.Add(time.Hour)
+			if c.Shares[s].Over {
+				until = now.Add(-time.Minute)
+			}
+			if c.Shares[s].Units > 0 || rapid.Bool().Draw(rt, "no units") {
+				contents.Shares = append(contents.Shares, reservation.Share{
+					Key: person.ShareOf(s + 1), Units: int(c.Shares[s].Units), Until: until})
+			}
+		}
 		for b, held := range g.Held {
 			if held.Task == 0 || rapid.IntRange(0, 3).Draw(rt, "lost") == 0 {
 				continue
@@ -314,7 +331,7 @@ func (p *pair) attempt(rt *rapid.T) (model.Attempt, reservation.Attempt) {
 			last = of[rapid.IntRange(0, len(of)-1).Draw(rt, "token")]
 		}
 	}
-	own := last.buyer == a.Buyer && last.item == a.Item
+	own := last.text != "" && last.buyer == a.Buyer && last.item == a.Item
 	if own {
 		a.Permit, a.Persons = last.permit, p.persons[a.Buyer]
 	}
@@ -612,6 +629,13 @@ func (p *pair) differs(s model.Sale) string {
 		if g.State == model.Loading {
 			continue
 		}
+		kept, err := reservation.ParseShares(hash["kept"])
+		p.must(err)
+		for _, s := range kept {
+			if want := g.Shares[s.Key[1]-'1']; s.Units != int(want.Units) || s.Taken != int(want.Taken) {
+				return fmt.Sprintf("item %d: share %+v, the model %+v", i, s, want)
+			}
+		}
 		held, err := p.gate.ReservationTasks(ctx, p.sale, item, p.users[:])
 		p.must(err)
 		for b, user := range p.users {
@@ -652,7 +676,7 @@ func (p *pair) check(rt *rapid.T) {
 
 // Random commands on a real Redis and on the model: the same replies, and the same stock, reservations
 // and orders after each. Commands cover repeats, expired, foreign and void path tokens, wrong epochs,
-// limits of items, sales and persons, attempts that share a call, offers, rebuilds and losses.
+// limits of items, sales and persons, shares, attempts that share a call, offers, rebuilds and losses.
 func TestTheScriptsAgreeWithTheModel(t *testing.T) {
 	t.Parallel()
 	conn, prefix := testenv.Redis(t)

@@ -7,6 +7,7 @@ import (
 
 	"seckill/ent"
 	"seckill/internal/buy/access"
+	"seckill/internal/buy/reservation"
 	"seckill/internal/ops/seed"
 	"seckill/internal/platform/id"
 	"seckill/internal/testenv"
@@ -124,6 +125,56 @@ func TestMembersBuyFirstAndEveryoneLater(t *testing.T) {
 	s.changeMembers(crm, "REMOVE", s.userOf(former))
 	s.refusedBefore(former, made, "NO_ACCESS")
 	s.drained(made.SaleID, 1)
+}
+
+// A unit that is kept for members is sold out to others, whose waitlist does not get it, until its time.
+// Then it is theirs, without a change of the gate.
+func TestKeptUnitsAreForMembersUntilTheirTime(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	made := s.seed(seed.Input{Users: 4, Stock: 2, PermitRatio: 10})
+	keep := func(until int) {
+		rules := access.Rules{{Kind: access.List, Name: "Members", Source: "vip", Keep: 1, Until: until}, {Kind: access.All}}
+		s.rule(made, rules)
+		item, err := id.ParseItem(made.ItemID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		saleID, err := id.ParseSale(made.SaleID)
+		if err == nil {
+			err = s.conn().Cmd.Del(t.Context(), reservation.Keys{Prefix: s.cfg.RedisPrefix}.Item(id.ShardOf(saleID), item)).Err()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep(3600)
+	s.start("api", "worker", "scheduler")
+	member, first, second, third := made.Users[0].AccessToken, made.Users[1].AccessToken, made.Users[2].AccessToken, made.Users[3].AccessToken
+	s.changeMembers(s.staff("ann@example.com", "OPERATOR"), "ADD", s.userOf(member))
+	s.bought(first, made)
+	testenv.Eventually(t, testenv.Wait, func() bool { return s.accessOf(second, made.SaleID).Action == "JOIN_WAITLIST" }, "sold out to others")
+	if _, why := s.press(second, made); why != "SOLD_OUT" {
+		t.Errorf("the kept unit for others: %q", why)
+	}
+	if v := s.accessOf(member, made.SaleID); v.Action != "BUY" {
+		t.Errorf("a member sees %+v", v)
+	}
+	entry := s.joined(second, made.ItemID)
+	if p, why := s.press(member, made); why != "" {
+		t.Errorf("the kept unit for a member while others wait: %+v %s", p, why)
+	} else {
+		testenv.Eventually(t, testenv.Wait, func() bool { return s.taskStatus(member, p.OrderTask.ID) == "SUCCEEDED" }, "the order")
+		s.audit(made.SaleID)
+		s.cancel(member, p.OrderTask.ID)
+	}
+	if e := s.button(second, made.SaleID).Viewer.WaitlistEntry; e == nil || e.ID != entry.ID || e.Status != "WAITING" {
+		t.Errorf("the waitlist of others: %+v", e)
+	}
+	s.mutate(second, "leaveWaitlist", "", map[string]any{"waitlistEntryId": entry.ID})
+	keep(1) // long over: the gate is built from the record, with the same units
+	s.bought(third, made)
+	s.drained(made.SaleID, 2)
 }
 
 // In a sale for members alone others have no time to wait for.

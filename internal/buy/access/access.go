@@ -64,6 +64,16 @@ type Rule struct {
 	Source string `json:"source,omitempty"`
 	// After is how long after the opening of the sale the rule lets in, in seconds.
 	After int `json:"after,omitempty"`
+	// Keep is how many units of each item the rule keeps for its buyers, until Until seconds after the
+	// opening; 0 = none.
+	Keep  int `json:"keep,omitempty"`
+	Until int `json:"until,omitempty"`
+}
+
+// KeptUntil returns when the units that the rule keeps are for all buyers of a sale that opens at a
+// time.
+func (r Rule) KeptUntil(opens time.Time) time.Time {
+	return opens.Add(time.Duration(r.Until) * time.Second)
 }
 
 // Named reports whether rules of the kind have a name and a source.
@@ -80,6 +90,9 @@ func (r Rule) String() string {
 	}
 	if r.After > 0 {
 		text += fmt.Sprintf(" + %d s", r.After)
+	}
+	if r.Keep > 0 {
+		text += fmt.Sprintf(", keeps %d until + %d s", r.Keep, r.Until)
 	}
 	return text
 }
@@ -112,15 +125,16 @@ type Buyer struct {
 
 // Access is the decision about a buyer of a sale with rules.
 type Access struct {
-	Rule *Rule     // the first that fits; nil = none does
-	From time.Time // from when the buyer may buy; zero without a rule
+	Rule  *Rule     // the first that fits; nil = none does
+	Index int       // of Rule
+	From  time.Time // from when the buyer may buy; zero without a rule
 }
 
 // Of returns the access of a buyer to a sale that opens at a time. ok is false for a sale without
 // rules, which has no exceptions.
 func (r Rules) Of(b Buyer, opens time.Time) (a Access, ok bool) {
 	if i := slices.IndexFunc(r, func(rule Rule) bool { return rule.fits(b) }); i >= 0 {
-		return Access{Rule: &r[i], From: r[i].From(opens)}, true
+		return Access{Rule: &r[i], Index: i, From: r[i].From(opens)}, true
 	}
 	return Access{}, len(r) > 0
 }
@@ -137,10 +151,21 @@ func (r Rules) Asks(kind Kind) bool {
 	return slices.ContainsFunc(r, func(rule Rule) bool { return rule.Kind == kind })
 }
 
-// Begun returns how many rules let in at a time.
+// Kept returns how many units of each item the rules keep.
+func (r Rules) Kept() (units int) {
+	for _, rule := range r {
+		units += rule.Keep
+	}
+	return units
+}
+
+// Begun returns how many rules let in at a time, and how many of their shares are for all buyers.
 func (r Rules) Begun(opens, now time.Time) (n int) {
 	for _, rule := range r {
 		if !now.Before(rule.From(opens)) {
+			n++
+		}
+		if rule.Keep > 0 && !now.Before(rule.KeptUntil(opens)) {
 			n++
 		}
 	}

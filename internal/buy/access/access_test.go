@@ -23,6 +23,9 @@ var drawRule = rapid.Custom(func(t *rapid.T) access.Rule {
 		r.Source = rapid.SampledFrom([]string{"members", "press"}).Draw(t, "list")
 	case access.All, access.VerifiedContact:
 	}
+	if r.Kind != access.All && rapid.Bool().Draw(t, "keeps") {
+		r.Keep, r.Until = rapid.IntRange(1, 9).Draw(t, "keep"), r.After+rapid.SampledFrom([]int{1, 60, 3600}).Draw(t, "until")
+	}
 	return r
 })
 
@@ -62,7 +65,7 @@ func TestTheFirstRuleThatFitsDecides(t *testing.T) {
 			return
 		}
 		from := opens.Add(time.Duration(rules[i].After) * time.Second)
-		if got.Rule != &rules[i] || !got.From.Equal(from) || got.Open(now) != !now.Before(from) {
+		if got.Rule != &rules[i] || got.Index != i || !got.From.Equal(from) || got.Open(now) != !now.Before(from) {
 			t.Fatalf("%v give %+v, rule %d fits first", rules.Texts(), got, i)
 		}
 		// The waiting room takes before the opening whose time it is, and later those whose time has come.
@@ -71,6 +74,30 @@ func TestTheFirstRuleThatFitsDecides(t *testing.T) {
 		}
 		if got.Open(now) && !got.Open(now.Add(time.Second)) {
 			t.Fatal("access was lost with time")
+		}
+	})
+}
+
+// Pages are pushed at the second of each rule, and of each share.
+func TestEachTimeOfARuleIsAChange(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		rules := access.Rules(rapid.SliceOfN(drawRule, 0, 5).Draw(t, "rules"))
+		opens, kept := time.Unix(1_700_000_000, 0), 0
+		for _, r := range rules {
+			times := []time.Time{r.From(opens)}
+			if r.Keep > 0 {
+				times = append(times, r.KeptUntil(opens))
+			}
+			for _, at := range times {
+				if rules.Begun(opens, at.Add(-time.Nanosecond)) >= rules.Begun(opens, at) {
+					t.Fatalf("%v: nothing changes at %s", rules.Texts(), at)
+				}
+			}
+			kept += r.Keep
+		}
+		if rules.Kept() != kept {
+			t.Fatalf("%v keep %d, want %d", rules.Texts(), rules.Kept(), kept)
 		}
 	})
 }

@@ -129,7 +129,11 @@ func (c *Checkout) take(ctx context.Context, parent *sale.Sale, item *sale.Item,
 	if _, ok := offerOf(in.PathToken); ok {
 		return c.redeem(ctx, parent, item, in)
 	}
-	if o, refused := c.stock.RefuseAttempt(item.ID, in.User, in.IdempotencyKey); refused {
+	share := person.Key("")
+	if parent.Access.Kept() > 0 {
+		share = c.paths.Permit(in.User, item.ID, in.PathToken).Persons.Share
+	}
+	if o, refused := c.stock.RefuseAttempt(item.ID, in.User, share, in.IdempotencyKey); refused {
 		return c.refuse(ctx, parent, in, o)
 	}
 	attempt, err := c.newAttempt(in, parent, item)

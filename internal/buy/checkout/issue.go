@@ -53,7 +53,7 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 	if parent.Draw.On() {
 		return Issued{}, drawSale()
 	}
-	if o, refused := c.stock.RefuseUser(item.ID, in.User); refused {
+	if o, refused := c.stock.RefuseUser(item.ID, in.User, reservation.AnyShare); refused {
 		_, err = c.refuse(ctx, parent, Attempt{User: in.User, Item: in.Item}, o)
 		return Issued{}, err
 	}
@@ -70,12 +70,20 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 	if recent != nil && !full && !c.stock.MayHaveReservation(item.ID, in.User) {
 		return Issued{}, closedAs(parent, recent)
 	}
-	if err := c.eligible(ctx, parent, in.User, access.Access.Open); err != nil {
+	share, err := c.eligible(ctx, parent, in.User, access.Access.Open)
+	if err != nil {
 		return Issued{}, err
+	}
+	if parent.Access.Kept() > 0 {
+		if o, refused := c.stock.RefuseUser(item.ID, in.User, share); refused {
+			_, err = c.refuse(ctx, parent, Attempt{User: in.User, Item: in.Item}, o)
+			return Issued{}, err
+		}
 	}
 	if request.Persons, err = c.admit(ctx, risk.IssuePath, parent, in); err != nil {
 		return Issued{}, err
 	}
+	request.Persons.Share = share
 	if full {
 		ticket, err := c.enter(ctx, in, item, parent, entry{request.Persons, true})
 		if !errors.Is(err, queue.ErrUnusedPath) {
@@ -118,7 +126,8 @@ func (c *Checkout) RefuseCaptcha(ctx context.Context, purpose captcha.Purpose, s
 			return notOpen(phase, parent, now)
 		}
 	}
-	if err := c.admits(ctx, parent, user, access.Access.Waits); err != nil {
+	share, err := c.admits(ctx, parent, user, access.Access.Waits)
+	if err != nil {
 		return err
 	}
 	if parent.Draw.On() {
@@ -134,7 +143,7 @@ func (c *Checkout) RefuseCaptcha(ctx context.Context, purpose captcha.Purpose, s
 	}
 	var refusal error
 	for _, item := range parent.Items {
-		o, refused := c.stock.RefuseUser(item.ID, user)
+		o, refused := c.stock.RefuseUser(item.ID, user, share)
 		if !refused || o.Code == reservation.NotStarted {
 			return nil
 		}
@@ -177,13 +186,15 @@ func (c *Checkout) EnterQueue(ctx context.Context, in IssueInput) (*queue.Ticket
 	if err := c.refuseOver(parent, item.ID, in.User); err != nil {
 		return nil, err
 	}
-	if err := c.eligible(ctx, parent, in.User, access.Access.Waits); err != nil {
+	share, err := c.eligible(ctx, parent, in.User, access.Access.Waits)
+	if err != nil {
 		return nil, err
 	}
 	persons, err := c.admit(ctx, risk.EnterQueue, parent, in)
 	if err != nil {
 		return nil, err
 	}
+	persons.Share = share
 	return c.enter(ctx, in, item, parent, entry{persons, false})
 }
 

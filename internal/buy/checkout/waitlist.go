@@ -36,13 +36,15 @@ func (c *Checkout) join(ctx context.Context, in IssueInput, join waitlist.JoinIn
 	if phase := parent.Phase(now.At, false); phase == sale.PhaseUpcoming {
 		return nil, notOpen(phase, parent, now)
 	}
-	if err := c.eligible(ctx, parent, in.User, access.Access.Open); err != nil {
+	share, err := c.eligible(ctx, parent, in.User, access.Access.Open)
+	if err != nil {
 		return nil, err
 	}
 	persons, err := c.admit(ctx, risk.JoinWaitlist, parent, in)
 	if err != nil {
 		return nil, err
 	}
+	persons.Share = share
 	join.Sale, join.Item, join.User, join.Persons, join.From = parent.ID, item.ID, in.User, persons, in.From
 	join.Captcha, join.Waived, join.Closes = in.Captcha, !parent.Switches.CaptchaRequired, parent.EntriesCloseAt()
 	entry, err := c.waitlist.Join(ctx, join)
@@ -69,7 +71,7 @@ func offerOf(token string) (id.Waitlist, bool) {
 // unit is already reserved.
 func (c *Checkout) redeem(ctx context.Context, parent *sale.Sale, item *sale.Item, in Attempt) (Result, error) {
 	place, _ := offerOf(in.PathToken)
-	if err := c.admits(ctx, parent, in.User, access.Access.Open); err != nil {
+	if _, err := c.admits(ctx, parent, in.User, access.Access.Open); err != nil {
 		return Result{}, err
 	}
 	attempt, err := c.newAttempt(in, parent, item)

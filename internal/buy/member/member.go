@@ -106,6 +106,14 @@ func (s *Service) Access(ctx context.Context, v *sale.Sale, user id.User) (a acc
 	return a, ok, nil
 }
 
+// Share returns the share that an access rule keeps for a buyer; "" = none.
+func Share(a access.Access) person.Key {
+	if a.Rule == nil || a.Rule.Keep == 0 {
+		return ""
+	}
+	return person.ShareOf(a.Index)
+}
+
 // listsOf returns the lists of which an account is a member, at most Fresh old.
 func (s *Service) listsOf(ctx context.Context, u *account.User) ([]string, error) {
 	names := s.names(u)

@@ -65,15 +65,15 @@ type ClustersInput struct {
 }
 
 // clusters is one aggregate over the orders of a sale, which order_sale_id_created_at finds. The
-// keys of a person are in one column: "c…,a…". It needs no index of the keys, which each order of a
+// keys of a person are in one column: "c…,a…", and a share behind them. It needs no index of the keys, which each order of a
 // rush would pay for.
 const clusters = `
 WITH shared AS (
   SELECT substr(person_keys, 1, 17) AS shared_key, user_id, quantity, reserved_at, status, review
   FROM orders WHERE sale_id = $1 AND person_keys LIKE 'c%'
   UNION ALL
-  SELECT CASE WHEN person_keys LIKE 'a%' THEN person_keys ELSE substr(person_keys, 19) END, user_id, quantity, reserved_at, status, review
-  FROM orders WHERE sale_id = $1 AND (person_keys LIKE 'a%' OR length(person_keys) > 18)
+  SELECT CASE WHEN person_keys LIKE 'a%' THEN substr(person_keys, 1, 17) ELSE substr(person_keys, 19, 17) END, user_id, quantity, reserved_at, status, review
+  FROM orders WHERE sale_id = $1 AND (person_keys LIKE 'a%' OR length(person_keys) >= 35)
   UNION ALL
   SELECT payment_key, user_id, quantity, reserved_at, status, review FROM orders WHERE sale_id = $1 AND payment_key IS NOT NULL
   UNION ALL

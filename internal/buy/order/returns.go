@@ -286,11 +286,7 @@ func ExpiriesOf(ctx context.Context, db *postgres.DB, saleID id.Sale, since time
 			if !r.Expired {
 				continue
 			}
-			subjects := []string{r.User.String()}
-			if !r.Persons.IsZero() {
-				subjects = append(subjects, strings.Split(r.Persons.String(), ",")...)
-			}
-			for _, subject := range subjects {
+			for _, subject := range append([]string{r.User.String()}, r.Persons.Persons()...) {
 				e := found[subject]
 				if e.Count++; rows[i].UpdatedAt.After(e.Last) {
 					e.Last = rows[i].UpdatedAt

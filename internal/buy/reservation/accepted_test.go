@@ -22,7 +22,7 @@ func learn(t *testing.T, b *reservation.StockCache) {
 
 // refused reports whether the cache alone refuses an attempt.
 func refused(b *reservation.StockCache, a reservation.Attempt) bool {
-	_, refused := b.RefuseAttempt(a.Item, a.User, a.IdempotencyKey)
+	_, refused := b.RefuseAttempt(a.Item, a.User, "", a.IdempotencyKey)
 	return refused
 }
 
@@ -51,14 +51,14 @@ func TestAKeyThatTookTheLastUnitIsNotRefusedInMemory(t *testing.T) {
 			if refused(b, f.bare(a.User)) {
 				t.Error("a buyer with a reservation is refused in memory")
 			}
-			if _, out := b.RefuseUser(f.item, a.User); out {
+			if _, out := b.RefuseUser(f.item, a.User, ""); out {
 				t.Error("a buyer with a reservation is refused a path token in memory")
 			}
 			if o := f.reserve(f.bare(a.User)); o.Code != reservation.AlreadyHolding || o.Task != a.Task {
 				t.Errorf("a buyer with a reservation of a sold-out item: %+v", o)
 			}
 		}
-		if _, out := b.RefuseUser(f.item, late.User); !out {
+		if _, out := b.RefuseUser(f.item, late.User, ""); !out {
 			t.Error("a late buyer is not refused a path token in memory")
 		}
 		stolen := late

@@ -33,7 +33,7 @@ func (k Keys) shard(shard int, rest string) string {
 // (Unix milliseconds), limit, salelimit (0 = none), total, stock, reserved, rev, srev (revision of the sale
 // that set the state), taken (orders accepted so far), acts (adjustments included in the stock), run and replid (Redis
 // run and replication id of the build), since (last step of the build, Unix milliseconds),
-// line (until when released units are for the waitlist, Unix milliseconds). No TTL.
+// line (until when released units are for the waitlist, Unix milliseconds), kept (the shares of access rules). No TTL.
 func (k Keys) Item(shard int, item id.Item) string {
 	return k.shard(shard, "item:"+item.String())
 }

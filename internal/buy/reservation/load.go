@@ -28,7 +28,8 @@ type Contents struct {
 	Limit        int // purchase limit per buyer
 	SaleLimit    int // purchase limit per buyer over all items of the sale; 0 = none
 	Total        int
-	Stock        int   // available units: Total minus sold minus reserved
+	Stock        int // available units: Total minus sold minus reserved
+	Shares       []Share
 	BuyersWait   bool  // on the waitlist: available units are for them
 	Revision     int64 // higher than any earlier revision
 	Reservations []Reservation
@@ -70,14 +71,16 @@ func (g *Gate) Open(ctx context.Context, c Contents) (bool, error) {
 	if err := g.keepKeys(ctx, c.Sale, c.Item, g.keys.FormerReservations(shard, c.Item), progress); err != nil {
 		return false, err
 	}
-	opened, err := openScript.Run(ctx, g.client,
-		[]string{g.keys.Item(shard, c.Item), g.keys.FormerReservations(shard, c.Item)},
-		strconv.FormatInt(c.Epoch, 10), c.Revision, c.BuyersWait,
+	fields := []any{strconv.FormatInt(c.Epoch, 10), c.Revision, c.BuyersWait,
 		"sale", c.Sale.String(), "gate", c.State,
 		"opens", c.Opens.UnixMilli(), "closes", c.Closes.UnixMilli(),
 		"limit", c.Limit, "salelimit", c.SaleLimit, "total", c.Total, "stock", c.Stock, "reserved", c.Reserved,
-		"srev", c.SaleRevision, "acts", c.acts(),
-	).Int()
+		"srev", c.SaleRevision, "acts", c.acts()}
+	if len(c.Shares) > 0 {
+		fields = append(fields, "kept", sharesText(bounded(c.Shares, c.Stock)))
+	}
+	opened, err := openScript.Run(ctx, g.client,
+		[]string{g.keys.Item(shard, c.Item), g.keys.FormerReservations(shard, c.Item)}, fields...).Int()
 	if err != nil {
 		return false, fmt.Errorf("open gate of %s: %w", c.Item, err)
 	}
@@ -94,7 +97,7 @@ func (c Contents) acts() string {
 }
 
 // AddReservations writes reservations of a gate that Begin closed for c.Epoch, and adds
-// their units to c.Reserved. A large gate is built by many calls, before Open; each call
+// their units to c.Reserved and c.Shares. A large gate is built by many calls, before Open; each call
 // shows other processes that the build continues. In a sale with a limit, the gates of all
 // items have their reservations before the first of them is opened. It returns false if
 // another build with a higher epoch has begun, also for an empty list.
@@ -111,6 +114,11 @@ func (g *Gate) AddReservations(ctx context.Context, c *Contents, list []Reservat
 		}
 		for _, r := range chunk {
 			c.Reserved += r.Quantity
+			for i := range c.Shares {
+				if c.Shares[i].Key == r.Persons.Share {
+					c.Shares[i].Taken += r.Quantity
+				}
+			}
 		}
 	}
 	return true, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/id"
 )
 
@@ -67,8 +68,8 @@ func (t gateState) matches(o Outcome) bool {
 
 // RefuseAttempt is Refuse, except for an idempotency key that may have been accepted, and
 // for a user who may have a reservation: the outcome is in Redis.
-func (c *StockCache) RefuseAttempt(item id.Item, user id.User, key string) (Outcome, bool) {
-	o, refused := c.Refuse(item)
+func (c *StockCache) RefuseAttempt(item id.Item, user id.User, share person.Key, key string) (Outcome, bool) {
+	o, refused := c.Refuse(item, share)
 	if refused && o.Code != NotStarted && c.mayBeAccepted(item, o, user.String(), key) {
 		return Outcome{}, false
 	}
@@ -76,8 +77,8 @@ func (c *StockCache) RefuseAttempt(item id.Item, user id.User, key string) (Outc
 }
 
 // RefuseUser is Refuse, except for a user who may have a reservation.
-func (c *StockCache) RefuseUser(item id.Item, user id.User) (Outcome, bool) {
-	return c.RefuseAttempt(item, user, "")
+func (c *StockCache) RefuseUser(item id.Item, user id.User, share person.Key) (Outcome, bool) {
+	return c.RefuseAttempt(item, user, share, "")
 }
 
 // MayHaveReservation returns false only if it is known that a user has no reservation of an
@@ -215,7 +216,7 @@ func (c *StockCache) refused() map[id.Sale]map[id.Item]gateState {
 	sales, loaded := map[id.Sale]map[id.Item]gateState{}, map[id.Sale]bool{}
 	for item, v := range c.views {
 		loaded[v.Sale] = true
-		o, refused := c.refuse(item)
+		o, refused := c.refuse(item, "")
 		if !refused && (v.State == GatePaused || v.State == GateEnded) {
 			o, refused = Outcome{Epoch: v.Epoch, Revision: v.Revision}, true
 		}

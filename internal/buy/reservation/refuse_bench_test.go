@@ -28,7 +28,7 @@ func BenchmarkRefuseAttempt(b *testing.B) {
 	a := f.bare(id.New[id.User]())
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, refused := cache.RefuseAttempt(f.item, a.User, a.IdempotencyKey); !refused {
+		if _, refused := cache.RefuseAttempt(f.item, a.User, "", a.IdempotencyKey); !refused {
 			b.Fatal("not refused in memory")
 		}
 	}

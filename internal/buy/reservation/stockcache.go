@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/redisconn"
@@ -46,17 +47,26 @@ type View struct {
 	Reserved      int // units reserved or sold
 	Revision      int64
 	WaitlistUntil time.Time // until then, released units are for the waitlist
+	Kept          string    // shares of the stock, see ParseShares; "" = none
 	ReadAt        time.Time
 	Since         time.Time // when this process first read the gate in this state
 }
 
-// ForSale returns the units that any buyer may take at now, in Redis time: none while
+// ForSale returns the units that every buyer may take at now, in Redis time: none while
 // released units are for the waitlist.
-func (v View) ForSale(now time.Time) int {
-	if now.Before(v.WaitlistUntil) {
-		return 0
+func (v View) ForSale(now time.Time) int { return v.ForShare("", now) }
+
+// ForShare returns the units that a buyer of a share may take at now, in Redis time.
+func (v View) ForShare(share person.Key, now time.Time) int {
+	shares, err := ParseShares(v.Kept)
+	if err != nil {
+		return max(0, v.Stock) // Redis decides
 	}
-	return max(0, v.Stock)
+	spare, own := free(v.Stock, shares, share, now)
+	if now.Before(v.WaitlistUntil) {
+		spare = min(own, v.Stock)
+	}
+	return max(0, spare)
 }
 
 // ItemRef identifies an item to watch.
@@ -177,10 +187,14 @@ func (c *StockCache) repeat(ctx context.Context, wake <-chan struct{}, step func
 }
 
 // viewFields are the fields of the item hash that Refresh reads.
-var viewFields = []string{"gate", "epoch", "opens", "closes", "limit", "total", "stock", "reserved", "rev", "line"}
+var viewFields = []string{"gate", "epoch", "opens", "closes", "limit", "total", "stock", "reserved", "rev", "line",
+	"kept"}
 
-// waitlistField is the index of the only optional field.
-const waitlistField = 9
+// Indexes of the optional fields.
+const (
+	waitlistField = 9
+	keptField     = 10
+)
 
 // Refresh reads all loaded gates once. The views of gates that cannot be read stay until
 // they are too old.
@@ -265,12 +279,12 @@ func newer(old, read View) View {
 }
 
 // Update stores the stock that a script returned, so that a sold-out item is known at
-// once.
+// once; with shares, at the next refresh, because their units changed, too.
 func (c *StockCache) Update(item id.Item, epoch, revision int64, remaining int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	v, ok := c.views[item]
-	if !ok || epoch != v.Epoch || revision <= v.Revision {
+	if !ok || epoch != v.Epoch || revision <= v.Revision || v.Kept != "" {
 		return
 	}
 	v.Reserved += v.Stock - remaining
@@ -299,17 +313,17 @@ func (c *StockCache) Lost(item id.Item) bool {
 func (c *StockCache) ServerTime() time.Time { return c.shared.Now() }
 
 // Refuse returns the refusal that Redis would certainly return: NotStarted, Ended or
-// SoldOut. It returns false for every other state, and near the opening and closing
-// time.
-func (c *StockCache) Refuse(item id.Item) (Outcome, bool) {
+// SoldOut, for a buyer of a share ("" = of none). It returns false for every other state, and near
+// the opening and closing time, and the time of a share.
+func (c *StockCache) Refuse(item id.Item, share person.Key) (Outcome, bool) {
 	c.touch(c.clock.Now())
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.refuse(item)
+	return c.refuse(item, share)
 }
 
 // refuse is Refuse; the caller holds mu.
-func (c *StockCache) refuse(item id.Item) (Outcome, bool) {
+func (c *StockCache) refuse(item id.Item, share person.Key) (Outcome, bool) {
 	v, ok := c.views[item]
 	local := c.clock.Now()
 	if !ok || !c.shared.Known() || local.Sub(v.ReadAt) > viewTTL {
@@ -322,7 +336,8 @@ func (c *StockCache) refuse(item id.Item) (Outcome, bool) {
 		o.Code = NotStarted
 	case now.After(v.Closes.Add(windowSlack)):
 		o.Code = Ended
-	case v.State == GateOpen && v.ForSale(now) == 0:
+	case v.State == GateOpen && v.ForShare(share, now) == 0 &&
+		(v.Kept == "" || v.ForShare(share, now.Add(windowSlack)) == 0):
 		o.Code = SoldOut
 	default:
 		return Outcome{}, false
@@ -334,7 +349,7 @@ func viewFrom(ref ItemRef, f []any, now time.Time) (View, bool) {
 	n := make([]int64, len(f))
 	for i, raw := range f {
 		s, ok := raw.(string)
-		if !ok && i == waitlistField {
+		if i == keptField || !ok && i == waitlistField {
 			continue
 		}
 		if !ok {
@@ -353,10 +368,11 @@ func viewFrom(ref ItemRef, f []any, now time.Time) (View, bool) {
 		return View{}, false
 	}
 	state, _ := f[0].(string)
+	kept, _ := f[keptField].(string)
 	return View{
 		Sale: ref.Sale, Item: ref.Item, State: state, Epoch: n[1],
 		Opens: time.UnixMilli(n[2]).UTC(), Closes: time.UnixMilli(n[3]).UTC(),
 		Limit: int(n[4]), Total: int(n[5]), Stock: int(n[6]), Reserved: int(n[7]), Revision: n[8],
-		WaitlistUntil: time.UnixMilli(n[waitlistField]).UTC(), ReadAt: now, Since: now,
+		WaitlistUntil: time.UnixMilli(n[waitlistField]).UTC(), Kept: kept, ReadAt: now, Since: now,
 	}, true
 }

@@ -38,14 +38,14 @@ func TestSoldOutIsRefusedInMemoryAndUndoneWhenStockComesBack(t *testing.T) {
 		f.open(1)
 		b := f.stockCache(clock.System{})
 		refresh(t, b)
-		if _, refused := b.Refuse(f.item); refused {
+		if _, refused := b.Refuse(f.item, ""); refused {
 			t.Fatal("an item with stock is refused")
 		}
 		sellAndReturn := func() {
 			a := f.attempt(id.New[id.User]())
 			o := f.reserve(a)
 			b.Update(f.item, o.Epoch, o.Revision, o.Remaining)
-			if got, refused := b.Refuse(f.item); !refused || got.Code != reservation.SoldOut {
+			if got, refused := b.Refuse(f.item, ""); !refused || got.Code != reservation.SoldOut {
 				t.Fatalf("after the last unit: %+v %v", got, refused)
 			}
 			if _, err := f.gate.Release(t.Context(),
@@ -55,14 +55,14 @@ func TestSoldOutIsRefusedInMemoryAndUndoneWhenStockComesBack(t *testing.T) {
 		}
 		sellAndReturn()
 		refresh(t, b)
-		if got, refused := b.Refuse(f.item); refused {
+		if got, refused := b.Refuse(f.item, ""); refused {
 			t.Fatalf("refused after a read of the returned unit: %+v", got)
 		}
 		sellAndReturn()
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); _ = b.Run(ctx) }()
-		testenv.Eventually(t, testenv.Wait, func() bool { _, refused := b.Refuse(f.item); return !refused },
+		testenv.Eventually(t, testenv.Wait, func() bool { _, refused := b.Refuse(f.item, ""); return !refused },
 			"the mark is undone within a second")
 		cancel()
 		<-done
@@ -77,11 +77,11 @@ func TestAViewExpiresWhenRedisDoesNotAnswer(t *testing.T) {
 	c := clock.NewFake(time.Now())
 	b := f.stockCache(c)
 	refresh(t, b)
-	if _, refused := b.Refuse(f.item); !refused {
+	if _, refused := b.Refuse(f.item, ""); !refused {
 		t.Fatal("sold out is not refused")
 	}
 	c.Advance(1100 * time.Millisecond)
-	if _, refused := b.Refuse(f.item); refused {
+	if _, refused := b.Refuse(f.item, ""); refused {
 		t.Error("a mark older than a second still refuses")
 	}
 }
@@ -102,7 +102,7 @@ func TestAGateThatCannotBeReadHidesNoOther(t *testing.T) {
 		if err == nil {
 			t.Fatal("no error of the gate that cannot be read")
 		}
-		_, refused := b.Refuse(f.item)
+		_, refused := b.Refuse(f.item, "")
 		return refused
 	}, "the other gate is read")
 }
@@ -133,7 +133,7 @@ func TestTheWindowIsRefusedInMemoryAwayFromItsBordersOnly(t *testing.T) {
 			// includes the time since then; the test advances its clock instead of
 			// waiting.
 			fake.Advance(now.Sub(b.ServerTime()))
-			o, refused := b.Refuse(f.item)
+			o, refused := b.Refuse(f.item, "")
 			if refused != (c.want != 0) || o.Code != c.want {
 				t.Errorf("refused %v with %d, want %d", refused, o.Code, c.want)
 			}
@@ -166,7 +166,7 @@ func TestAnItemWithoutAGateIsLeftToTheScript(t *testing.T) {
 	f := newFixture(t, conn.Script, prefix)
 	b := f.stockCache(clock.System{})
 	refresh(t, b)
-	if _, refused := b.Refuse(f.item); refused {
+	if _, refused := b.Refuse(f.item, ""); refused {
 		t.Error("refused although nothing is known")
 	}
 	if _, ok := b.View(f.item); ok {

@@ -27,6 +27,7 @@ type UserStatus struct {
 	Wait      time.Duration // remaining wait of a user with too many expired reservations
 	LimitLeft int           // units that the limits leave to the user; -1 = no gate
 	LimitBy   person.Kind   // whose units leave the fewest; "" = those of the account
+	Free      int           // available units that no access share keeps from the user
 }
 
 // StatusUser is a user of whom Status is asked.
@@ -71,6 +72,7 @@ func (g *Gate) Status(ctx context.Context, sale id.Sale, item id.Item, waiting W
 		if letter := take[string](&r); letter != "" {
 			s.Users[i].LimitBy = PersonLimitReached(letter).By
 		}
+		s.Users[i].Free = int(take[int64](&r))
 		if task == "" {
 			continue
 		}

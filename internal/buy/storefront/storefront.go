@@ -14,6 +14,7 @@ import (
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
 	"seckill/internal/buy/waitlist"
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/notifier"
@@ -143,13 +144,16 @@ func level(remaining, total int) Level {
 
 // Phase returns the phase of a sale at now, as a buyer sees it. A sale without its gate
 // is paused until the gate is rebuilt.
-func (s *Storefront) Phase(v *sale.Sale, now time.Time) sale.Phase {
+func (s *Storefront) Phase(v *sale.Sale, now time.Time) sale.Phase { return s.phaseFor(v, "", now) }
+
+// phaseFor is Phase for a buyer of a share: what it keeps is sold out to others.
+func (s *Storefront) phaseFor(v *sale.Sale, share person.Key, now time.Time) sale.Phase {
 	soldOut, held := true, false
 	for _, item := range v.Items {
 		view, ok := s.stock.View(item.ID)
 		switch {
 		case ok:
-			soldOut = soldOut && view.ForSale(now) == 0
+			soldOut = soldOut && view.ForShare(share, now) == 0
 			held = held || view.State == reservation.GatePaused || view.State == reservation.GateLoading
 		case s.stock.Lost(item.ID):
 			soldOut, held = false, true

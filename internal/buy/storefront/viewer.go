@@ -7,6 +7,7 @@ import (
 
 	"seckill/internal/buy/access"
 	"seckill/internal/buy/admission/queue"
+	"seckill/internal/buy/member"
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
@@ -64,12 +65,13 @@ type ItemViewer struct {
 // Viewer returns the state of a sale for a buyer. It reads Redis once, and Postgres
 // only when no cache has the buyer's order or the sale has a waitlist.
 func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user id.User) (Viewer, error) {
-	phase := s.Phase(v, s.Now())
-	out := Viewer{Phase: phase, Gone: s.gone(v), Prepared: v.PreparedBy(user)}
+	out := Viewer{Gone: s.gone(v), Prepared: v.PreparedBy(user)}
 	var err error
 	if out.Access, out.Restricted, err = s.members.Access(ctx, v, user); err != nil {
 		return out, err
 	}
+	phase := s.phaseFor(v, member.Share(out.Access), s.Now())
+	out.Phase = phase
 	all, hasEntries, err := s.holding(ctx, v, user)
 	if err != nil {
 		return out, err

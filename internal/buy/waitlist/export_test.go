@@ -1,10 +1,14 @@
 package waitlist
 
-import "context"
+import (
+	"context"
+
+	"seckill/internal/identity/person"
+)
 
 // OfferTo reserves units for an entry as it was read, which may be stale.
 func (s *Service) OfferTo(ctx context.Context, e *Entry, stock int) error {
 	it := item{sale: e.Sale, id: e.Item, saleState: saleState{offerFor: s.offerFor}}
-	_, err := s.offerTo(ctx, e, it, stock, map[string]int{})
+	_, err := s.offerTo(ctx, e, it, stock, map[person.Key]int{}, map[string]int{})
 	return err
 }

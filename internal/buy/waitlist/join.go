@@ -174,7 +174,7 @@ func refuse(in JoinInput, restock RestockOutlook, status reservation.GateStatus,
 		if !now.Before(in.Closes) {
 			return fault.Refused{Why: fault.EntriesClosed, At: atItem}
 		}
-	case status.Stock >= in.Quantity && restock.Waiting == 0:
+	case user.Free >= in.Quantity && restock.Waiting == 0:
 		return ForSale{fault.Refused{Why: fault.Conflict, At: atItem}}
 	case restock.Gone():
 		return reservation.NoneLeft{Item: in.Item}
@@ -227,6 +227,7 @@ func (s *Service) enter(ctx context.Context, item id.Item, inputs []JoinInput, e
 				rows[i] = tx.WaitlistEntry.Create().SetID(entryIDs[i]).SetSaleID(in.Sale).SetItemID(in.Item).SetUserID(in.User).
 					SetQuantity(in.Quantity).SetNillableContactKey(columnOf(in.Persons.Contact)).
 					SetNillableAddressKey(columnOf(in.Persons.Address)).SetStatus(status).SetNillableNonce(columnOf(in.Nonce)).
+					SetNillableAccessKeys(columnOf(person.Key(in.Persons.Access()))).
 					SetCreatedAt(now).SetUpdatedAt(now)
 			}
 			return tx.WaitlistEntry.CreateBulk(rows...).Exec(ctx)

@@ -14,6 +14,7 @@ import (
 	"seckill/ent/waitlistentry"
 	"seckill/internal/buy/draw"
 	"seckill/internal/buy/reservation"
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/periodic"
 )
@@ -312,6 +313,15 @@ func (s *Service) offer(ctx context.Context, it item, counts map[string]int) err
 	if err != nil || !status.Loaded || !status.Open {
 		return err
 	}
+	if status.Stock > 0 { // which a share may keep for buyers further behind
+		members, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.ItemID(it.id), waitlistentry.AccessKeysNotNil(),
+			waitlistentry.StatusEQ(waitlistentry.StatusWAITING), waitlistentry.IDNotIn(ids(waiting)...)).
+			Order(ent.Asc(waitlistentry.FieldLine), ent.Asc(waitlistentry.FieldID)).Limit(maxPlaces).All(ctx)
+		if err != nil {
+			return err
+		}
+		waiting = append(waiting, members...)
+	}
 	users := make([]id.User, len(waiting))
 	for i, row := range waiting {
 		users[i] = row.UserID
@@ -321,22 +331,34 @@ func (s *Service) offer(ctx context.Context, it item, counts map[string]int) err
 		return err
 	}
 	stock := status.Stock
+	tooMany := map[person.Key]int{} // units that entries of a share cannot get, because others keep them
 	for _, row := range append(offered, waiting...) {
 		e := fromRow(row)
 		begun := held[e.User] == id.Task(e.ID) // a process reserved its units and crashed
-		if e.Status == Waiting && e.Quantity > stock && !begun {
+		least, few := tooMany[e.Persons.Share]
+		if e.Status == Waiting && (e.Quantity > stock || few && e.Quantity >= least) && !begun {
 			continue
 		}
-		if stock, err = s.offerTo(ctx, e, it, stock, counts); err != nil {
+		if stock, err = s.offerTo(ctx, e, it, stock, tooMany, counts); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+func ids(rows []*ent.WaitlistEntry) []id.Waitlist {
+	out := make([]id.Waitlist, len(rows))
+	for i, row := range rows {
+		out[i] = row.ID
+	}
+	return out
+}
+
 // offerTo reserves units for an entry and records the offer. For an entry with an offer
-// it ensures that the units are reserved: the gate may have been rebuilt.
-func (s *Service) offerTo(ctx context.Context, e *Entry, it item, stock int, counts map[string]int) (int, error) {
+// it ensures that the units are reserved: the gate may have been rebuilt. It notes in tooMany what
+// buyers of a share cannot get.
+func (s *Service) offerTo(ctx context.Context, e *Entry, it item, stock int, tooMany map[person.Key]int,
+	counts map[string]int) (int, error) {
 	r, err := s.gate.Reacquire(ctx, reservation.Reacquire{Ref: e.ref(), Quantity: e.Quantity, Persons: e.Persons})
 	if err != nil {
 		return stock, err
@@ -354,6 +376,7 @@ func (s *Service) offerTo(ctx context.Context, e *Entry, it item, stock int, cou
 		}
 	case reservation.ReacquireTooFew:
 		if e.Status == Waiting {
+			tooMany[e.Persons.Share] = e.Quantity
 			return r.Remaining, nil
 		}
 		what, set = "withdrawn", func(u *ent.WaitlistEntryUpdate) {

@@ -90,7 +90,8 @@ type Entry struct {
 func fromRow(row *ent.WaitlistEntry) *Entry {
 	return &Entry{
 		ID: row.ID, Sale: row.SaleID, Item: row.ItemID, User: row.UserID, Quantity: row.Quantity, Status: Status(row.Status),
-		Persons: person.Keys{Contact: keyOf(row.ContactKey), Address: keyOf(row.AddressKey)},
+		Persons: person.Keys{Contact: keyOf(row.ContactKey), Address: keyOf(row.AddressKey)}.
+			WithAccess(postgres.Value(row.AccessKeys)),
 		Version: row.Version, OfferExpiresAt: row.OfferExpiresAt, Task: row.OrderID, ReturnDue: row.ReturnDue,
 		Nonce: postgres.Value(row.Nonce), Line: row.Line,
 		CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -77,7 +78,7 @@ func (f *findings) inRedis(s *state, it *itemState) {
 		}
 		return
 	}
-	f.gate(it, s.epoch)
+	f.gate(it, s.epoch, s.at)
 	f.reservations(it)
 	f.withoutReservation(it)
 }
@@ -213,7 +214,7 @@ func (f *findings) deadLetters(it *itemState) {
 }
 
 // gate checks the gate's own sums.
-func (f *findings) gate(it *itemState, epoch int64) {
+func (f *findings) gate(it *itemState, epoch int64, now time.Time) {
 	g := it.gate
 	if g.state == reservation.GateLoading {
 		f.add("its gate is being built")
@@ -242,10 +243,32 @@ func (f *findings) gate(it *itemState, epoch int64) {
 		if held := look.held(); held != look.reserved {
 			f.add("%d units are reserved in Redis, and its reservations have %d", look.reserved, held)
 		}
+		f.shares(look, now)
 		return
 	}
 	// Each reservation is still checked separately.
 	f.notes = append(f.notes, f.sentence("it changed while its reservations were read, so that their sum was not checked"))
+}
+
+// shares checks the shares of access rules: each counts what its buyers have, and what others cannot
+// take is there.
+func (f *findings) shares(g gate, now time.Time) {
+	kept := 0
+	for _, s := range g.shares {
+		taken := 0
+		for _, h := range g.reservations {
+			if h.persons.Share == s.Key {
+				taken += h.quantity
+			}
+		}
+		if taken != s.Taken {
+			f.add("share %s counts %d units of its buyers, and their reservations have %d", s.Key, s.Taken, taken)
+		}
+		kept += s.Left(now)
+	}
+	if kept > max(0, g.stock) {
+		f.add("shares keep %d units, and %d are in stock", kept, g.stock)
+	}
 }
 
 // history checks that the gate is of the present Redis, with no older data than the

@@ -46,6 +46,12 @@ func TestDamageAfterALossIsFoundAndNothingElse(t *testing.T) {
 		"a pause that Postgres lost": {func(w *world) {
 			w.must(w.redis.Cmd.HSet(w.Context(), w.keys.Item(w.shard(), w.item), "gate", reservation.GatePaused).Err())
 		}, "its gate is paused, although its sale is"},
+		"a share that counts units which its buyers do not have": {func(w *world) {
+			w.must(w.redis.Cmd.HSet(w.Context(), w.keys.Item(w.shard(), w.item), "kept", "s0:1:5:3").Err())
+		}, "share s0 counts 3 units of its buyers, and their reservations have 0"},
+		"shares of more than the stock": {func(w *world) {
+			w.must(w.redis.Cmd.HSet(w.Context(), w.keys.Item(w.shard(), w.item), "kept", "s0:9999999999999:14:0").Err())
+		}, "shares keep 14 units, and 13 are in stock"},
 		"an end that did not reach the gate": {func(w *world) { status(w, entsale.StatusENDED) }, "its gate is open, although its sale is ENDED"},
 	} {
 		t.Run(name, func(t *testing.T) {

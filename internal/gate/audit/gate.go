@@ -119,6 +119,9 @@ func parseItem(fields map[string]string) (g gate, version string, err error) {
 			return g, "", fmt.Errorf("%s: %w", name, err)
 		}
 	}
+	if g.shares, err = reservation.ParseShares(fields["kept"]); err != nil {
+		return g, "", err
+	}
 	if g.epoch, err = strconv.ParseInt(fields["epoch"], 10, 64); err != nil {
 		return g, "", fmt.Errorf("epoch: %w", err)
 	}

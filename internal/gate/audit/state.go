@@ -72,6 +72,7 @@ type gate struct {
 	reserved     int
 	reservations map[id.User]reservedUnits // by user
 	malformed    int                       // reservations that cannot be parsed
+	shares       []reservation.Share       // of access rules
 	torn         bool                      // the item changed while its reservations were read: they do not match its sums
 }
 

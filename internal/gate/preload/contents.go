@@ -15,10 +15,12 @@ import (
 	entorder "seckill/ent/order"
 	"seckill/ent/orderfailure"
 	"seckill/ent/stockmovement"
+	"seckill/internal/buy/access"
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
 	"seckill/internal/buy/waitlist"
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/id"
 )
 
@@ -135,10 +137,16 @@ func contents(ctx context.Context, tx *ent.Tx, row *ent.Sale, item *ent.SaleItem
 	if err != nil {
 		return reservation.Contents{}, err
 	}
+	rules, shares := access.Parse(row.Access), []reservation.Share(nil)
+	for i, r := range rules {
+		if r.Keep > 0 {
+			shares = append(shares, reservation.Share{Key: person.ShareOf(i), Units: r.Keep, Until: r.KeptUntil(row.StartsAt)})
+		}
+	}
 	return reservation.Contents{
 		Sale: row.ID, Item: item.ID, State: gateState(row), SaleRevision: row.Revision, Epoch: row.Epoch, Acts: acts,
 		Opens: row.StartsAt, Closes: row.EndsAt, Limit: sale.ItemLimitOf(row, item), SaleLimit: sale.LimitOf(row),
-		Total: item.Total, Stock: item.Available, BuyersWait: buyersWait,
+		Total: item.Total, Stock: item.Available, Shares: shares, BuyersWait: buyersWait,
 		Revision: max(revisionsPerEpoch*row.Epoch, revisionAbove(item)),
 	}, nil
 }

@@ -77,6 +77,9 @@ func KindOf[T ~string](key T) Kind {
 	return ""
 }
 
+// shareLetter begins the key of a share, which has no hash.
+const shareLetter = "s"
+
 // LabelChars is the length of the part of a key that names it among those of its sale: 48 bits.
 const LabelChars = 9
 
@@ -103,6 +106,15 @@ type Keys struct {
 	// a verified contact for those that verify theirs, and for those that do not. A buyer has at most
 	// one, where the limits of the sale do not count contacts: the gate reads it, and adds nothing to it.
 	Former [2]Key
+	// Share names the access rule that keeps units for the buyer, as ShareOf returns it; "" = none.
+	Share Key
+}
+
+// ShareOf returns the key of the share of an access rule, by its index from 0 to 9.
+func ShareOf(rule int) Key { return Key(shareLetter) + Key(strconv.Itoa(rule)) }
+
+func isShare(text string) bool {
+	return len(text) == len(shareLetter)+1 && text[:1] == shareLetter && text[1] >= '0' && text[1] <= '9'
 }
 
 // IsZero reports whether there is no key.
@@ -112,7 +124,7 @@ func (k Keys) IsZero() bool { return k == Keys{} }
 // there are, separated by commas.
 func (k Keys) String() string {
 	text := string(k.Contact)
-	for _, key := range []Key{k.Address, k.Former[0], k.Former[1]} {
+	for _, key := range []Key{k.Address, k.Former[0], k.Former[1], k.Share} {
 		if text != "" && key != "" {
 			text += ","
 		}
@@ -137,6 +149,25 @@ func (k Keys) With(former ...Key) Keys {
 	return k
 }
 
+// Access returns the keys that access rules count, in the form of String.
+func (k Keys) Access() string { return Keys{Share: k.Share}.String() }
+
+// WithAccess returns the keys with those that Access returned.
+func (k Keys) WithAccess(text string) Keys {
+	of, _ := Parse(text) // only Access writes it
+	k.Share = of.Share
+	return k
+}
+
+// Persons returns the keys of persons alone, which expiries are counted for.
+func (k Keys) Persons() []string {
+	k.Share = ""
+	if k.IsZero() {
+		return nil
+	}
+	return strings.Split(k.String(), ",")
+}
+
 // Parse reads what String returns.
 func Parse(text string) (Keys, error) {
 	var k Keys
@@ -145,7 +176,9 @@ func Parse(text string) (Keys, error) {
 	}
 	for part := range strings.SplitSeq(text, ",") {
 		switch {
-		case valid(part, contactLetter) && k == (Keys{}):
+		case isShare(part) && k.Share == "":
+			k.Share = Key(part)
+		case valid(part, contactLetter) && (k == Keys{Share: k.Share}):
 			k.Contact = Key(part)
 		case valid(part, addressLetter) && k.Address == "" && k.Former == [2]Key{}:
 			k.Address = Key(part)

@@ -78,12 +78,27 @@ func TestAccessRulesThatMakeNoSenseAreRefused(t *testing.T) {
 		"access.1.source":       {{Kind: access.Claim, Source: "tier=gold", Name: "Gold"}, {Kind: access.Claim, Source: "tier", Name: "Gold"}},
 		"access.1.name":         {{Kind: access.VerifiedContact}, {Kind: access.All, Name: "Friends"}},
 		"access":                {{Kind: access.All, After: 1}},
+		"access.0.keepUnits":    {{Kind: access.VerifiedContact, Keep: -1}, all},
+		"access.1.keepUnits":    {{Kind: access.VerifiedContact}, {Kind: access.All, Keep: 1, Until: 60}},
+		"access.0.keepSeconds":  {{Kind: access.VerifiedContact, Keep: 1}, all},
+		"access.1.keepSeconds":  {all, {Kind: access.VerifiedContact, After: 60, Keep: 1, Until: 60}},
 	} {
 		d := e.draft(5)
 		d.Access = &rules
 		_, err := e.ops.CreateSale(t.Context(), ann, d)
 		if refusal := testenv.Refusal(t, err); fault.ReasonOf(err) != fault.InvalidInput || !pathsOf(refusal)[want] {
 			t.Errorf("%s: %v", want, err)
+		}
+	}
+	for name, rules := range map[string]access.Rules{
+		"a share after the end":  {{Kind: access.VerifiedContact, Keep: 1, Until: 7201}, all},
+		"a time without units":   {{Kind: access.VerifiedContact, Until: 60}, all},
+		"shares above the stock": {{Kind: access.VerifiedContact, Keep: 3, Until: 60}, {Kind: access.List, Name: "M", Source: "vip", Keep: 3, Until: 90}, all},
+	} {
+		d := e.draft(5)
+		d.Access = &rules
+		if _, err := e.ops.CreateSale(t.Context(), ann, d); fault.ReasonOf(err) != fault.InvalidInput {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 	d := e.draft(5)

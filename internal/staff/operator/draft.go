@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -146,7 +147,15 @@ func (d *SaleDraft) check(usual terms) error {
 	if d.limitBy().Address && !d.RequiresAddress {
 		faults = append(faults, invalid(fault.NeedsAddress, "limitBy"))
 	}
-	faults = append(faults, checkAccess(d.rules(), d.EndsAt.Sub(d.StartsAt)), checkDraw(d.Draw, d.EndsAt.Sub(d.StartsAt)))
+	stock := math.MaxInt
+	for _, item := range d.Items {
+		stock = min(stock, item.Stock)
+	}
+	faults = append(faults, checkAccess(d.rules(), d.EndsAt.Sub(d.StartsAt), stock),
+		checkDraw(d.Draw, d.EndsAt.Sub(d.StartsAt)))
+	if d.Draw.On() && d.rules().Kept() > 0 { // its offers follow the numbers alone
+		faults = append(faults, invalid(fault.Rule{Code: "no keepUnits in a draw"}, "access"))
+	}
 	return fault.All(append(faults, inRange(d.PurchaseLimit, 0, most, "purchaseLimit"))...)
 }
 

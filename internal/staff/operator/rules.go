@@ -194,8 +194,9 @@ var useless = fault.Rule{Code: "no rule before it that fits the same buyers"}
 
 // checkAccess checks the order and the times of access rules, of a sale that lasts some time. The
 // earliest rule lets in at the opening, because the gate opens then; a rule for everyone is the
-// last, and a rule that a former one has made useless is a mistake.
-func checkAccess(rules access.Rules, lasts time.Duration) error {
+// last, and a rule that a former one has made useless is a mistake. All rules together keep at most
+// the units of the smallest item, stock.
+func checkAccess(rules access.Rules, lasts time.Duration, stock int) error {
 	var faults []error
 	earliest := len(rules) == 0
 	for i, r := range rules[:min(len(rules), access.MaxRules)] {
@@ -207,15 +208,37 @@ func checkAccess(rules access.Rules, lasts time.Duration) error {
 		case lasts > 0 && time.Duration(r.After)*time.Second >= lasts:
 			faults = append(faults, invalid(fault.Rule{Code: "before endsAt"}, append(at, "afterSeconds")...))
 		}
+		faults = append(faults, checkKept(r, lasts, at))
 		same := func(o access.Rule) bool { return o.Kind == access.All || o.Kind == r.Kind && o.Source == r.Source }
 		if slices.ContainsFunc(rules[:i], same) {
 			faults = append(faults, invalid(useless, append(at, "kind")...))
 		}
 	}
+	if rules.Kept() > stock {
+		faults = append(faults, invalid(fault.Rule{Code: "keepUnits of all rules at most the stock of each item"}, "access"))
+	}
 	if !earliest {
 		faults = append(faults, invalid(fault.Rule{Code: "a rule with afterSeconds: 0"}, "access"))
 	}
 	return fault.All(faults...)
+}
+
+// checkKept checks the units that an access rule keeps.
+func checkKept(r access.Rule, lasts time.Duration, at []string) error {
+	keep, until := append(slices.Clone(at), "keepUnits"), append(slices.Clone(at), "keepSeconds")
+	switch {
+	case r.Kind == access.All && r.Keep > 0:
+		return invalid(fault.Max(0), keep...)
+	case r.Keep < 0:
+		return invalid(fault.Min(0), keep...)
+	case r.Keep == 0 && r.Until != 0:
+		return invalid(fault.Max(0), until...)
+	case r.Keep > 0 && r.Until <= r.After:
+		return invalid(fault.Rule{Code: "after afterSeconds"}, until...)
+	case lasts > 0 && time.Duration(r.Until)*time.Second > lasts:
+		return invalid(fault.Rule{Code: "not after endsAt"}, until...)
+	}
+	return nil
 }
 
 // slugOf converts a title into a part of a URL, with space for a tag after it; "" if no

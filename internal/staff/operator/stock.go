@@ -135,7 +135,7 @@ func (s *Service) adjust(ctx context.Context, by sale.Actor, act *Intervention) 
 			return nil, conflict("itemId")
 		}
 		if act.Units < 0 && act.State == "" {
-			if !v.Status.Loaded() && available(v, act.Item) < -act.Units {
+			if !v.Status.Loaded() && available(v, act.Item)-v.Access.Kept() < -act.Units {
 				return nil, tooFew()
 			}
 			return s.request(ctx, act)
@@ -203,7 +203,11 @@ func (s *Service) writeStock(ctx context.Context, by sale.Actor, v *sale.Sale, a
 		if err := s.ledger(ctx, tx, act); err != nil {
 			return err
 		}
-		n, err := tx.SaleItem.Update().Where(saleitem.ID(act.Item), saleitem.AvailableGTE(-act.Units)).
+		least := -act.Units
+		if act.Units < 0 && !v.Status.Loaded() { // a gate knows what is left of the shares
+			least += v.Access.Kept()
+		}
+		n, err := tx.SaleItem.Update().Where(saleitem.ID(act.Item), saleitem.AvailableGTE(least)).
 			AddTotal(act.Units).AddAvailable(act.Units).AddRevision(1).Save(ctx)
 		switch {
 		case err != nil:

@@ -30,8 +30,9 @@ if undone_act ~= '' and not string.find(acts, undone_act, 1, true) then
   return { 3, g.stock, g.rev, epoch }
 end
 local units = tonumber(units_text)
-if units < 0 and g.stock + units < 0 then
-  return { 0, g.stock, g.rev, epoch }
+local free = spare_units(g, nil, redis_time())
+if units < 0 and free + units < 0 then -- what a share keeps is not removed
+  return { 0, free, g.rev, epoch }
 end
 local stock, rev = g.stock + units, g.rev + 1
 redis.call('HSET', item, 'stock', stock, 'total', g.total + units, 'rev', rev, 'acts', acts .. ' ' .. act)

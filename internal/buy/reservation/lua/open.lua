@@ -17,6 +17,7 @@ if redis.call('HGET', item, 'epoch') ~= epoch then
   return 0
 end
 local rev = math.max(tonumber(revision), tonumber(redis.call('HGET', item, 'rev') or '0') + 1)
+redis.call('HDEL', item, 'kept') -- of the former epoch
 redis.call('HSET', item, 'rev', string.format('%.0f', rev), unpack(ARGV, 4))
 if waiting == '1' then
   redis.call('HSET', item, 'line', string.format('%.0f', redis_time() + 3000)) -- renewed by waitlist_status

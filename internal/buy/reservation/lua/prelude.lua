@@ -9,11 +9,20 @@
 -- read_gate(key)    the gate of an item: state, epoch (a string), opens, closes (ms),
 --                   limit (units per user), sale_limit (units per user over all items of
 --                   the sale, 0 = none), total, stock, reserved, rev, waitlist_until (ms, 0 = never),
---                   srev, acceptances; there (it has a state and an epoch), complete (all other
+--                   srev, acceptances, shares (nil = none); there (it has a state and an epoch), complete (all other
 --                   fields are written), stale (built before the last Redis restart
 --                   or failover), loaded (complete and not stale)
 -- refusal(gate, now) nil if units may be taken, else not_loaded, ended, paused or
 --                   not_started
+-- spare_units(gate, share, now)  units that other shares do not keep from a buyer of a share (nil = of
+--                   none), and those that the share keeps for the buyer: until its time, what its buyers
+--                   have not taken
+-- free_units(gate, share, now)  units that the buyer may take: the same, and while buyers wait,
+--                   only what the share keeps. The rest is for the waitlist
+-- take_share(gate, share, n, lost)  counts units that buyers of a share take, or return, and
+--                   units that do not return to the stock (nil = none), which are kept no more
+-- shares_text(gate)  the field "kept" of the item: "share:until (ms):units:taken" of each share
+-- share_of(persons)  the share in a list of person keys ("c…,a…,s0"), nil = none
 -- add_units(key, epoch, user, n)   adds to the units of a user, or of a person, in the hash
 --                   Keys.Units of a sale, if it is of that epoch
 -- person_fields(gate, item, at)  the fields of that hash which count the persons of a
@@ -21,9 +30,10 @@
 --                   ("1700000000000,c…,a…"). A field is the key and person_suffix(gate, item), the
 --                   end of the item's id. The limit of the sale counts a person over
 --                   all items, that of an item in the item
--- split_persons(persons)  the person keys that count what a buyer takes, and the one under
---                   which deleted accounts of the buyer's contact are counted ("f…", the last;
---                   nil = none), which a buyer's attempt reads and does not add to
+-- split_persons(persons)  the person keys that count what a buyer takes, the one under
+--                   which deleted accounts of the buyer's contact are counted ("f…", the last of the persons;
+--                   nil = none), which a buyer's attempt reads and does not add to, and the share
+--                   ("s…", the last; nil = none)
 -- room_fields(gate, item, user, counted, former, fields)  appends the fields that room_of needs
 -- read_units(gate, key, fields)  units by field; nil if the hash is of another epoch
 -- room_of(gate, item, units, user, counted, former)  units that the limits leave to the account,
@@ -58,13 +68,19 @@ local function redis_time()
 end
 
 local function read_gate(key)
-  local f = redis.call('HMGET', key, 'gate', 'epoch', 'opens', 'closes', 'limit', 'total', 'stock', 'reserved', 'rev', 'line', 'srev', 'run', 'replid', 'taken', 'salelimit')
+  local f = redis.call('HMGET', key, 'gate', 'epoch', 'opens', 'closes', 'limit', 'total', 'stock', 'reserved', 'rev', 'line', 'srev', 'run', 'replid', 'taken', 'salelimit', 'kept')
   local function number(i) return f[i] and tonumber(f[i]) or nil end
   local g = {
     state = f[1], epoch = f[2], opens = number(3), closes = number(4), limit = number(5), total = number(6),
     stock = number(7), reserved = number(8), rev = number(9), waitlist_until = number(10) or 0, srev = number(11),
     acceptances = number(14) or 0, sale_limit = number(15) or 0,
   }
+  if f[16] then
+    g.shares = {}
+    for share, till, units, taken in string.gmatch(f[16], '(s%d):(%d+):(%d+):(%d+)') do
+      g.shares[#g.shares + 1] = { share = share, till = tonumber(till), units = tonumber(units), taken = tonumber(taken) }
+    end
+  end
   g.there = f[1] and f[2] and true or false
   g.complete = (g.there and g.opens and g.closes and g.limit and g.total and g.stock and g.reserved and g.rev) and true or false
   local run, replid = life()
@@ -81,6 +97,38 @@ local function refusal(gate, now)
   return nil
 end
 
+local function spare_units(gate, share, now)
+  local own, others = 0, 0
+  for _, s in ipairs(gate.shares or {}) do
+    local left = now < s.till and math.max(0, s.units - s.taken) or 0
+    if s.share == share then own = left else others = others + left end
+  end
+  return gate.stock - others, own
+end
+
+local function free_units(gate, share, now)
+  local spare, own = spare_units(gate, share, now)
+  if now < gate.waitlist_until then return math.min(own, gate.stock) end
+  return spare
+end
+
+local function take_share(gate, share, n, lost)
+  for _, s in ipairs(share and gate.shares or {}) do
+    if s.share == share then s.taken, s.units = math.max(0, s.taken + n), math.max(0, s.units - (lost or 0)) end
+  end
+end
+
+local function shares_text(gate)
+  local texts = {}
+  for i, s in ipairs(gate.shares) do texts[i] = string.format('%s:%.0f:%d:%d', s.share, s.till, s.units, s.taken) end
+  return table.concat(texts, ',')
+end
+
+local function share_of(persons)
+  if #persons % 18 ~= 2 then return nil end -- a key and its comma have 18 characters
+  return string.match(',' .. persons .. ',', ',(s%d),')
+end
+
 local function add_units(key, epoch, user, n)
   if redis.call('HGET', key, 'epoch') == epoch and redis.call('HINCRBY', key, user, n) <= 0 then
     redis.call('HDEL', key, user)
@@ -94,13 +142,17 @@ local function person_fields(gate, item, at)
   if not comma then return {} end
   local of_item = person_suffix(gate, item)
   local fields = {}
-  for key in string.gmatch(string.sub(at, comma + 1), '[^,]+') do fields[#fields + 1] = key .. of_item end
+  for key in string.gmatch(string.sub(at, comma + 1), '[^,]+') do
+    if #key > 2 then fields[#fields + 1] = key .. of_item end -- not the share
+  end
   return fields
 end
 
 local function split_persons(persons)
-  if string.byte(persons, -17) ~= 102 then return persons, nil end -- "f"; a key has 17 characters
-  return string.sub(persons, 1, -19), string.sub(persons, -17)
+  local share = share_of(persons)
+  if share then persons = string.sub(persons, 1, -4) end
+  if string.byte(persons, -17) ~= 102 then return persons, nil, share end -- "f"; a key has 17 characters
+  return string.sub(persons, 1, -19), string.sub(persons, -17), share
 end
 
 local function room_fields(gate, item, user, counted, former, fields)
@@ -139,7 +191,9 @@ end
 
 local function expiry_keys(prefix, user, persons)
   local keys = { prefix .. user }
-  for key in string.gmatch(persons or '', '[^,]+') do keys[#keys + 1] = prefix .. key end
+  for key in string.gmatch(persons or '', '[^,]+') do
+    if #key > 2 then keys[#keys + 1] = prefix .. key end -- not the share
+  end
   return keys
 end
 

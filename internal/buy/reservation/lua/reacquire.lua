@@ -4,7 +4,7 @@
 -- KEYS  [1] item   [2] reservations   [3] units per user of the sale
 -- ARGV  [1] user   [2] task of the new reservation   [3] quantity   [4] task of the
 --       former reservation   [5] idempotency key, '' = none   [6] id of the item
---       [7] person keys, '' = only the account is counted
+--       [7] person keys and share, '' = only the account is counted
 -- Reply { 1 reserved | 2 reserved before for this task | 0 fewer available
 --         | -1 no gate | -2 the gate is being built or stale, or the former
 --         reservation is not released yet, or the units per user are of another epoch
@@ -36,7 +36,8 @@ if record then
   end
   return { holder == former_task and -2 or -3, g.stock, g.rev, epoch }
 end
-local at = string.format('%.0f', redis_time())
+local now = redis_time()
+local at = string.format('%.0f', now)
 if persons ~= '' then at = at .. ',' .. persons end
 local fields = person_fields(g, item_id, at)
 if g.sale_limit > 0 then fields[#fields + 1] = user end
@@ -49,12 +50,15 @@ for _, field in ipairs(fields) do
     return { -4, g.stock, g.rev, epoch }
   end
 end
-if g.stock < quantity then
+local share = share_of(persons)
+if spare_units(g, share, now) < quantity then
   return { 0, g.stock, g.rev, epoch }
 end
+take_share(g, share, quantity)
 local stock, reserved, rev = g.stock - quantity, g.reserved + quantity, g.rev + 1
 redis.call('HSET', reservations, user, task .. '|' .. quantity .. '|' .. at .. '|' .. idempotency_key)
 redis.call('HSET', item, 'stock', stock, 'reserved', reserved, 'rev', rev)
+if g.shares then redis.call('HSET', item, 'kept', shares_text(g)) end
 if idempotency_key ~= '' then
   redis.call('HINCRBY', item, 'taken', 1) -- caches read the accepted keys again
 end

@@ -11,7 +11,7 @@
 -- Reply { 1 released | 0 no reservation of that task, or of no more units than stay | -1 not loaded
 --         | -2 the gate is being built, stock, revision, epoch }
 --
--- Invariant: stock + reserved = total; units return once per task, and the expiry is
+-- Invariant: stock + reserved = total; units return once per task, to the share that kept them; the expiry is
 -- counted and its idempotency key recorded in the same step. Units that
 -- Postgres does not have raise a negative stock first: it stands for units that were
 -- accepted and do not exist. A gate that is being built may still write
@@ -68,4 +68,8 @@ if expired == '1' then
   count_expiry(expiries, user, string.match(at, ',(.*)$'))
 end
 redis.call('HSET', item, 'stock', stock, 'reserved', reserved, 'total', total, 'rev', rev)
+if g.shares then
+  take_share(g, share_of(string.match(at, ',(.*)$') or ''), -quantity, quantity - returned)
+  redis.call('HSET', item, 'kept', shares_text(g))
+end
 return { 1, stock, rev, epoch }

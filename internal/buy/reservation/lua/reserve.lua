@@ -12,11 +12,11 @@
 --       item of its sale
 --       then for each attempt: its item (1, 2, …), user, task, permit of its path token
 --       ("epoch|expiry", "" = none), quantity, idempotency key, person keys ("c…,a…", "" =
---       only the account is counted; with a last "f…" see split_persons), and if tries are counted their
+--       only the account is counted; with a last "f…" or "s…" see split_persons), and if tries are counted their
 --       maximum in a window (0 = no limit) and the length of the window (ms)
 --       last: the origins of the attempts, ORIGIN characters each, "" = none is known
 -- Reply Redis time, ms; then for each item: epoch, opens (ms);
---       then for each attempt: code, remaining, revision, after the codes 2, 3,
+--       then for each attempt: code, remaining (code 12: what the buyer may take), revision, after the codes 2, 3,
 --       8 and 9 a task, and after 10, 14, 15 and 16 the units that the limits leave to the user
 -- Codes 1 accepted        2 replayed: same idempotency key and input
 --       3 idempotency key used with other input
@@ -32,7 +32,8 @@
 -- reservation ends. In a sale of several items it is recorded at once, too, because a
 -- call for another item does not read this item's reservations.
 --
--- Invariant: stock + reserved = total at every moment; a unit is taken if and only if
+-- Invariant: stock + reserved = total at every moment; a unit that a share keeps is taken by its
+-- buyers alone until its time; a unit is taken if and only if
 -- its reservation is recorded and its order is in the message of this call. Redis does not roll
 -- back: the script reads first, then decides all attempts in order, and writes last,
 -- the stock before everything else. Batches use multi-key commands. An
@@ -92,7 +93,8 @@ end
 
 -- The users and persons of the attempts.
 local KINDS = { c = 15, a = 16 }
-local counted_persons, first_person, second_person, former = {}, {}, {}, {} -- by attempt: its person keys, fields of their units
+local first_person, second_person, former = {}, {}, {} -- by attempt: fields of the units of its person keys
+local shares, recorded = {}, {} -- by attempt: its share, and what its reservation has of the person keys
 for i = 1, n do
   local item, user, _, _, _, key, persons, most_tries, window = attempt(i)
   local it = items[tonumber(item)]
@@ -110,7 +112,7 @@ for i = 1, n do
   end
   if persons ~= '' then
     local asking, last = it.of_sale.asking, nil
-    persons, last = split_persons(persons)
+    persons, last, shares[i] = split_persons(persons)
     if last then
       former[i] = last .. it.of_item
       asking[#asking + 1] = former[i]
@@ -122,7 +124,8 @@ for i = 1, n do
       first_person[i], second_person[i] = string.sub(persons, 1, 17) .. it.of_item, string.sub(persons, 19) .. it.of_item
       asking[#asking + 1], asking[#asking + 2] = first_person[i], second_person[i]
     end
-    counted_persons[i] = persons
+    if shares[i] then persons = persons == '' and shares[i] or persons .. ',' .. shares[i] end
+    if persons ~= '' then recorded[i] = persons end
   end
 end
 for _, s in pairs(sales) do
@@ -167,7 +170,8 @@ local function decide(i, it, user, task, permit, units, key, most_tries, window)
   end
   if it.refused == 'not_loaded' then return 4 end -- its reservations may be old
   local existing = it.tasks[user] or held[i] and string.match(held[i], '^[^|]*') or ''
-  local none = it.refused or it.stock <= 0 or now < it.waitlist_until
+  local free = it.refused and 0 or free_units(it, shares[i], now)
+  local none = free <= 0
   if none and existing ~= '' then return 9, existing end
   if it.refused then return CODES[it.refused] end
   local valid = permits[i] and math.abs(tonumber(permits[i])) > now and it.epoch .. '|' .. permits[i]
@@ -190,8 +194,9 @@ local function decide(i, it, user, task, permit, units, key, most_tries, window)
     if second and quantity > left then return KINDS[string.sub(second, 1, 1)], math.max(0, left) end
   end
   if none then return 11 end
-  if it.stock < quantity then return 12 end
+  if free < quantity then return 12, free end
   it.stock, it.reserved, it.rev = it.stock - quantity, it.reserved + quantity, it.rev + 1
+  take_share(it, shares[i], quantity)
   past = task .. it.input .. quantity
   it.taken[idems[i]], it.tasks[user] = past, task -- the permit is used in this call
   if it.sale_limit > 0 then
@@ -210,7 +215,7 @@ local function decide(i, it, user, task, permit, units, key, most_tries, window)
     end
   end
   local u = #it.users + 1
-  local record = first and task .. '|' .. units .. '|' .. at .. ',' .. counted_persons[i] .. '|' .. key
+  local record = recorded[i] and task .. '|' .. units .. '|' .. at .. ',' .. recorded[i] .. '|' .. key
     or task .. '|' .. units .. '|' .. at .. '|' .. key
   it.users[u], it.reservations[u] = user, record
   if origins ~= '' then
@@ -229,7 +234,9 @@ for i = 1, n do
   local code, more = decide(i, it, user, task, permit, units, key, most_tries, window)
   local r = #reply
   reply[r + 1], reply[r + 2], reply[r + 3] = code, it.stock, it.rev
-  if code == 13 then
+  if code == 12 then
+    reply[r + 2] = more
+  elseif code == 13 then
     reply[r + 2], reply[r + 3] = more, 0
   elseif more then
     reply[r + 4] = more
@@ -240,6 +247,7 @@ for i = 1, n_items do
   local it = items[i]
   if #it.users > 0 then
     redis.call('HSET', it.key, 'stock', it.stock, 'reserved', it.reserved, 'rev', it.rev, 'taken', it.acceptances + #it.users)
+    if it.shares then redis.call('HSET', it.key, 'kept', shares_text(it)) end
     redis.call('HSET', it.reservations_key, unpack(it.holders))
     if not it.alone then
       redis.call('HSET', it.idempotency_key, unpack(it.records))

@@ -11,7 +11,7 @@
 -- Invariant: of two changes of a sale the later one applies, in whatever order they
 -- arrive; nothing comes after the end of a sale. Pausing and ending apply to a gate of
 -- every epoch: the process that took the next epoch may have crashed before it began to
--- build. Stock and reservations do not change.
+-- build. Stock and reservations do not change. The times of shares move with the opening.
 --
 -- Prepended: prelude.lua.
 
@@ -25,6 +25,10 @@ if not g.there or g.state == 'loading' or (state == 'open' and g.epoch ~= epoch_
 end
 if srev > tonumber(revision) and state ~= 'ended' then
   return { 0, epoch, srev }
+end
+if g.shares and g.opens then
+  for _, s in ipairs(g.shares) do s.till = s.till + opens - g.opens end
+  redis.call('HSET', item, 'kept', shares_text(g))
 end
 redis.call('HSET', item, 'gate', state, 'srev', string.format('%.0f', math.max(srev, revision)), 'opens', opens, 'closes', closes)
 return { 1, epoch, srev }

@@ -6,12 +6,12 @@
 -- KEYS  [1] item   [2] reservations   [3] units per user of the sale
 -- ARGV  [1] '1' buyers wait | '0' no buyer waits | '' not known: the record stays
 --       [2] prefix of the expiries in the sale   [3] id of the item
---       then each user, and the user's person keys
+--       then each user, and the user's person keys and share
 -- Reply { 1 the gate is open | 2 it is paused | 0 it has ended | -1 no gate, or it is
 --         being built, stock, then for each user: task of the user's reservation, or '',
 --         wait of the user after expiries, ms, units that the limits leave
---         to the user, -1 = no gate, and the letter of the person key that leaves the
---         fewest, '' = the account }
+--         to the user, -1 = no gate, the letter of the person key that leaves the
+--         fewest, '' = the account, and the units that no share keeps from the user }
 --
 -- Invariant: a missing gate is not created.
 --
@@ -48,6 +48,7 @@ for i = 4, #ARGV, 2 do
   local r = #reply
   reply[r + 1] = string.match(redis.call('HGET', reservations, user) or '', '^[^|]*')
   reply[r + 2], reply[r + 3], reply[r + 4] = expiry_wait(expiry_keys(expiries, user, persons)), room, by
+  reply[r + 5] = g.stock and (spare_units(g, share_of(persons), now)) or 0
 end
 if not g.loaded or g.state == 'loading' then
   return reply

@@ -65,7 +65,7 @@ local function open_item(key, records, expiries, now, ttl)
   it.closed = it.refused == 'not_loaded' or it.state == 'loading'
   it.book, it.expiries, it.notes = open_records(records, now, ttl), expiries, notes_of(expiries)
   it.requests, it.asking, it.keys, it.fields, it.counts = {}, {}, {}, {}, {}
-  it.counted, it.former, it.subjects, it.held, it.own, it.records = {}, {}, {}, {}, {}, {} -- by request
+  it.counted, it.former, it.share, it.subjects, it.held, it.own, it.records = {}, {}, {}, {}, {}, {}, {} -- by request
   it.changed = {} -- user and record, …
   return it
 end
@@ -73,8 +73,8 @@ end
 local function ask(it, i, user, persons)
   local c = #it.requests + 1
   it.requests[c], it.asking[c] = i, user
-  local counted, former = split_persons(persons)
-  it.counted[i], it.former[i], it.subjects[i] = counted, former, expiry_keys(it.expiries, user, persons)
+  local counted, former, share = split_persons(persons)
+  it.counted[i], it.former[i], it.share[i], it.subjects[i] = counted, former, share, expiry_keys(it.expiries, user, persons)
   for _, key in ipairs(it.subjects[i]) do it.counts[#it.counts + 1] = key end
   for key in string.gmatch(counted, '[^,]+') do it.keys[#it.keys + 1] = key end
   room_fields(it, it.id, user, counted, former, it.fields)

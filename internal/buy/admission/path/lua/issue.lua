@@ -72,9 +72,9 @@ end
 for i = 1, n_items do read_buyers(items[i]) end
 
 -- taken returns why an item has no token for one more user, nil = it has one. The user's own
--- unused token, if any, is not counted.
-local function taken(it, own)
-  if it.stock <= 0 or now < it.waitlist_until then return 'sold_out' end
+-- unused token, if any, is not counted. share is the user's, nil = none.
+local function taken(it, own, share)
+  if free_units(it, share, now) <= 0 then return 'sold_out' end
   if own <= now and it.queued then return 'no_permit' end
   it.waiting = it.waiting or redis.call('ZCARD', it.room)
   if it.waiting > 0 then return 'no_permit' end
@@ -94,7 +94,7 @@ local function decide(i, it, user, name, verdict, created)
   if own > now and record.request == name then return 'issued', it.epoch .. '|' .. ms(own) end
   local wrong = refuse_answer(it, user, record, verdict, created, now, captcha_life, it.opens)
   if wrong then return 'captcha', wrong end
-  local why = taken(it, own)
+  local why = taken(it, own, it.share[i])
   if why then return why end
 
   if record.permits ~= '' and record.permits ~= it.permits then voided[#voided + 1], voided[#voided + 2] = record.permits, user end
@@ -120,7 +120,9 @@ end
 for i = 1, n_items do
   local it = items[i]
   reply[#reply + 1] = it.opens or 0
-  reply[#reply + 1] = it.refused or taken(it, 0) or 'issued'
+  local next_user = it.refused or taken(it, 0) or 'issued'
+  if next_user == 'sold_out' and it.shares then next_user = 'issued' end -- not for the buyers of a share
+  reply[#reply + 1] = next_user
 end
 
 for i = 1, #voided, 2 do void_unused(voided[i], voided[i + 1], now) end

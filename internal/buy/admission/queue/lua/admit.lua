@@ -31,7 +31,8 @@
 -- Invariant: buyers are admitted in the order of their scores, except those who have an
 -- unused path token for another item of the sale: a buyer has one at a time, and an
 -- admission does not take it away. They are skipped, keep their tickets, and are the
--- first again once that token is used or expires. Buyers who may not buy any more leave,
+-- first again once that token is used or expires; so are buyers from whom access shares keep
+-- what is left. Buyers who may not buy any more leave,
 -- with the reason in the ticket: holding or limit. The unused path tokens of an item
 -- never exceed the ratio of its stock; no second admits more than the inflow; the ticket
 -- names epoch and expiry of its path token. An admission that expired unused is
@@ -108,7 +109,7 @@ for _, ticket in ipairs(redis.call('ZRANGEBYSCORE', beats, '-inf', ms(now - pati
   out(ticket, 'LEFT')
   freed = freed + 1
 end
-if refusal(gate, now) or now < gate.waitlist_until or stock <= 0 then return done() end
+if refusal(gate, now) or stock <= 0 or now < gate.waitlist_until and not gate.shares then return done() end
 
 local free = tonumber(ARGV[12])
 if ratio > 0 then
@@ -146,6 +147,8 @@ for i = 1, #heads, 2 do
   elseif not has_room(user, persons) then
     out(ticket, 'LEFT', 'limit')
     freed = freed + 1
+  elseif gate.shares and free_units(gate, share_of(persons), now) <= 0 then
+    passed = passed + 1
   elseif record.permits ~= '' and record.permits ~= permits and tonumber(redis.call('ZSCORE', record.permits, user) or '0') > now then
     passed = passed + 1
   else

@@ -137,7 +137,7 @@ local function decide(i, it, user, ticket, verdict, created)
   local record = parse_record(it.records[i])
   local wrong = refuse_answer(it, user, record, verdict, created, now, captcha_life, it.early and 0 or it.opens)
   if wrong then return 'captcha', wrong end
-  if not it.early and (it.stock <= 0 or now < it.waitlist_until) then return 'sold_out' end
+  if not it.early and free_units(it, it.share[i], now) <= 0 then return 'sold_out' end
   if verdict ~= '' then
     if record.permits ~= '' then voided[#voided + 1], voided[#voided + 2] = record.permits, user end
     it.changed[#it.changed + 1], it.changed[#it.changed + 2] = user, used_up(created, '', '')
