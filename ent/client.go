@@ -400,15 +400,15 @@ func (c *Client) Close() error {
 // In order to add interceptors to a specific client, call: `client.Node.Intercept(...)`.
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
-		c.AccessMember, c.AccountLink, c.Address, c.DeadLetter, c.DrawLeaves,
-		c.Fulfilment, c.Goods, c.GoodsLog, c.Intervention, c.ItemDraw, c.LetterAct,
-		c.LogPosition, c.Mail, c.NoticeChoice, c.NoticeDelivery, c.NoticeFact, c.Order,
-		c.OrderEvent, c.OrderFailure, c.OrderMetadata, c.OrderRecipient, c.Payment,
-		c.PaymentEvent, c.PushSubscription, c.RecordMark, c.Refund, c.RefusedAttempt,
-		c.Sale, c.SaleApproval, c.SaleFigures, c.SaleItem, c.SaleLog, c.SaleReminder,
-		c.SaleTemplate, c.SandboxCharge, c.SecurityEvent, c.ServiceToken, c.Session,
-		c.StockMovement, c.User, c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery,
-		c.WebhookEndpoint, c.WebhookEvent,
+		c.AcceptanceEntry, c.AccessMember, c.AccountLink, c.Address, c.DeadLetter,
+		c.DrawLeaves, c.Fulfilment, c.Goods, c.GoodsLog, c.Intervention, c.ItemDraw,
+		c.LetterAct, c.LogPosition, c.Mail, c.NoticeChoice, c.NoticeDelivery,
+		c.NoticeFact, c.Order, c.OrderEvent, c.OrderFailure, c.OrderMetadata,
+		c.OrderRecipient, c.Payment, c.PaymentEvent, c.PushSubscription, c.RecordMark,
+		c.Refund, c.RefusedAttempt, c.Sale, c.SaleApproval, c.SaleFigures, c.SaleItem,
+		c.SaleLog, c.SaleReminder, c.SaleTemplate, c.SandboxCharge, c.SecurityEvent,
+		c.ServiceToken, c.Session, c.StockMovement, c.User, c.UserIdentity,
+		c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint, c.WebhookEvent,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -5669,24 +5669,24 @@ func (c *WebhookEventClient) mutate(ctx context.Context, m *WebhookEventMutation
 // hooks and interceptors per client, for fast access.
 type (
 	hooks struct {
-		AccessMember, AccountLink, Address, DeadLetter, DrawLeaves, Fulfilment, Goods,
-		GoodsLog, Intervention, ItemDraw, LetterAct, LogPosition, Mail, NoticeChoice,
-		NoticeDelivery, NoticeFact, Order, OrderEvent, OrderFailure, OrderMetadata,
-		OrderRecipient, Payment, PaymentEvent, PushSubscription, RecordMark, Refund,
-		RefusedAttempt, Sale, SaleApproval, SaleFigures, SaleItem, SaleLog,
-		SaleReminder, SaleTemplate, SandboxCharge, SecurityEvent, ServiceToken,
-		Session, StockMovement, User, UserIdentity, WaitlistEntry, WebhookDelivery,
-		WebhookEndpoint, WebhookEvent []ent.Hook
+		AcceptanceEntry, AccessMember, AccountLink, Address, DeadLetter, DrawLeaves,
+		Fulfilment, Goods, GoodsLog, Intervention, ItemDraw, LetterAct, LogPosition,
+		Mail, NoticeChoice, NoticeDelivery, NoticeFact, Order, OrderEvent,
+		OrderFailure, OrderMetadata, OrderRecipient, Payment, PaymentEvent,
+		PushSubscription, RecordMark, Refund, RefusedAttempt, Sale, SaleApproval,
+		SaleFigures, SaleItem, SaleLog, SaleReminder, SaleTemplate, SandboxCharge,
+		SecurityEvent, ServiceToken, Session, StockMovement, User, UserIdentity,
+		WaitlistEntry, WebhookDelivery, WebhookEndpoint, WebhookEvent []ent.Hook
 	}
 	inters struct {
-		AccessMember, AccountLink, Address, DeadLetter, DrawLeaves, Fulfilment, Goods,
-		GoodsLog, Intervention, ItemDraw, LetterAct, LogPosition, Mail, NoticeChoice,
-		NoticeDelivery, NoticeFact, Order, OrderEvent, OrderFailure, OrderMetadata,
-		OrderRecipient, Payment, PaymentEvent, PushSubscription, RecordMark, Refund,
-		RefusedAttempt, Sale, SaleApproval, SaleFigures, SaleItem, SaleLog,
-		SaleReminder, SaleTemplate, SandboxCharge, SecurityEvent, ServiceToken,
-		Session, StockMovement, User, UserIdentity, WaitlistEntry, WebhookDelivery,
-		WebhookEndpoint, WebhookEvent []ent.Interceptor
+		AcceptanceEntry, AccessMember, AccountLink, Address, DeadLetter, DrawLeaves,
+		Fulfilment, Goods, GoodsLog, Intervention, ItemDraw, LetterAct, LogPosition,
+		Mail, NoticeChoice, NoticeDelivery, NoticeFact, Order, OrderEvent,
+		OrderFailure, OrderMetadata, OrderRecipient, Payment, PaymentEvent,
+		PushSubscription, RecordMark, Refund, RefusedAttempt, Sale, SaleApproval,
+		SaleFigures, SaleItem, SaleLog, SaleReminder, SaleTemplate, SandboxCharge,
+		SecurityEvent, ServiceToken, Session, StockMovement, User, UserIdentity,
+		WaitlistEntry, WebhookDelivery, WebhookEndpoint, WebhookEvent []ent.Interceptor
 	}
 )
 

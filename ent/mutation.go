@@ -38053,6 +38053,7 @@ type WaitlistEntryMutation struct {
 	line             *int64
 	addline          *int64
 	skipped          *string
+	access_keys      *string
 	created_at       *time.Time
 	updated_at       *time.Time
 	clearedFields    map[string]struct{}
@@ -38775,6 +38776,55 @@ func (m *WaitlistEntryMutation) ResetSkipped() {
 	m.skipped = nil
 }
 
+// SetAccessKeys sets the "access_keys" field.
+func (m *WaitlistEntryMutation) SetAccessKeys(s string) {
+	m.access_keys = &s
+}
+
+// AccessKeys returns the value of the "access_keys" field in the mutation.
+func (m *WaitlistEntryMutation) AccessKeys() (r string, exists bool) {
+	v := m.access_keys
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAccessKeys returns the old "access_keys" field's value of the WaitlistEntry entity.
+// If the WaitlistEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WaitlistEntryMutation) OldAccessKeys(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAccessKeys is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAccessKeys requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAccessKeys: %w", err)
+	}
+	return oldValue.AccessKeys, nil
+}
+
+// ClearAccessKeys clears the value of the "access_keys" field.
+func (m *WaitlistEntryMutation) ClearAccessKeys() {
+	m.access_keys = nil
+	m.clearedFields[waitlistentry.FieldAccessKeys] = struct{}{}
+}
+
+// AccessKeysCleared returns if the "access_keys" field was cleared in this mutation.
+func (m *WaitlistEntryMutation) AccessKeysCleared() bool {
+	_, ok := m.clearedFields[waitlistentry.FieldAccessKeys]
+	return ok
+}
+
+// ResetAccessKeys resets all changes to the "access_keys" field.
+func (m *WaitlistEntryMutation) ResetAccessKeys() {
+	m.access_keys = nil
+	delete(m.clearedFields, waitlistentry.FieldAccessKeys)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *WaitlistEntryMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -38871,7 +38921,7 @@ func (m *WaitlistEntryMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *WaitlistEntryMutation) Fields() []string {
-	fields := make([]string, 0, 16)
+	fields := make([]string, 0, 17)
 	if m.sale_id != nil {
 		fields = append(fields, waitlistentry.FieldSaleID)
 	}
@@ -38913,6 +38963,9 @@ func (m *WaitlistEntryMutation) Fields() []string {
 	}
 	if m.skipped != nil {
 		fields = append(fields, waitlistentry.FieldSkipped)
+	}
+	if m.access_keys != nil {
+		fields = append(fields, waitlistentry.FieldAccessKeys)
 	}
 	if m.created_at != nil {
 		fields = append(fields, waitlistentry.FieldCreatedAt)
@@ -38956,6 +39009,8 @@ func (m *WaitlistEntryMutation) Field(name string) (ent.Value, bool) {
 		return m.Line()
 	case waitlistentry.FieldSkipped:
 		return m.Skipped()
+	case waitlistentry.FieldAccessKeys:
+		return m.AccessKeys()
 	case waitlistentry.FieldCreatedAt:
 		return m.CreatedAt()
 	case waitlistentry.FieldUpdatedAt:
@@ -38997,6 +39052,8 @@ func (m *WaitlistEntryMutation) OldField(ctx context.Context, name string) (ent.
 		return m.OldLine(ctx)
 	case waitlistentry.FieldSkipped:
 		return m.OldSkipped(ctx)
+	case waitlistentry.FieldAccessKeys:
+		return m.OldAccessKeys(ctx)
 	case waitlistentry.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	case waitlistentry.FieldUpdatedAt:
@@ -39108,6 +39165,13 @@ func (m *WaitlistEntryMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetSkipped(v)
 		return nil
+	case waitlistentry.FieldAccessKeys:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAccessKeys(v)
+		return nil
 	case waitlistentry.FieldCreatedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -39206,6 +39270,9 @@ func (m *WaitlistEntryMutation) ClearedFields() []string {
 	if m.FieldCleared(waitlistentry.FieldNonce) {
 		fields = append(fields, waitlistentry.FieldNonce)
 	}
+	if m.FieldCleared(waitlistentry.FieldAccessKeys) {
+		fields = append(fields, waitlistentry.FieldAccessKeys)
+	}
 	return fields
 }
 
@@ -39234,6 +39301,9 @@ func (m *WaitlistEntryMutation) ClearField(name string) error {
 		return nil
 	case waitlistentry.FieldNonce:
 		m.ClearNonce()
+		return nil
+	case waitlistentry.FieldAccessKeys:
+		m.ClearAccessKeys()
 		return nil
 	}
 	return fmt.Errorf("unknown WaitlistEntry nullable field %s", name)
@@ -39284,6 +39354,9 @@ func (m *WaitlistEntryMutation) ResetField(name string) error {
 		return nil
 	case waitlistentry.FieldSkipped:
 		m.ResetSkipped()
+		return nil
+	case waitlistentry.FieldAccessKeys:
+		m.ResetAccessKeys()
 		return nil
 	case waitlistentry.FieldCreatedAt:
 		m.ResetCreatedAt()

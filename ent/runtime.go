@@ -1287,6 +1287,10 @@ func init() {
 	waitlistentry.DefaultSkipped = waitlistentryDescSkipped.Default.(string)
 	// waitlistentry.SkippedValidator is a validator for the "skipped" field. It is called by the builders before save.
 	waitlistentry.SkippedValidator = waitlistentryDescSkipped.Validators[0].(func(string) error)
+	// waitlistentryDescAccessKeys is the schema descriptor for access_keys field.
+	waitlistentryDescAccessKeys := waitlistentryFields[15].Descriptor()
+	// waitlistentry.AccessKeysValidator is a validator for the "access_keys" field. It is called by the builders before save.
+	waitlistentry.AccessKeysValidator = waitlistentryDescAccessKeys.Validators[0].(func(string) error)
 	webhookdeliveryFields := schema.WebhookDelivery{}.Fields()
 	_ = webhookdeliveryFields
 	// webhookdeliveryDescSubject is the schema descriptor for subject field.

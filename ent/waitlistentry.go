@@ -46,6 +46,8 @@ type WaitlistEntry struct {
 	Line int64 `json:"line,omitempty"`
 	// why it ended without an offer, if the buyer did not leave: a draw.Reason
 	Skipped string `json:"skipped,omitempty"`
+	// what access rules count of the buyer, as in person_keys
+	AccessKeys *string `json:"access_keys,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// UpdatedAt holds the value of the "updated_at" field.
@@ -64,7 +66,7 @@ func (*WaitlistEntry) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case waitlistentry.FieldQuantity, waitlistentry.FieldVersion, waitlistentry.FieldLine:
 			values[i] = new(sql.NullInt64)
-		case waitlistentry.FieldStatus, waitlistentry.FieldContactKey, waitlistentry.FieldAddressKey, waitlistentry.FieldNonce, waitlistentry.FieldSkipped:
+		case waitlistentry.FieldStatus, waitlistentry.FieldContactKey, waitlistentry.FieldAddressKey, waitlistentry.FieldNonce, waitlistentry.FieldSkipped, waitlistentry.FieldAccessKeys:
 			values[i] = new(sql.NullString)
 		case waitlistentry.FieldOfferExpiresAt, waitlistentry.FieldCreatedAt, waitlistentry.FieldUpdatedAt:
 			values[i] = new(sql.NullTime)
@@ -186,6 +188,13 @@ func (_m *WaitlistEntry) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Skipped = value.String
 			}
+		case waitlistentry.FieldAccessKeys:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field access_keys", values[i])
+			} else if value.Valid {
+				_m.AccessKeys = new(string)
+				*_m.AccessKeys = value.String
+			}
 		case waitlistentry.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -285,6 +294,11 @@ func (_m *WaitlistEntry) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("skipped=")
 	builder.WriteString(_m.Skipped)
+	builder.WriteString(", ")
+	if v := _m.AccessKeys; v != nil {
+		builder.WriteString("access_keys=")
+		builder.WriteString(*v)
+	}
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

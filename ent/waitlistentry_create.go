@@ -105,6 +105,20 @@ func (_c *WaitlistEntryCreate) SetNillableNonce(v *string) *WaitlistEntryCreate 
 	return _c
 }
 
+// SetAccessKeys sets the "access_keys" field.
+func (_c *WaitlistEntryCreate) SetAccessKeys(v string) *WaitlistEntryCreate {
+	_c.mutation.SetAccessKeys(v)
+	return _c
+}
+
+// SetNillableAccessKeys sets the "access_keys" field if the given value is not nil.
+func (_c *WaitlistEntryCreate) SetNillableAccessKeys(v *string) *WaitlistEntryCreate {
+	if v != nil {
+		_c.SetAccessKeys(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *WaitlistEntryCreate) SetCreatedAt(v time.Time) *WaitlistEntryCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -228,6 +242,11 @@ func (_c *WaitlistEntryCreate) check() error {
 			return &ValidationError{Name: "skipped", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.skipped": %w`, err)}
 		}
 	}
+	if v, ok := _c.mutation.AccessKeys(); ok {
+		if err := waitlistentry.AccessKeysValidator(v); err != nil {
+			return &ValidationError{Name: "access_keys", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.access_keys": %w`, err)}
+		}
+	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`ent: missing required field "WaitlistEntry.created_at"`)}
 	}
@@ -324,6 +343,10 @@ func (_c *WaitlistEntryCreate) createSpec() (*WaitlistEntry, *sqlgraph.CreateSpe
 	if value, ok := _c.mutation.Skipped(); ok {
 		_spec.SetField(waitlistentry.FieldSkipped, field.TypeString, value)
 		_node.Skipped = value
+	}
+	if value, ok := _c.mutation.AccessKeys(); ok {
+		_spec.SetField(waitlistentry.FieldAccessKeys, field.TypeString, value)
+		_node.AccessKeys = &value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(waitlistentry.FieldCreatedAt, field.TypeTime, value)

@@ -133,6 +133,11 @@ func (_u *WaitlistEntryUpdate) check() error {
 			return &ValidationError{Name: "skipped", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.skipped": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.AccessKeys(); ok {
+		if err := waitlistentry.AccessKeysValidator(v); err != nil {
+			return &ValidationError{Name: "access_keys", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.access_keys": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -195,6 +200,12 @@ func (_u *WaitlistEntryUpdate) sqlSave(ctx context.Context) (_node int, err erro
 	}
 	if value, ok := _u.mutation.Skipped(); ok {
 		_spec.SetField(waitlistentry.FieldSkipped, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.AccessKeys(); ok {
+		_spec.SetField(waitlistentry.FieldAccessKeys, field.TypeString, value)
+	}
+	if _u.mutation.AccessKeysCleared() {
+		_spec.ClearField(waitlistentry.FieldAccessKeys, field.TypeString)
 	}
 	if value, ok := _u.mutation.CreatedAt(); ok {
 		_spec.SetField(waitlistentry.FieldCreatedAt, field.TypeTime, value)
@@ -291,6 +302,11 @@ func (_u *WaitlistEntryUpdateOne) check() error {
 			return &ValidationError{Name: "skipped", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.skipped": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.AccessKeys(); ok {
+		if err := waitlistentry.AccessKeysValidator(v); err != nil {
+			return &ValidationError{Name: "access_keys", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.access_keys": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -370,6 +386,12 @@ func (_u *WaitlistEntryUpdateOne) sqlSave(ctx context.Context) (_node *WaitlistE
 	}
 	if value, ok := _u.mutation.Skipped(); ok {
 		_spec.SetField(waitlistentry.FieldSkipped, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.AccessKeys(); ok {
+		_spec.SetField(waitlistentry.FieldAccessKeys, field.TypeString, value)
+	}
+	if _u.mutation.AccessKeysCleared() {
+		_spec.ClearField(waitlistentry.FieldAccessKeys, field.TypeString)
 	}
 	if value, ok := _u.mutation.CreatedAt(); ok {
 		_spec.SetField(waitlistentry.FieldCreatedAt, field.TypeTime, value)

@@ -41,6 +41,8 @@ const (
 	FieldLine = "line"
 	// FieldSkipped holds the string denoting the skipped field in the database.
 	FieldSkipped = "skipped"
+	// FieldAccessKeys holds the string denoting the access_keys field in the database.
+	FieldAccessKeys = "access_keys"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// FieldUpdatedAt holds the string denoting the updated_at field in the database.
@@ -66,6 +68,7 @@ var Columns = []string{
 	FieldNonce,
 	FieldLine,
 	FieldSkipped,
+	FieldAccessKeys,
 	FieldCreatedAt,
 	FieldUpdatedAt,
 }
@@ -101,6 +104,8 @@ var (
 	DefaultSkipped string
 	// SkippedValidator is a validator for the "skipped" field. It is called by the builders before save.
 	SkippedValidator func(string) error
+	// AccessKeysValidator is a validator for the "access_keys" field. It is called by the builders before save.
+	AccessKeysValidator func(string) error
 )
 
 // Status defines the type for the "status" enum field.

@@ -20,6 +20,11 @@ func IDIn(ids ...typedid.Waitlist) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldIn(FieldID, ids...))
 }
 
+// IDNotIn applies the NotIn predicate on the ID field.
+func IDNotIn(ids ...typedid.Waitlist) predicate.WaitlistEntry {
+	return predicate.WaitlistEntry(sql.FieldNotIn(FieldID, ids...))
+}
+
 // IDGT applies the GT predicate on the ID field.
 func IDGT(id typedid.Waitlist) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldGT(FieldID, id))
@@ -138,6 +143,11 @@ func LineGT(v int64) predicate.WaitlistEntry {
 // LineLTE applies the LTE predicate on the "line" field.
 func LineLTE(v int64) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldLTE(FieldLine, v))
+}
+
+// AccessKeysNotNil applies the NotNil predicate on the "access_keys" field.
+func AccessKeysNotNil() predicate.WaitlistEntry {
+	return predicate.WaitlistEntry(sql.FieldNotNull(FieldAccessKeys))
 }
 
 // UpdatedAtLT applies the LT predicate on the "updated_at" field.

@@ -102,6 +102,11 @@ func TestAccessRulesThatMakeNoSenseAreRefused(t *testing.T) {
 		}
 	}
 	d := e.draft(5)
+	d.Access, d.Draw = &access.Rules{{Kind: access.VerifiedContact, Keep: 1, Until: 60}, all}, sale.DrawRules{EntrySeconds: 600, OfferSeconds: 600}
+	if _, err := e.ops.CreateSale(t.Context(), ann, d); fault.ReasonOf(err) != fault.InvalidInput {
+		t.Errorf("a share in a draw: %v", err)
+	}
+	d = e.draft(5)
 	many := make(access.Rules, access.MaxRules+1)
 	for i := range many {
 		many[i] = access.Rule{Kind: access.List, Name: "Group", Source: fmt.Sprintf("list-%d", i)}
