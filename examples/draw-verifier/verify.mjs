@@ -88,6 +88,14 @@ export function verifyDraw(draw) {
   }
 }
 
+const publicKeys = new Map(); // by the text of a key
+
+function publicKey(jwk) {
+  const text = JSON.stringify(jwk);
+  if (!publicKeys.has(text)) publicKeys.set(text, createPublicKey({ key: jwk, format: 'jwk' }));
+  return publicKeys.get(text);
+}
+
 /** Throws if the signed root is not that of the file, signed by a key of a JSON Web Key Set. */
 export function verifySignedRoot(draw, { keys }) {
   const [header, claims, signature] = draw.signedRoot.split('.');
@@ -95,7 +103,7 @@ export function verifySignedRoot(draw, { keys }) {
   const { kid, typ, alg } = read(header);
   const jwk = keys.find((key) => key.kid === kid);
   check(jwk && alg === 'EdDSA' && typ === 'draw-root+jwt', 'the root is signed with no key of the shop');
-  check(verify(null, Buffer.from(`${header}.${claims}`), createPublicKey({ key: jwk, format: 'jwk' }), Buffer.from(signature, 'base64url')), 'the root is not signed by the shop');
+  check(verify(null, Buffer.from(`${header}.${claims}`), publicKey(jwk), Buffer.from(signature, 'base64url')), 'the root is not signed by the shop');
   const said = read(claims);
   check(said.iat === draw.rootPublishedAt && SIGNED.every((field) => said[field] === draw[field]), 'the signed root says something else');
 }
@@ -109,11 +117,12 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { keys: { type: 'string' }, root: { type: 'string' }, entry: { type: 'string' }, nonce: { type: 'string' } },
 });
+const keys = values.keys && JSON.parse(readFileSync(values.keys, 'utf8'));
 for (const file of positionals) {
   try {
     const draw = JSON.parse(readFileSync(file, 'utf8'));
     verifyDraw(draw);
-    if (values.keys) verifySignedRoot(draw, JSON.parse(readFileSync(values.keys, 'utf8')));
+    if (keys) verifySignedRoot(draw, keys);
     check(!values.root || values.root === draw.root, 'the root is not the one that was noted');
     const rank = values.entry ? rankOf(draw, values.entry, values.nonce) : 0;
     check(!values.entry || rank, 'the entry is not in the draw');
