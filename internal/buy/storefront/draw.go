@@ -10,8 +10,8 @@ import (
 
 // Drawing returns the draw of an item; nil = it has no entry yet.
 func (s *Storefront) Drawing(ctx context.Context, v *sale.Sale, item id.Item) (*waitlist.Drawing, error) {
-	if known := s.restockOutlooks.Drawing(item); known != nil || v.Status != sale.Ended { // before it is loaded there are no entries
-		return known, nil
+	if known := s.restockOutlooks.Drawing(item); known != nil || v.Status != sale.Ended {
+		return known, nil // before it is loaded there are no entries
 	}
 	return s.waitlist.Drawing(ctx, item)
 }

@@ -29,7 +29,8 @@ func (s *Service) saleStates(ctx context.Context, sales []id.Sale) (map[id.Sale]
 	for _, unknown := range sales {
 		all[unknown] = saleState{offerFor: s.offerFor}
 	}
-	rows, err := s.db.Ent.Sale.Query().Where(entsale.IDIn(sales...)).Select(entsale.FieldID, entsale.FieldStatus, entsale.FieldEntrySeconds, entsale.FieldOfferSeconds).All(ctx)
+	rows, err := s.db.Ent.Sale.Query().Where(entsale.IDIn(sales...)).
+		Select(entsale.FieldID, entsale.FieldStatus, entsale.FieldEntrySeconds, entsale.FieldOfferSeconds).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read sales with a waitlist: %w", err)
 	}

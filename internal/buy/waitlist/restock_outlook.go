@@ -66,6 +66,7 @@ func (s *Service) RestockOutlook(ctx context.Context, item id.Item) (RestockOutl
 			o.Offered = row.Count
 		case waitlistentry.StatusREDEEMED, waitlistentry.StatusLEFT, waitlistentry.StatusEXPIRED:
 			o.Ended += row.Count
+		case waitlistentry.StatusENTERED: // of a draw, whose items are not asked about
 		}
 	}
 	return o, nil

@@ -12,7 +12,8 @@
 //	 │        ▲
 //	ENTERED ──┘   in a draw, until it is drawn (drawing.go)
 //
-// In a draw, the order is that of the numbers which the entries drew. In a rush, first come, first served: while buyers wait, the gate keeps released units for the
+// In a draw, the order is that of the numbers which the entries drew. In a rush, first
+// come, first served: while buyers wait, the gate keeps released units for the
 // waitlist, and offers are made in the order of the entries' ids, several times a
 // second, by any process. The row of an entry that ends with reserved units is marked,
 // and a loop releases them: to the next buyer, or for sale if no buyer waits. An entry
