@@ -57,9 +57,6 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 		_, err = c.refuse(ctx, parent, Attempt{User: in.User, Item: in.Item}, o)
 		return Issued{}, err
 	}
-	if err := c.refuseOver(parent, item.ID, in.User); err != nil {
-		return Issued{}, err
-	}
 	request := path.IssueInput{
 		Sale: parent.ID, Item: item.ID, User: in.User, From: in.From, Captcha: in.Captcha,
 		Waived:   !parent.Switches.CaptchaRequired,
@@ -154,17 +151,6 @@ func (c *Checkout) RefuseCaptcha(ctx context.Context, purpose captcha.Purpose, s
 	return refusal
 }
 
-// refuseOver refuses a user without a reservation in a sale that is over: its gates leave Redis, and
-// then the StockCache.
-func (c *Checkout) refuseOver(parent *sale.Sale, item id.Item, user id.User) error {
-	now := reservation.Outcome{At: c.stock.ServerTime()}
-	phase := parent.Phase(now.At, false)
-	if phase != sale.PhaseEnded && phase != sale.PhaseCancelled || c.mayHold(item, user) {
-		return nil
-	}
-	return notOpen(phase, parent, now)
-}
-
 // mayHold reports whether a user may have a reservation in a loaded gate.
 func (c *Checkout) mayHold(item id.Item, user id.User) bool {
 	_, loaded := c.stock.View(item)
@@ -182,9 +168,6 @@ func (c *Checkout) EnterQueue(ctx context.Context, in IssueInput) (*queue.Ticket
 	}
 	if parent.Draw.On() {
 		return nil, drawSale()
-	}
-	if err := c.refuseOver(parent, item.ID, in.User); err != nil {
-		return nil, err
 	}
 	share, err := c.eligible(ctx, parent, in.User, access.Access.Waits)
 	if err != nil {
