@@ -32,7 +32,7 @@ function reviewed(fields: object = {}): AdminSale & Previewed {
   const listPrice = { amount: '399.00', currencyCode: 'CNY' };
   return {
     ...of, status: 'PENDING_APPROVAL', preheatAt: null, requireVerifiedContact: true, minimumAccountAge: 48, requiresAddress: true, hideExactStock: false, offerSeconds: null, switches,
-    access: [{ kind: 'LIST', name: 'Members', source: 'vip', from: of.startsAt }],
+    access: [{ kind: 'LIST', name: 'Members', source: 'vip', from: of.startsAt, afterSeconds: 0, keepUnits: 12, keepSeconds: 3600, keptUntil: new Date(Date.now() + 25 * hour).toISOString() }],
     items: [{ ...item!, goods: { ...item!.goods, listPrice, description: 'A fine thing.' } }], ...fields,
   } as AdminSale & Previewed;
 }
@@ -48,7 +48,7 @@ test('a review shows all that is approved', () => {
   expect(facts()).toMatchObject({
     'Limit, all items': 'No limit',
     'Time to pay': '15 minutes',
-    'Who may buy': expect.stringContaining('List Members vip'),
+    'Who may buy': expect.stringMatching(/List Members vip.*12 of each item kept until .*Upload members vip/),
     'Verified contact': 'Required',
     'Minimum account age': '2 days',
     'Delivery address': 'Required',

@@ -21,6 +21,10 @@ export const AdminSaleParts = graphql(
       name
       source
       from
+      afterSeconds
+      keepUnits
+      keepSeconds
+      keptUntil
     }
     mode
     entriesCloseAt

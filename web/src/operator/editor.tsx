@@ -9,6 +9,7 @@ import { CreateSale, AdminSale as AdminSaleDoc, GoodsList, UpdateSale } from '..
 import { bounded } from '../forms/bounded';
 import { FaultMessage, Loading, SaleNotFound, Title } from '../ui/bits';
 import { Icon } from '../ui/icons';
+import { AccessFields, accessOf } from './access';
 import { instant, type AdminSale } from './acts';
 import { Accent, Field, Form, Times, type Values } from './form';
 import { Pick, type Found } from './pick';
@@ -100,6 +101,7 @@ function SaleForm({ goods, sale, discard }: { goods: Found; sale: AdminSale | nu
       accent: of['accent'] || null,
       requireVerifiedContact: 'contact' in of,
       minimumAccountAge: Number(of['age'] || 0),
+      access: accessOf(of),
       limitBy: ['ACCOUNT' as const, ...limitKinds.filter((kind) => `limit-by-${kind.toLowerCase()}` in of)],
       items: rows.peek().map(({ key, goodsId: former, currency }) => {
         const goodsId = of[`goods-${key}`]!;
@@ -177,6 +179,7 @@ function SaleForm({ goods, sale, discard }: { goods: Found; sale: AdminSale | nu
         </Field>
         <Mode sale={sale} />
         <LimitBy counted={sale?.limitBy ?? ['CONTACT']} />
+        <AccessFields rules={sale?.access ?? []} />
         <Accent color={sale?.accent?.color ?? ''} />
       </div>
       {restored && (

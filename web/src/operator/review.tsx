@@ -1,7 +1,9 @@
 /** Everything that an approval approves, with warnings about prices. */
+import { useSignal } from '@preact/signals';
 import { count, hoursOrDays, money, percentOff, span, times, total } from '../i18n/text';
 import { Picture, DateTime } from '../ui/bits';
 import { Markdown } from '../pages/markdown';
+import { UploadMembers } from './access';
 import type { AdminSale } from './acts';
 import { fieldName, valueWords } from './log';
 import { ot } from './texts';
@@ -52,13 +54,26 @@ type Fact = [string, preact.ComponentChildren];
 
 /** Who may buy from when, by the first rule that fits. */
 function AccessRules({ rules }: { rules: AdminSale['access'] }) {
+  const filling = useSignal<string | null>(null);
   return (
     <>
-      {rules.map(({ kind, name, source, from }) => (
+      {rules.map(({ kind, name, source, from, keepUnits, keptUntil }) => (
         <span key={`${kind} ${source}`} class="block">
           {ot(`op.access.${kind}`)} {name && <bdi>{name}</bdi>} {source && <bdi class="text-soft">{source}</bdi>} <DateTime at={from} zone />
+          {keptUntil && keepUnits && (
+            <span class="block text-sm text-soft">
+              {ot('op.access.kept', { units: count(keepUnits) })} <DateTime at={keptUntil} zone />
+            </span>
+          )}
+          {kind === 'LIST' && source && (
+            <button class="link block text-sm" onClick={() => (filling.value = source)}>
+              {ot('op.members.upload')}
+              <span class="sr-only"> <bdi>{source}</bdi></span>
+            </button>
+          )}
         </span>
       ))}
+      {filling.value && <UploadMembers list={filling.value} close={() => (filling.value = null)} />}
     </>
   );
 }
