@@ -1,1 +1,1 @@
-export{f as OrderMoneyPage}from"./admin.js?v=da9b3e093da3";
+export{f as OrderMoneyPage}from"./admin.js?v=2aa455d3004b";

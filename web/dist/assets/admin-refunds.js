@@ -1,1 +1,1 @@
-export{d as Refunds}from"./admin.js?v=da9b3e093da3";
+export{d as Refunds}from"./admin.js?v=2aa455d3004b";

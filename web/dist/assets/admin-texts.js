@@ -1,1 +1,1 @@
-export{Q as ot,$ as textsOf}from"./admin.js?v=da9b3e093da3";
+export{tt as ot,nt as textsOf}from"./admin.js?v=2aa455d3004b";

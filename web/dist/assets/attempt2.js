@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=da9b3e093da3";
+export{r as resumeWaitingRooms}from"./attempt.js?v=2aa455d3004b";

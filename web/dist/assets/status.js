@@ -1,1 +1,1 @@
-import{tn as e,vn as t}from"./core.js?v=da9b3e093da3";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r,held:i}){let a=i&&r===`PENDING_PAYMENT`?`HELD`:r;return e(`span`,{class:`chip ${n[r]??`text-soft`}`,children:t(`status.${a}`)},a)}export{r as t};
+import{nn as e,yn as t}from"./core.js?v=2aa455d3004b";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r,held:i}){let a=i&&r===`PENDING_PAYMENT`?`HELD`:r;return e(`span`,{class:`chip ${n[r]??`text-soft`}`,children:t(`status.${a}`)},a)}export{r as t};

@@ -19,3 +19,14 @@ export const TicketDraw = graphql(`
     }
   }
 `);
+
+export const DrawNonce = graphql(`
+  query DrawNonce($id: ID!) {
+    node(id: $id) {
+      __typename
+      ... on WaitlistEntry {
+        nonce
+      }
+    }
+  }
+`);

@@ -1,6 +1,8 @@
 /** The check of the published file of a draw sale. */
 import { DRAW_STEPS, verifyDrawRecord, type DrawRecord, type DrawRecordCheck, type OwnEntry } from '@seckill/client/drawrecord';
+import { request } from '../api/client';
 import { useLoad } from '../api/load';
+import { DrawNonce } from '../documents/draw';
 import { count, loadTexts } from '../i18n/text';
 import { SuccessMessage, Unready } from '../ui/bits';
 import { Icon } from '../ui/icons';
@@ -55,4 +57,17 @@ export function DrawFile({ file, own }: { file: string; own: OwnEntry | null }) 
       </a>
     </div>
   );
+}
+
+/** The user's entry, with the nonce that this browser sent with it. */
+async function ownEntry(entryId: string, signal: AbortSignal): Promise<OwnEntry | null> {
+  const { node } = await request(DrawNonce, { id: entryId }, signal);
+  return node?.__typename === 'WaitlistEntry' && node.nonce ? { entryId, nonce: node.nonce } : null;
+}
+
+/** The check of the file of a drawn item, with the user's entry if there is one. */
+export function ItemDraw({ file, entryId }: { file: string; entryId: string | null }) {
+  const { page, reload } = useLoad(`draw entry ${entryId}`, async (signal) => ({ own: entryId && (await ownEntry(entryId, signal)) }));
+  if (page.value.state !== 'ready') return <Unready page={page.value} again={reload} />;
+  return <DrawFile file={file} own={page.value.data.own || null} />;
 }

@@ -19,7 +19,7 @@ import { isOver, opensFor, usePhase } from '../purchase/button';
 import { SaleNotFound, Stale, Title, Unready } from '../ui/bits';
 import { useCountedTitle } from '../ui/title';
 import { Attempts } from './attempts';
-import { DrawCheck } from './draw-check';
+import { DrawCheck, DrawnItem } from './draw-check';
 import { quantityOf, SaleOutline, SaleView } from './sale-view';
 
 export { SalePreview } from './sale-preview'; // exported here, so that it shares the chunk of this page
@@ -139,6 +139,7 @@ function Shown({ sale, reload }: { sale: Sale; reload: () => void }) {
       remind={<Remind sale={sale} />}
     >
       {currentUser.value && <DrawCheck sale={sale} phase={phase} />}
+      <DrawnItem key={item.id} sale={sale} item={item} />
       {currentUser.value && <Attempts sale={sale} phase={phase} />}
     </SaleView>
   );

@@ -1,0 +1,1 @@
+var e={id:`2837ac22ae954d2608e02addbf6b07cb93fdc286e99c473c3a7a223f97836c15`,name:`ChangeAccessMembers`};export{e as t};
