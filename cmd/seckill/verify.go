@@ -131,7 +131,8 @@ func (c verifyDrawCmd) file(call *call) error {
 	fmt.Fprintf(out, "%d entries were drawn by the rules, with the root %x.\n", record.Count, record.Root)
 	if record.Source == draw.SourceQuicknet {
 		fmt.Fprintf(out, "The random value is round %d of %s, published at %s, %s after the root.\n", record.Round, record.Source,
-			draw.RoundTime(record.Round).UTC().Format(time.RFC3339), draw.RoundTime(record.Round).Sub(time.Unix(record.RootPublishedAt, 0)))
+			draw.RoundTime(record.Round).UTC().Format(time.RFC3339),
+			draw.RoundTime(record.Round).Sub(time.Unix(record.RootPublishedAt, 0)))
 	} else {
 		fmt.Fprintf(out, "The random value is %q. Compare it with its source: %q.\n", record.Value, record.Source)
 	}

@@ -202,7 +202,7 @@ func drawRelays(b base) (*draw.Relays, error) {
 	if b.svc.embedded || slices.Contains(b.cfg.DrawRelays, localDraws) {
 		return nil, nil
 	}
-	relays, err := draw.NewRelays(draw.Quicknet(), b.cfg.DrawRelays, http.DefaultClient, b.log)
+	relays, err := draw.NewRelays(draw.Quicknet(), b.cfg.DrawRelays, &http.Client{}, b.log)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", config.Name("draw-relays"), err)
 	}

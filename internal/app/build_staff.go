@@ -75,7 +75,8 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 			Name: "preload", Every: every, Timeout: preload.StepTimeout, Retry: min(preload.RetryEvery, every),
 			Step: preloader.Step, Due: preloader.Due, Log: b.log,
 		},
-		reconcile: reconciler.Loop(), lostTasks: lost.Loop(), seals: sealer.Loop(), accepted: accepted.Loop(), record: record.Loop(),
+		reconcile: reconciler.Loop(), lostTasks: lost.Loop(), seals: sealer.Loop(),
+		accepted: accepted.Loop(), record: record.Loop(),
 	}
 }
 

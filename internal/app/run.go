@@ -193,8 +193,7 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 	store("lost tasks", in.scheduler.lostTasks.Run)
 	accept("stock cache", g.stock.Run)
 	accept("clocks", loop("clocks", clocksEvery, func(ctx context.Context) (map[string]int, error) {
-		return nil,
-			g.clock.Measure(ctx)
+		return nil, g.clock.Measure(ctx)
 	}).Run)
 	if !a.svc.host.Shared {
 		accept("memory", loop("memory", memoryEvery, new(memory).step).Run)

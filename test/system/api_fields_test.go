@@ -91,6 +91,7 @@ var doors = map[string]string{
 	"Recipient":               `node(id: "{order}") { ... on Order { recipient { %s } } }`,
 	"OrderMetadataEntry":      `node(id: "{order}") { ... on Order { metadata { %s } } }`,
 	"Fulfilment":              `node(id: "{order}") { ... on Order { fulfilment { %s } } }`,
+	"Drawing":                 `sale(by: {id: "{sale}"}) { items { drawing { %s } } }`,
 	"RefundConnection":        `refunds { %s }`,
 	"RefundEdge":              `refunds { edges { %s } }`,
 	"HeldPayment":             `heldPayments { nodes { %s } }`,

@@ -9,6 +9,5 @@ import (
 // OfferTo reserves units for an entry as it was read, which may be stale.
 func (s *Service) OfferTo(ctx context.Context, e *Entry, stock int) error {
 	it := item{sale: e.Sale, id: e.Item, saleState: saleState{offerFor: s.offerFor}}
-	_, err := s.offerTo(ctx, e, it, stock, map[person.Key]int{}, map[string]int{})
-	return err
+	return s.offerTo(ctx, e, it, &supply{stock, map[person.Key]int{}}, map[string]int{})
 }

@@ -330,20 +330,29 @@ func (s *Service) offer(ctx context.Context, it item, counts map[string]int) err
 	if err != nil {
 		return err
 	}
-	stock := status.Stock
-	tooMany := map[person.Key]int{} // units that entries of a share cannot get, because others keep them
+	left := supply{stock: status.Stock, tooMany: map[person.Key]int{}}
 	for _, row := range append(offered, waiting...) {
 		e := fromRow(row)
 		begun := held[e.User] == id.Task(e.ID) // a process reserved its units and crashed
-		least, few := tooMany[e.Persons.Share]
-		if e.Status == Waiting && (e.Quantity > stock || few && e.Quantity >= least) && !begun {
+		if e.Status == Waiting && !left.allows(e) && !begun {
 			continue
 		}
-		if stock, err = s.offerTo(ctx, e, it, stock, tooMany, counts); err != nil {
+		if err := s.offerTo(ctx, e, it, &left, counts); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// supply is what is left for the entries of a round.
+type supply struct {
+	stock   int
+	tooMany map[person.Key]int // by share: units that its buyers cannot get, because others keep them
+}
+
+func (l *supply) allows(e *Entry) bool {
+	least, few := l.tooMany[e.Persons.Share]
+	return e.Quantity <= l.stock && (!few || e.Quantity < least)
 }
 
 func ids(rows []*ent.WaitlistEntry) []id.Waitlist {
@@ -355,55 +364,53 @@ func ids(rows []*ent.WaitlistEntry) []id.Waitlist {
 }
 
 // offerTo reserves units for an entry and records the offer. For an entry with an offer
-// it ensures that the units are reserved: the gate may have been rebuilt. It notes in tooMany what
-// buyers of a share cannot get.
-func (s *Service) offerTo(ctx context.Context, e *Entry, it item, stock int, tooMany map[person.Key]int,
-	counts map[string]int) (int, error) {
+// it ensures that the units are reserved: the gate may have been rebuilt. It updates what is left.
+func (s *Service) offerTo(ctx context.Context, e *Entry, it item, left *supply, counts map[string]int) error {
 	r, err := s.gate.Reacquire(ctx, reservation.Reacquire{Ref: e.ref(), Quantity: e.Quantity, Persons: e.Persons})
 	if err != nil {
-		return stock, err
+		return err
 	}
 	var set func(*ent.WaitlistEntryUpdate)
 	var what string
 	switch r.Code {
 	case reservation.Reacquired, reservation.ReacquiredBefore:
-		stock = r.Remaining
+		left.stock = r.Remaining
 		if e.Status == Offered {
-			return stock, s.holdsRightly(ctx, e, r.Code)
+			return s.holdsRightly(ctx, e, r.Code)
 		}
 		what, set = "offered", func(u *ent.WaitlistEntryUpdate) {
 			u.SetStatus(waitlistentry.StatusOFFERED).SetOfferExpiresAt(s.now().Add(it.offerFor))
 		}
 	case reservation.ReacquireTooFew:
 		if e.Status == Waiting {
-			tooMany[e.Persons.Share] = e.Quantity
-			return r.Remaining, nil
+			left.stock, left.tooMany[e.Persons.Share] = r.Remaining, e.Quantity
+			return nil
 		}
 		what, set = "withdrawn", func(u *ent.WaitlistEntryUpdate) {
 			u.SetStatus(waitlistentry.StatusWAITING).ClearOfferExpiresAt()
 		}
 	case reservation.ReacquireOther: // the user has another reservation, or is redeeming now
 		if former, err := s.holdsFormer(ctx, e); err != nil || former || e.Status == Offered {
-			return stock, err
+			return err
 		}
 		what, set = "left", overLimit
 	case reservation.ReacquireOverLimit: // the next buyer gets the units
 		if e.Status == Offered {
-			return stock, nil
+			return nil
 		}
 		what, set = "left", overLimit
 	case reservation.ReacquireNotLoaded, reservation.ReacquireNotYet:
-		return stock, nil
+		return nil
 	}
 	moved, err := s.change(ctx, e, set)
 	if err != nil {
-		return stock, err
+		return err
 	}
 	if moved == nil {
-		return stock, s.holdsRightly(ctx, e, r.Code)
+		return s.holdsRightly(ctx, e, r.Code)
 	}
 	counts[what]++
-	return stock, nil
+	return nil
 }
 
 // overLimit ends an entry whose user has as many units as one may have.
