@@ -34,11 +34,6 @@ func in(pkg, first string) []suite {
 	return []suite{{pkg, first, false}, {pkg, ".", false}}
 }
 
-// absent are faults that the product cannot have, and why.
-var absent = [][2]string{
-	{"share of access given twice", "access rules have lists and times, and no shares"},
-}
-
 // faults are those of the product, and three of the model.
 var faults = []fault{
 	{"acknowledge before the commit", []edit{{
@@ -107,6 +102,7 @@ var faults = []fault{
 	{"person key after the take", []edit{{
 		reserve, "    s.units[first] = s.units[first] + quantity\n", "",
 	}}, []suite{scripts}},
+	{"share of access given twice", []edit{{reserve, "  take_share(it, shares[i], quantity)\n", ""}}, []suite{scripts}},
 	{"draw order by arrival", []edit{{
 		"internal/buy/admission/queue/lua/enter.lua", "it.early and '-' .. draw or score + c", "it.early and ms(now - 2 ^ 52) or score + c",
 	}}, in("internal/buy/admission/queue", "ACrowdIsServedInOrder")},

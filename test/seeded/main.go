@@ -80,11 +80,6 @@ func run(ctx context.Context, only string) error {
 	for _, r := range all {
 		fmt.Fprintf(out, "%s\t%s\t%s\t%.1f s\t%.0f s\n", r.fault.name, r.test, r.pkg, r.after.Seconds(), r.built.Seconds())
 	}
-	for _, f := range absent {
-		if strings.Contains(f[0], only) {
-			fmt.Fprintf(out, "%s\tnot seeded: %s\n", f[0], f[1])
-		}
-	}
 	fmt.Fprintf(out, "\n%d of %d found\n", len(all)-missed, len(all))
 	if err := out.Flush(); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -79,8 +80,10 @@ func addOldSales(t *testing.T, db *postgres.DB, n int, last time.Time) (sales []
 		if err := tx.Goods.CreateBulk(goods...).Exec(ctx); err != nil {
 			return err
 		}
-		if err := tx.Sale.CreateBulk(rows...).Exec(ctx); err != nil {
-			return err
+		for some := range slices.Chunk(rows, 1000) { // a statement has at most 65,535 parameters
+			if err := tx.Sale.CreateBulk(some...).Exec(ctx); err != nil {
+				return err
+			}
 		}
 		return tx.SaleItem.CreateBulk(stock...).Exec(ctx)
 	})

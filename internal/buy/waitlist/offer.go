@@ -136,18 +136,18 @@ const countShare = 20
 
 // countWaiting sets the metrics of entries. Without any there is nothing to count.
 func (s *Service) countWaiting(ctx context.Context, entries bool, offered int) error {
-	now := time.Now()
-	if entries && now.Before(s.countAgain) {
+	if entries && s.now().Before(s.countAgain) {
 		return nil
 	}
 	waiting := 0
 	if entries {
 		var err error
+		began := time.Now()
 		waiting, err = s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.StatusEQ(waitlistentry.StatusWAITING)).Count(ctx)
 		if err != nil {
 			return fmt.Errorf("count waiting entries: %w", err)
 		}
-		s.countAgain = now.Add(countShare * time.Since(now))
+		s.countAgain = s.now().Add(countShare * time.Since(began))
 	}
 	s.metrics.setEntries(waiting, offered)
 	return nil

@@ -125,6 +125,7 @@ func TestWhatBecomesOfPlacesIsCounted(t *testing.T) {
 	h.step()
 	h.clock.Advance(time.Minute + time.Second)
 	h.step() // the first offer expires, the second buyer gets one
+	h.clock.Advance(10 * time.Second)
 	h.step()
 	const entries, turns = "seckill_waitlist_places", "seckill_waitlist_turns_total"
 	if got, want := metricsOf(t, shown, entries), map[string]int{"waiting": 2, "offered": 1}; !maps.Equal(got, want) {
@@ -136,6 +137,7 @@ func TestWhatBecomesOfPlacesIsCounted(t *testing.T) {
 	if _, err := h.line.Leave(t.Context(), places[3].ID, places[3].User); err != nil {
 		t.Fatal(err)
 	}
+	h.clock.Advance(10 * time.Second)
 	h.step()
 	want := map[string]int{"joined": 4, "offered": 2, "lapsed": 1, "returned": 1, "redeemed": 1, "left": 1}
 	if got := metricsOf(t, shown, turns); !maps.Equal(got, want) {

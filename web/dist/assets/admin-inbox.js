@@ -1,1 +1,1 @@
-export{_ as Inbox}from"./admin.js?v=2aa455d3004b";
+export{_ as Inbox}from"./admin.js?v=5a5943f2367f";

@@ -1,1 +1,1 @@
-export{f as OrderMoneyPage}from"./admin.js?v=2aa455d3004b";
+export{f as OrderMoneyPage}from"./admin.js?v=5a5943f2367f";

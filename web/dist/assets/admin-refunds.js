@@ -1,1 +1,1 @@
-export{d as Refunds}from"./admin.js?v=2aa455d3004b";
+export{d as Refunds}from"./admin.js?v=5a5943f2367f";

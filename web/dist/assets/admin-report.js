@@ -1,1 +1,1 @@
-export{s as ReportPage}from"./admin.js?v=2aa455d3004b";
+export{s as ReportPage}from"./admin.js?v=5a5943f2367f";

@@ -1,1 +1,1 @@
-export{tt as ot,nt as textsOf}from"./admin.js?v=2aa455d3004b";
+export{tt as ot,nt as textsOf}from"./admin.js?v=5a5943f2367f";

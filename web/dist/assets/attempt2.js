@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=2aa455d3004b";
+export{r as resumeWaitingRooms}from"./attempt.js?v=5a5943f2367f";

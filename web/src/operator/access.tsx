@@ -6,6 +6,7 @@ import { bounded } from '../forms/bounded';
 import { count } from '../i18n/text';
 import { Dialog } from '../ui/dialog';
 import { Icon } from '../ui/icons';
+import { Select } from '../ui/select';
 import type { AdminSale } from './acts';
 import { Field, Form, type Values } from './form';
 import { ot } from './texts';
@@ -75,17 +76,13 @@ function RuleFields({ at, n, rule, remove }: { at: number; n: number; rule: Row[
     <fieldset class="grid items-end gap-3 rounded-xl border border-line p-4 sm:grid-cols-3">
       <legend class="sr-only">{ot('op.access.rule', { n })}</legend>
       <Field label={ot('op.access.kind')}>
-        <select name={`kind-${at}`} class="field font-normal" value={kind.value} onChange={({ currentTarget }) => (kind.value = currentTarget.value)}>
-          {kinds.map((each) => (
-            <option value={each}>{ot(`op.access.${each}`)}</option>
-          ))}
-        </select>
+        <Select name={`kind-${at}`} value={kind.value} change={(value) => (kind.value = value)} choices={kinds.map((value) => ({ value, label: ot(`op.access.${value}`) }))} />
       </Field>
       <Field label={ot('op.access.name')}>
         <input name={`name-${at}`} class="field font-normal" ref={bounded({ most: 40 })} required={named} disabled={!named} defaultValue={rule.name ?? ''} />
       </Field>
       <Field label={ot(kind.value === 'CLAIM' ? 'op.access.source.CLAIM' : 'op.access.source.LIST')}>
-        <input name={`source-${at}`} class="field font-normal" maxLength={165} required={named} disabled={!named} defaultValue={rule.source ?? ''} />
+        <input name={`source-${at}`} class="field font-normal" ref={bounded({ most: 165 })} required={named} disabled={!named} defaultValue={rule.source ?? ''} />
       </Field>
       <Field label={ot('op.access.after')}>{minutes('afterSeconds', rule.afterSeconds)}</Field>
       <Field label={ot('op.access.keep')}>
@@ -146,18 +143,10 @@ export function UploadMembers({ list, close }: { list: string; close: () => void
             <input name="file" class="field font-normal" type="file" accept=".csv,.txt,text/csv,text/plain" required />
           </Field>
           <Field label={ot('op.members.by')}>
-            <select name="by" class="field font-normal">
-              {(['CONTACT', 'EXTERNAL_ID', 'ACCOUNT'] as const).map((each) => (
-                <option value={each}>{ot(`op.members.by.${each}`)}</option>
-              ))}
-            </select>
+            <Select name="by" value="CONTACT" choices={(['CONTACT', 'EXTERNAL_ID', 'ACCOUNT'] as const).map((value) => ({ value, label: ot(`op.members.by.${value}`) }))} />
           </Field>
           <Field label={ot('op.members.mode')}>
-            <select name="mode" class="field font-normal">
-              {(['ADD', 'REPLACE', 'REMOVE'] as const).map((each) => (
-                <option value={each}>{ot(`op.members.mode.${each}`)}</option>
-              ))}
-            </select>
+            <Select name="mode" value="ADD" choices={(['ADD', 'REPLACE', 'REMOVE'] as const).map((value) => ({ value, label: ot(`op.members.mode.${value}`) }))} />
           </Field>
         </Form>
       )}

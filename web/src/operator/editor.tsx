@@ -9,6 +9,7 @@ import { CreateSale, AdminSale as AdminSaleDoc, GoodsList, UpdateSale } from '..
 import { bounded } from '../forms/bounded';
 import { FaultMessage, Loading, SaleNotFound, Title } from '../ui/bits';
 import { Icon } from '../ui/icons';
+import { Select } from '../ui/select';
 import { AccessFields, accessOf } from './access';
 import { instant, type AdminSale } from './acts';
 import { Accent, Field, Form, Times, type Values } from './form';
@@ -253,13 +254,7 @@ function Mode({ sale }: { sale: AdminSale | null }) {
     <div class="group grid gap-4 sm:col-span-2 sm:grid-cols-2">
       <div class="sm:col-span-2">
         <Field label={ot('op.mode')}>
-          <select name="mode" class="field font-normal">
-            {(['RUSH', 'DRAW'] as const).map((each) => (
-              <option value={each} selected={each === mode}>
-                {ot(`op.mode.${each}`)}
-              </option>
-            ))}
-          </select>
+          <Select name="mode" value={mode} choices={(['RUSH', 'DRAW'] as const).map((value) => ({ value, label: ot(`op.mode.${value}`) }))} />
         </Field>
       </div>
       <div class="hidden group-has-[option[value=DRAW]:checked]:block">
