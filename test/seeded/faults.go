@@ -73,7 +73,7 @@ var faults = []fault{
 		"internal/gate/preload/drift.go", "			stock -= m.Quantity\n", "			_ = m\n",
 	}}, in("internal/gate/preload", "Failed|Differ|Drift|Reservation")},
 	{"offer after the end", []edit{
-		{"internal/buy/waitlist/offer.go", "	if it.over {\n		return nil\n	}\n	open :=", "	open :="},
+		{"internal/buy/waitlist/offer.go", "	if it.over || it.undrawn {\n		return nil\n	}\n	open :=", "	if it.undrawn {\n		return nil\n	}\n	open :="},
 		{"internal/buy/waitlist/offer.go", "|| !status.Loaded || !status.Open {", "|| !status.Loaded {"},
 	}, in("internal/buy/waitlist", "AfterTheGateHasEnded")},
 	{"refund that returns the unit twice", []edit{{
