@@ -134,7 +134,8 @@ func (c verifyDrawCmd) file(call *call) error {
 			draw.RoundTime(record.Round).UTC().Format(time.RFC3339),
 			draw.RoundTime(record.Round).Sub(time.Unix(record.RootPublishedAt, 0)))
 	} else {
-		fmt.Fprintf(out, "The random value is %q. Compare it with its source: %q.\n", record.Value, record.Source)
+		fmt.Fprintf(out, "The random value is %q, from %q. The file does not show that the shop did not choose it.\n",
+			record.Value, record.Source)
 	}
 	if keys == nil {
 		fmt.Fprintln(out, "Not checked: who signed the root (--keys).")

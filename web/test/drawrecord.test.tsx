@@ -1,3 +1,4 @@
+import { createHash, createHmac } from 'node:crypto';
 import { render } from 'preact';
 import { act } from 'preact/test-utils';
 import { afterEach, expect, test, vi } from 'vitest';
@@ -60,4 +61,19 @@ test.each([
   await act(() => render(<DrawFile file={file} own={own} />, document.body));
   await vi.waitFor(() => expect(document.body.textContent).toContain(text), 30_000);
   expect(document.querySelectorAll(`[role=${role}]`)).toHaveLength(1);
+});
+
+test('the page claims nothing about a random value that the shop gave', async () => {
+  await setLanguage('en');
+  await prepare();
+  const value = 'S6BWSKUWRDUQA6P3IDJIDVQBOM';
+  const key = createHash('sha256').update(value).digest();
+  const number = (leaf: string): string => createHmac('sha256', key).update(Buffer.from(leaf, 'hex')).digest('hex');
+  const order = record.leaves.map((_, i) => i).sort((a, b) => (number(record.leaves[a]!) < number(record.leaves[b]!) ? -1 : 1));
+  const served = { ...record, source: 'local', value, round: 0, signature: '', order };
+  vi.stubGlobal('fetch', () => Promise.resolve(new Response(JSON.stringify(served))));
+  await act(() => render(<DrawFile file="local.json" own={null} />, document.body));
+  await vi.waitFor(() => expect(document.body.textContent).toContain('consistent'), 30_000);
+  expect(document.body.textContent).toContain('Nothing shows that it did not choose it');
+  expect(document.body.textContent).not.toMatch(/followed the rules|could not choose/);
 });

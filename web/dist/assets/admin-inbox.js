@@ -1,1 +1,1 @@
-export{_ as Inbox}from"./admin.js?v=5a5943f2367f";
+export{_ as Inbox}from"./admin.js?v=fd9ba48bbd77";

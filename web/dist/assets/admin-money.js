@@ -1,1 +1,1 @@
-export{f as OrderMoneyPage}from"./admin.js?v=5a5943f2367f";
+export{f as OrderMoneyPage}from"./admin.js?v=fd9ba48bbd77";

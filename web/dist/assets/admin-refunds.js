@@ -1,1 +1,1 @@
-export{d as Refunds}from"./admin.js?v=5a5943f2367f";
+export{d as Refunds}from"./admin.js?v=fd9ba48bbd77";

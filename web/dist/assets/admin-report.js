@@ -1,1 +1,1 @@
-export{s as ReportPage}from"./admin.js?v=5a5943f2367f";
+export{s as ReportPage}from"./admin.js?v=fd9ba48bbd77";

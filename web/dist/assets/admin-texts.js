@@ -1,1 +1,1 @@
-export{tt as ot,nt as textsOf}from"./admin.js?v=5a5943f2367f";
+export{tt as ot,nt as textsOf}from"./admin.js?v=fd9ba48bbd77";

@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=5a5943f2367f";
+export{r as resumeWaitingRooms}from"./attempt.js?v=fd9ba48bbd77";

@@ -1,1 +1,1 @@
-export{t as _HMAC,n as hmac}from"./hmac2.js?v=5a5943f2367f";
+export{t as _HMAC,n as hmac}from"./hmac2.js?v=fd9ba48bbd77";

@@ -196,7 +196,7 @@ const en = {
   'op.drawing.PUBLISHED': 'waits for the public random value',
   'op.drawing.NUMBERING': 'gives out the numbers',
   'op.drawing.DRAWN': 'drawn',
-  'op.entries': '{n} entries',
+  'op.entries': 'entries: {n}',
   'op.record': 'Record of the draw',
   'op.access': 'Who may buy',
   'op.accessAll': 'everyone from the opening on',

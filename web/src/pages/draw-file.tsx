@@ -25,12 +25,13 @@ export function DrawFile({ file, own }: { file: string; own: OwnEntry | null }) 
   if (page.value.state !== 'ready') return <Unready page={page.value} again={reload} />;
   const { record, found } = page.value.data;
   const failed = DRAW_STEPS.find((step) => !found.steps[step]);
-  const value = record.source === 'drand-quicknet' ? '' : 'Value';
+  // A value that is not a beacon's proves nothing: who gave it may have chosen it.
+  const of = record.source === 'drand-quicknet' ? '' : 'Value';
   return (
     <div class="mt-3 grid gap-3 text-sm">
       <p class="text-soft">{dt('file.how')}</p>
       <div role={found.genuine ? 'status' : 'alert'}>
-        {found.genuine ? <SuccessMessage>{dt('file.right')}</SuccessMessage> : <p class="font-medium text-danger">{dt('file.wrong')}</p>}
+        {found.genuine ? <SuccessMessage>{dt(`file.right${of}`)}</SuccessMessage> : <p class="font-medium text-danger">{dt('file.wrong')}</p>}
       </div>
       <ul class="grid gap-2">
         {DRAW_STEPS.slice(0, failed ? DRAW_STEPS.indexOf(failed) + 1 : undefined).map((step) => (
@@ -38,7 +39,7 @@ export function DrawFile({ file, own }: { file: string; own: OwnEntry | null }) 
             <span class={`shrink-0 ${found.steps[step] ? 'text-good' : ''}`}>
               <Icon name={found.steps[step] ? 'check' : 'close'} />
             </span>
-            {dt(found.steps[step] ? (step === 'signature' ? `file.signature${value}` : `file.${step}`) : `file.${step}Not`, {
+            {dt(found.steps[step] ? (step === 'signature' || step === 'round' ? `file.${step}${of}` : `file.${step}`) : `file.${step}Not`, {
               n: count(record.count),
               round: count(record.round),
               value: record.value,
