@@ -14,7 +14,7 @@ import (
 	"seckill/internal/platform/id"
 )
 
-func signer(t *testing.T, secrets ...byte) *acceptance.Signer {
+func signer(t testing.TB, secrets ...byte) *acceptance.Signer {
 	t.Helper()
 	var all [][]byte
 	for _, b := range secrets {

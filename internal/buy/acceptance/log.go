@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
 	"github.com/transparency-dev/merkle/compact"
@@ -34,15 +35,18 @@ const (
 	logEvery = time.Second
 	// logTimeout is the timeout of a pass; one with most entries takes a second.
 	logTimeout = 30 * time.Second
-	// recentOrders and recentMoves are how far back a pass looks. Ids say when a row was
-	// made, by the clock of its process; it is visible after the commit of its transaction. A
-	// unit must not be logged as taken again before it is logged as returned, so that moves
-	// are looked for longer. Rows that become visible later are found by the longer looks.
-	recentOrders = 10 * time.Second
+	// recentOrders and recentMoves are how far back a pass looks. Rows have the time at which
+	// their transaction began, and are visible after its commit. Rows that become visible later
+	// are found by the longer looks, and an order sooner when its units come back.
+	recentOrders = time.Second
 	recentMoves  = time.Minute
-	// longerEvery is the pause after which a pass looks back for longer, by recentLonger.
-	longerEvery  = 30 * time.Second
-	recentLonger = 10 * time.Minute
+	// longerEvery is the pause after which a pass looks back for longer, by recentLonger: a
+	// transaction ends within order.BatchTimeout.
+	longerEvery  = 10 * time.Second
+	recentLonger = 30 * time.Second
+	// open is how long after its end a sale is looked at in each pass: the waitlist makes
+	// orders then.
+	open = 24 * time.Hour
 	// wholeEvery is the pause after which all orders are looked at of sales that ended at most
 	// loggedFor ago. Sales that had ended before have no log.
 	wholeEvery = time.Hour
@@ -101,13 +105,13 @@ func (l *Logger) Loop() periodic.Loop {
 // Step logs what is visible and not logged. It is a periodic.Step.
 func (l *Logger) Step(ctx context.Context) (map[string]int, error) {
 	now := l.Clock.Now().UTC()
-	since := look{orders: l.looked.Add(-recentOrders), moves: l.looked.Add(-recentMoves)}
+	since := look{now: now, open: open, orders: l.looked.Add(-recentOrders), moves: l.looked.Add(-recentMoves)}
 	longer, whole := now.Sub(l.longer) >= longerEvery, now.Sub(l.whole) >= wholeEvery
 	if longer {
-		since = look{orders: now.Add(-recentLonger), moves: now.Add(-recentLonger)}
+		since.orders = l.longer.Add(-recentLonger)
 	}
 	if whole {
-		since = look{ended: now.Add(-loggedFor)}
+		since = look{now: now, open: loggedFor}
 	}
 	logged, more, err := l.pass(ctx, since)
 	if err != nil {
@@ -125,8 +129,12 @@ func (l *Logger) Step(ctx context.Context) (map[string]int, error) {
 	return map[string]int{"logged": logged}, nil
 }
 
-// look selects rows: made from a time on, or all of the sales that end after a time.
-type look struct{ orders, moves, ended time.Time }
+// look selects the rows of the sales that ended at most open before now, made since a time.
+type look struct {
+	now           time.Time
+	open          time.Duration
+	orders, moves time.Time
+}
 
 // pass logs the rows of a look and returns how many it did, and whether there are more.
 func (l *Logger) pass(ctx context.Context, since look) (logged int, more bool, err error) {
@@ -143,7 +151,7 @@ func (l *Logger) pass(ctx context.Context, since look) (logged int, more bool, e
 		if len(rows) == 0 {
 			continue
 		}
-		err := l.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return appendTo(ctx, tx, of, rows) })
+		err := l.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return appendTo(ctx, tx, l.DB.Dialect, of, rows) })
 		if postgres.IsUnique(err) {
 			more = true // another process logged some of them
 			continue
@@ -189,29 +197,26 @@ func (b *batch) entries() []row {
 
 // find returns what is not logged, by sale, and whether there is more.
 func find(ctx context.Context, tx *ent.Tx, since look) (found map[id.Sale]*batch, more bool, err error) {
-	orders := tx.Order.Query().Where(orderNotLogged)
-	moves := tx.StockMovement.Query().Where(moveNotLogged,
-		stockmovement.KindIn(stockmovement.KindRELEASE, stockmovement.KindRESTOCK, stockmovement.KindRETAKE))
-	if since.ended.IsZero() {
-		orders.Where(entorder.IDGTE(madeAt[id.Order](since.orders)))
-		moves.Where(stockmovement.IDGTE(madeAt[uuid.UUID](since.moves)))
-	} else {
-		sales, err := tx.Sale.Query().Where(sale.EndsAtGT(since.ended)).IDs(ctx)
-		if err != nil {
-			return nil, false, fmt.Errorf("list sales: %w", err)
-		}
-		items, err := tx.SaleItem.Query().Where(saleitem.SaleIDIn(sales...)).IDs(ctx)
-		if err != nil {
-			return nil, false, fmt.Errorf("list items: %w", err)
-		}
-		orders.Where(entorder.SaleIDIn(sales...))
-		moves.Where(stockmovement.ItemIDIn(items...))
+	sales, err := tx.Sale.Query().Where(sale.EndsAtGT(since.now.Add(-since.open)), sale.StartsAtLTE(since.now)).IDs(ctx)
+	if err != nil {
+		return nil, false, fmt.Errorf("list sales: %w", err)
 	}
-	taken, err := orders.Order(ent.Asc(entorder.FieldID)).Limit(maxFound).All(ctx)
+	if len(sales) == 0 {
+		return nil, false, nil
+	}
+	items, err := tx.SaleItem.Query().Where(saleitem.SaleIDIn(sales...)).IDs(ctx)
+	if err != nil {
+		return nil, false, fmt.Errorf("list items: %w", err)
+	}
+	taken, err := tx.Order.Query().Where(orderNotLogged, entorder.SaleIDIn(sales...), entorder.CreatedAtGTE(since.orders)).
+		Limit(maxFound).Select(loggedColumns...).All(ctx)
 	if err != nil {
 		return nil, false, fmt.Errorf("read orders: %w", err)
 	}
-	moved, err := moves.Order(ent.Asc(stockmovement.FieldID)).Limit(maxFound).All(ctx)
+	moved, err := tx.StockMovement.Query().Where(moveNotLogged, stockmovement.ItemIDIn(items...),
+		stockmovement.IDGTE(madeAt(since.moves)),
+		stockmovement.KindIn(stockmovement.KindRELEASE, stockmovement.KindRESTOCK, stockmovement.KindRETAKE)).
+		Order(ent.Asc(stockmovement.FieldID)).Limit(maxFound).All(ctx)
 	if err != nil {
 		return nil, false, fmt.Errorf("read the ledger: %w", err)
 	}
@@ -223,7 +228,7 @@ func find(ctx context.Context, tx *ent.Tx, since look) (found map[id.Sale]*batch
 		return found[s]
 	}
 	here := make(map[id.Order]bool, len(taken))
-	for _, o := range taken {
+	accept := func(o *ent.Order) {
 		task := id.Task(o.ID).Public()
 		here[o.ID] = true
 		of(o.SaleID).accepted = append(of(o.SaleID).accepted, row{o.ID.UUID(), LogEntry{
@@ -231,25 +236,30 @@ func find(ctx context.Context, tx *ent.Tx, since look) (found map[id.Sale]*batch
 			At: o.ReservedAt.Unix(),
 		}})
 	}
-	known, err := ordersOf(ctx, tx, moved)
+	for _, o := range taken {
+		accept(o)
+	}
+	known, logged, err := ordersOf(ctx, tx, moved)
 	if err != nil {
 		return nil, false, err
 	}
 	for _, m := range moved {
-		order, ok := known[m.OrderID]
-		if !ok {
-			continue // it is logged after its order
+		o := known[m.OrderID]
+		if o == nil {
+			continue // of a hold, or of an order that was deleted
+		}
+		if !logged[o.ID] && !here[o.ID] {
+			accept(o) // it became visible late; who took its units is not logged before it
 		}
 		r := row{m.ID, LogEntry{
-			Kind: Returned, Task: id.Task(order.id).Public(), Item: m.ItemID.Public(), Quantity: m.Quantity,
+			Kind: Returned, Task: id.Task(o.ID).Public(), Item: m.ItemID.Public(), Quantity: m.Quantity,
 		}}
-		b := of(order.sale)
+		b := of(o.SaleID)
 		switch {
-		case !order.logged && !here[order.id]:
 		case m.Kind == stockmovement.KindRETAKE:
 			r.entry.Kind = Retaken
 			b.retaken = append(b.retaken, r)
-		case order.logged:
+		case logged[o.ID]:
 			b.returned = append(b.returned, r)
 		default:
 			b.both[r.entry.Task] = append(b.both[r.entry.Task], r)
@@ -258,55 +268,50 @@ func find(ctx context.Context, tx *ent.Tx, since look) (found map[id.Sale]*batch
 	return found, len(taken) == maxFound || len(moved) == maxFound, nil
 }
 
-// moving is the order of a line of the ledger.
-type moving struct {
-	id     id.Order
-	sale   id.Sale
-	logged bool
+// loggedColumns are those of an order that its entry has.
+var loggedColumns = []string{
+	entorder.FieldID, entorder.FieldSaleID, entorder.FieldItemID, entorder.FieldUserID, entorder.FieldQuantity, entorder.FieldReservedAt,
 }
 
-// ordersOf returns the orders of lines of the ledger by their key: that of the order, or of
-// the refund of some of its units.
-func ordersOf(ctx context.Context, tx *ent.Tx, moved []*ent.StockMovement) (map[uuid.UUID]moving, error) {
+// ordersOf returns the orders of lines of the ledger by their key, which is that of the
+// order, or of the refund of some of its units; and which orders are logged.
+func ordersOf(ctx context.Context, tx *ent.Tx, moved []*ent.StockMovement) (map[uuid.UUID]*ent.Order, map[id.Order]bool, error) {
 	keys := make(map[uuid.UUID]id.Order, len(moved))
 	refunds := make([]id.Refund, len(moved))
 	for i, m := range moved {
 		keys[m.OrderID], refunds[i] = id.Order(m.OrderID), id.Refund(m.OrderID)
 	}
-	found := make(map[uuid.UUID]moving, len(moved))
 	for some := range slices.Chunk(refunds, rowsAtOnce) {
 		rows, err := tx.Refund.Query().Where(refund.IDIn(some...)).All(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("read refunds: %w", err)
+			return nil, nil, fmt.Errorf("read refunds: %w", err)
 		}
 		for _, r := range rows {
 			keys[r.ID.UUID()] = r.OrderID
 		}
 	}
-	orders := slices.Collect(maps.Values(keys))
-	sales, logged := map[id.Order]id.Sale{}, map[id.Order]bool{}
-	for some := range slices.Chunk(orders, rowsAtOnce) {
-		rows, err := tx.Order.Query().Where(entorder.IDIn(some...)).All(ctx)
+	orders, logged := map[id.Order]*ent.Order{}, map[id.Order]bool{}
+	for some := range slices.Chunk(slices.Collect(maps.Values(keys)), rowsAtOnce) {
+		rows, err := tx.Order.Query().Where(entorder.IDIn(some...)).Select(loggedColumns...).All(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("read orders of the ledger: %w", err)
+			return nil, nil, fmt.Errorf("read orders of the ledger: %w", err)
 		}
 		for _, o := range rows {
-			sales[o.ID] = o.SaleID
+			orders[o.ID] = o
 		}
 		ids, err := tx.AcceptanceEntry.Query().Where(acceptanceentry.IDIn(id.As[uuid.UUID](some)...)).IDs(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("read their entries: %w", err)
+			return nil, nil, fmt.Errorf("read their entries: %w", err)
 		}
 		for _, u := range ids {
 			logged[id.Order(u)] = true
 		}
 	}
+	found := make(map[uuid.UUID]*ent.Order, len(keys))
 	for key, order := range keys {
-		if of, ok := sales[order]; ok {
-			found[key] = moving{order, of, logged[order]}
-		}
+		found[key] = orders[order]
 	}
-	return found, nil
+	return found, logged, nil
 }
 
 // orderNotLogged and moveNotLogged select rows without an entry.
@@ -320,7 +325,7 @@ func notLogged(q *sql.Selector, field string) {
 }
 
 // madeAt returns the first id that is made at a time.
-func madeAt[T ~[16]byte](t time.Time) (u T) {
+func madeAt(t time.Time) (u uuid.UUID) {
 	ms := uint64(max(0, t.UnixMilli()))
 	for i := range 6 {
 		u[i] = byte(ms >> (8 * (5 - i))) //nolint:gosec // one byte of it
@@ -330,7 +335,7 @@ func madeAt[T ~[16]byte](t time.Time) (u T) {
 
 // appendTo appends rows to the log of a sale. The key (sale, position) makes one of two
 // processes fail that append at once.
-func appendTo(ctx context.Context, tx *ent.Tx, of id.Sale, rows []row) error {
+func appendTo(ctx context.Context, tx *ent.Tx, on string, of id.Sale, rows []row) error {
 	t := tiles{tx.AcceptanceEntry, of}
 	size, err := t.size(ctx)
 	if err != nil {
@@ -340,31 +345,67 @@ func appendTo(ctx context.Context, tx *ent.Tx, of id.Sale, rows []row) error {
 	if err != nil {
 		return err
 	}
-	creates := make([]*ent.AcceptanceEntryCreate, len(rows))
+	leaves := make([]leaf, len(rows))
 	for i, r := range rows {
 		text, err := json.Marshal(r.entry)
 		if err != nil {
 			return err
 		}
-		var nodes []byte // tile levels from 1 up: the visitor goes from the leaf to the root
+		leaves[i] = leaf{id: r.id, text: string(text)}
 		err = tree.Append(hasher.HashLeaf(text), func(node compact.NodeID, hash []byte) {
 			if node.Level > 0 && node.Level%tileHeight == 0 {
-				nodes = append(nodes, hash...)
+				leaves[i].nodes = append(leaves[i].nodes, hash...) // tile levels from 1 up: from the leaf to the root
 			}
 		})
 		if err != nil {
 			return err
 		}
-		creates[i] = tx.AcceptanceEntry.Create().SetID(r.id).SetSaleID(of).SetPosition(int64(size) + int64(i)). //nolint:gosec // a count of rows
-															SetEntry(string(text))
-		if nodes != nil {
-			creates[i].SetNodes(nodes)
-		}
 	}
-	for some := range slices.Chunk(creates, rowsAtOnce) {
-		if err := tx.AcceptanceEntry.CreateBulk(some...).Exec(ctx); err != nil {
+	write := insertArrays
+	if on == dialect.SQLite {
+		write = insertRows
+	}
+	for some := range slices.Chunk(leaves, rowsAtOnce) {
+		if err := write(ctx, tx, of, size, some); err != nil {
 			return fmt.Errorf("write %d entries: %w", len(some), err)
 		}
+		size += uint64(len(some))
 	}
 	return nil
+}
+
+// leaf is an entry as it is stored.
+type leaf struct {
+	id    uuid.UUID
+	text  string
+	nodes []byte // of the tiles that end with it
+}
+
+// insertArrays writes leaves from a position on with one statement whose text does not
+// depend on their number.
+func insertArrays(ctx context.Context, tx *ent.Tx, of id.Sale, from uint64, leaves []leaf) error {
+	_, err := tx.ExecContext(postgres.WithPrepared(ctx), `
+INSERT INTO acceptance_entries (id, sale_id, position, entry, nodes)
+SELECT id, $1, $2::int8 + n - 1, entry, NULLIF(nodes, '')
+FROM unnest($3::uuid[], $4::text[], $5::bytea[]) WITH ORDINALITY AS t (id, entry, nodes, n)`,
+		of, from,
+		postgres.Array(leaves, func(dst []byte, l leaf) []byte { return postgres.AppendUUID(dst, l.id) }),
+		postgres.Array(leaves, func(dst []byte, l leaf) []byte { return postgres.AppendText(dst, l.text) }),
+		postgres.Array(leaves, func(dst []byte, l leaf) []byte {
+			return postgres.AppendText(dst, `\x`+hex.EncodeToString(l.nodes))
+		}))
+	return err
+}
+
+// insertRows writes the same rows as insertArrays in SQLite.
+func insertRows(ctx context.Context, tx *ent.Tx, of id.Sale, from uint64, leaves []leaf) error {
+	creates := make([]*ent.AcceptanceEntryCreate, len(leaves))
+	for i, l := range leaves {
+		creates[i] = tx.AcceptanceEntry.Create().SetID(l.id).SetSaleID(of).SetPosition(int64(from) + int64(i)). //nolint:gosec // a count of rows
+															SetEntry(l.text)
+		if l.nodes != nil {
+			creates[i].SetNodes(l.nodes)
+		}
+	}
+	return tx.AcceptanceEntry.CreateBulk(creates...).Exec(ctx)
 }

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 // shop is a database with a sale of one item, and the parts that write and publish its log.
 type shop struct {
-	*testing.T
+	testing.TB
 
 	db     *postgres.DB
 	writer *order.Writer
@@ -52,9 +52,9 @@ func onBoth(t *testing.T, units int, test func(s *shop)) {
 	}
 }
 
-func newShop(t *testing.T, db *postgres.DB, units int) *shop {
+func newShop(t testing.TB, db *postgres.DB, units int) *shop {
 	t.Helper()
-	s := &shop{T: t, db: db, signer: signer(t, 1), sale: id.New[id.Sale](), item: id.New[id.Item]()}
+	s := &shop{TB: t, db: db, signer: signer(t, 1), sale: id.New[id.Sale](), item: id.New[id.Item]()}
 	s.logs = s.reader()
 	s.writer = order.NewWriter(order.WriterConfig{DB: db, Timeout: testenv.Wait})
 	t.Cleanup(func() { s.must(s.writer.Close(context.Background())) })
@@ -198,6 +198,31 @@ func TestTheLogHasEachAcceptanceAndReturnOnceAndNeverMoreThanTheStock(t *testing
 	})
 }
 
+// TestAnOrderThatBecameVisibleLateIsLoggedBeforeWhoTookItsUnits commits an order whose time is
+// before what a pass looks at, returns its unit and sells it again.
+func TestAnOrderThatBecameVisibleLateIsLoggedBeforeWhoTookItsUnits(t *testing.T) {
+	onBoth(t, 1, func(s *shop) {
+		l := s.logger()
+		s.step(l)
+		late := s.accept(1)[0]
+		s.must(s.db.WithTx(s.Context(), func(ctx context.Context, tx *ent.Tx) error {
+			_, err := tx.ExecContext(ctx, "UPDATE orders SET created_at = $1", time.Now().Add(-time.Hour).UTC())
+			return err
+		}))
+		if n := s.step(l); n != 0 {
+			s.Fatalf("%d entries of an hour ago", n)
+		}
+		s.move(late.Task, order.Expired, nil)
+		s.accept(1)
+		if n := s.step(l); n != 3 || s.units() != (acceptance.ItemUnits{Accepted: 2, Returned: 1, Most: 1}) {
+			s.Fatalf("%d entries, %+v", n, s.units())
+		}
+		if n := s.step(s.logger()); n != 0 {
+			s.Errorf("a look at all repeats %d entries", n)
+		}
+	})
+}
+
 func TestAReceiptIsProvedToBeInTheLog(t *testing.T) {
 	onBoth(t, 300, func(s *shop) {
 		orders := s.accept(300) // more than a tile
@@ -212,7 +237,7 @@ func TestAReceiptIsProvedToBeInTheLog(t *testing.T) {
 				head.Origin != "shop.example/acceptances/"+s.sale.Public() {
 				s.Errorf("order %d: %+v of %+v, %v", i, e, head, err)
 			}
-			if _, _, err := acceptance.VerifyProof(text, signer(s.T, 2).KeySet()); err == nil {
+			if _, _, err := acceptance.VerifyProof(text, signer(s.TB, 2).KeySet()); err == nil {
 				s.Error("the proof holds with the keys of another shop")
 			}
 			for what, change := range map[string][2]string{
