@@ -99,7 +99,7 @@ func planOf(ctx context.Context, mode, binary string) (plan, error) {
 	case "all":
 		p.lanes = [][]step{
 			{goStep("sites", []string{installationTests}, []string{"-timeout", "30m", "-parallel", "4"})},
-			{goStep("go", without(packages, []string{installationTests}), []string{"-timeout", "30m", "-p", "2"})},
+			{goStep("go", without(packages, []string{installationTests}), []string{"-timeout", "30m", "-p", "3"})},
 			{webStep("types", plainOutput), webStep("unit", vitestOutput), webStep("build", plainOutput),
 				webStep("e2e", vitestOutput)},
 		}
