@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
@@ -680,6 +681,22 @@ func (p *pair) check(rt *rapid.T) {
 func TestTheScriptsAgreeWithTheModel(t *testing.T) {
 	t.Parallel()
 	conn, prefix := testenv.Redis(t)
+	agree(t, conn, prefix)
+}
+
+// The simulation and the demo run on miniredis: it answers the same seeds as Redis does.
+func TestTheScriptsAgreeWithTheModelOnMiniredis(t *testing.T) {
+	t.Parallel()
+	conn, err := redisconn.Open(t.Context(), "redis://"+miniredis.RunT(t).Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	agree(t, conn, "t:")
+}
+
+func agree(t *testing.T, conn *redisconn.Conn, prefix string) {
+	t.Helper()
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		run++
