@@ -238,10 +238,12 @@ func TestUnitsOfADrawAreOfferedInTheOrderThatItsRecordProves(t *testing.T) {
 			}
 		}
 		l.wantFigures(figures{reserved: 3, holders: 3})
-		last := l.entry(ranked[10], waitlist.Waiting)
+		turns := len(record.Offers)
+		waiting := slices.DeleteFunc(ranked[turns:], func(e *waitlist.Entry) bool { return e.ID == left.ID })
+		last := l.entry(waiting[len(waiting)-1], waitlist.Waiting)
 		ahead, err := l.line.Ahead(t.Context(), last)
-		if l.must(err); ahead != 10-len(record.Offers) {
-			t.Errorf("%d ahead of the last, %d had their turn", ahead, len(record.Offers))
+		if l.must(err); int64(ahead) != last.Line-waiting[0].Line {
+			t.Errorf("%d places from rank %d to rank %d", ahead, waiting[0].Line, last.Line)
 		}
 	})
 }
