@@ -25272,6 +25272,8 @@ type SaleMutation struct {
 	addminimum_account_age_hours *int
 	limit_by                     *string
 	access                       *string
+	access_codes                 *string
+	private                      *bool
 	entry_seconds                *int
 	addentry_seconds             *int
 	offer_seconds                *int
@@ -26108,6 +26110,78 @@ func (m *SaleMutation) OldAccess(ctx context.Context) (v string, err error) {
 // ResetAccess resets all changes to the "access" field.
 func (m *SaleMutation) ResetAccess() {
 	m.access = nil
+}
+
+// SetAccessCodes sets the "access_codes" field.
+func (m *SaleMutation) SetAccessCodes(s string) {
+	m.access_codes = &s
+}
+
+// AccessCodes returns the value of the "access_codes" field in the mutation.
+func (m *SaleMutation) AccessCodes() (r string, exists bool) {
+	v := m.access_codes
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAccessCodes returns the old "access_codes" field's value of the Sale entity.
+// If the Sale object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleMutation) OldAccessCodes(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAccessCodes is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAccessCodes requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAccessCodes: %w", err)
+	}
+	return oldValue.AccessCodes, nil
+}
+
+// ResetAccessCodes resets all changes to the "access_codes" field.
+func (m *SaleMutation) ResetAccessCodes() {
+	m.access_codes = nil
+}
+
+// SetPrivate sets the "private" field.
+func (m *SaleMutation) SetPrivate(b bool) {
+	m.private = &b
+}
+
+// Private returns the value of the "private" field in the mutation.
+func (m *SaleMutation) Private() (r bool, exists bool) {
+	v := m.private
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPrivate returns the old "private" field's value of the Sale entity.
+// If the Sale object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleMutation) OldPrivate(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPrivate is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPrivate requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPrivate: %w", err)
+	}
+	return oldValue.Private, nil
+}
+
+// ResetPrivate resets all changes to the "private" field.
+func (m *SaleMutation) ResetPrivate() {
+	m.private = nil
 }
 
 // SetEntrySeconds sets the "entry_seconds" field.
@@ -27008,7 +27082,7 @@ func (m *SaleMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SaleMutation) Fields() []string {
-	fields := make([]string, 0, 35)
+	fields := make([]string, 0, 37)
 	if m.slug != nil {
 		fields = append(fields, sale.FieldSlug)
 	}
@@ -27059,6 +27133,12 @@ func (m *SaleMutation) Fields() []string {
 	}
 	if m.access != nil {
 		fields = append(fields, sale.FieldAccess)
+	}
+	if m.access_codes != nil {
+		fields = append(fields, sale.FieldAccessCodes)
+	}
+	if m.private != nil {
+		fields = append(fields, sale.FieldPrivate)
 	}
 	if m.entry_seconds != nil {
 		fields = append(fields, sale.FieldEntrySeconds)
@@ -27156,6 +27236,10 @@ func (m *SaleMutation) Field(name string) (ent.Value, bool) {
 		return m.LimitBy()
 	case sale.FieldAccess:
 		return m.Access()
+	case sale.FieldAccessCodes:
+		return m.AccessCodes()
+	case sale.FieldPrivate:
+		return m.Private()
 	case sale.FieldEntrySeconds:
 		return m.EntrySeconds()
 	case sale.FieldOfferSeconds:
@@ -27235,6 +27319,10 @@ func (m *SaleMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldLimitBy(ctx)
 	case sale.FieldAccess:
 		return m.OldAccess(ctx)
+	case sale.FieldAccessCodes:
+		return m.OldAccessCodes(ctx)
+	case sale.FieldPrivate:
+		return m.OldPrivate(ctx)
 	case sale.FieldEntrySeconds:
 		return m.OldEntrySeconds(ctx)
 	case sale.FieldOfferSeconds:
@@ -27398,6 +27486,20 @@ func (m *SaleMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetAccess(v)
+		return nil
+	case sale.FieldAccessCodes:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAccessCodes(v)
+		return nil
+	case sale.FieldPrivate:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPrivate(v)
 		return nil
 	case sale.FieldEntrySeconds:
 		v, ok := value.(int)
@@ -27822,6 +27924,12 @@ func (m *SaleMutation) ResetField(name string) error {
 		return nil
 	case sale.FieldAccess:
 		m.ResetAccess()
+		return nil
+	case sale.FieldAccessCodes:
+		m.ResetAccessCodes()
+		return nil
+	case sale.FieldPrivate:
+		m.ResetPrivate()
 		return nil
 	case sale.FieldEntrySeconds:
 		m.ResetEntrySeconds()

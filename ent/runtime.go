@@ -913,82 +913,90 @@ func init() {
 	saleDescAccess := saleFields[17].Descriptor()
 	// sale.DefaultAccess holds the default value on creation for the access field.
 	sale.DefaultAccess = saleDescAccess.Default.(string)
+	// saleDescAccessCodes is the schema descriptor for access_codes field.
+	saleDescAccessCodes := saleFields[18].Descriptor()
+	// sale.DefaultAccessCodes holds the default value on creation for the access_codes field.
+	sale.DefaultAccessCodes = saleDescAccessCodes.Default.(string)
+	// saleDescPrivate is the schema descriptor for private field.
+	saleDescPrivate := saleFields[19].Descriptor()
+	// sale.DefaultPrivate holds the default value on creation for the private field.
+	sale.DefaultPrivate = saleDescPrivate.Default.(bool)
 	// saleDescEntrySeconds is the schema descriptor for entry_seconds field.
-	saleDescEntrySeconds := saleFields[18].Descriptor()
+	saleDescEntrySeconds := saleFields[20].Descriptor()
 	// sale.DefaultEntrySeconds holds the default value on creation for the entry_seconds field.
 	sale.DefaultEntrySeconds = saleDescEntrySeconds.Default.(int)
 	// sale.EntrySecondsValidator is a validator for the "entry_seconds" field. It is called by the builders before save.
 	sale.EntrySecondsValidator = saleDescEntrySeconds.Validators[0].(func(int) error)
 	// saleDescOfferSeconds is the schema descriptor for offer_seconds field.
-	saleDescOfferSeconds := saleFields[19].Descriptor()
+	saleDescOfferSeconds := saleFields[21].Descriptor()
 	// sale.DefaultOfferSeconds holds the default value on creation for the offer_seconds field.
 	sale.DefaultOfferSeconds = saleDescOfferSeconds.Default.(int)
 	// sale.OfferSecondsValidator is a validator for the "offer_seconds" field. It is called by the builders before save.
 	sale.OfferSecondsValidator = saleDescOfferSeconds.Validators[0].(func(int) error)
 	// saleDescAccent is the schema descriptor for accent field.
-	saleDescAccent := saleFields[20].Descriptor()
+	saleDescAccent := saleFields[22].Descriptor()
 	// sale.DefaultAccent holds the default value on creation for the accent field.
 	sale.DefaultAccent = saleDescAccent.Default.(string)
 	// sale.AccentValidator is a validator for the "accent" field. It is called by the builders before save.
 	sale.AccentValidator = saleDescAccent.Validators[0].(func(string) error)
 	// saleDescEpoch is the schema descriptor for epoch field.
-	saleDescEpoch := saleFields[21].Descriptor()
+	saleDescEpoch := saleFields[23].Descriptor()
 	// sale.DefaultEpoch holds the default value on creation for the epoch field.
 	sale.DefaultEpoch = saleDescEpoch.Default.(int64)
 	// saleDescRevision is the schema descriptor for revision field.
-	saleDescRevision := saleFields[22].Descriptor()
+	saleDescRevision := saleFields[24].Descriptor()
 	// sale.DefaultRevision holds the default value on creation for the revision field.
 	sale.DefaultRevision = saleDescRevision.Default.(int64)
 	// saleDescNotice is the schema descriptor for notice field.
-	saleDescNotice := saleFields[25].Descriptor()
+	saleDescNotice := saleFields[27].Descriptor()
 	// sale.DefaultNotice holds the default value on creation for the notice field.
 	sale.DefaultNotice = saleDescNotice.Default.(string)
 	// sale.NoticeValidator is a validator for the "notice" field. It is called by the builders before save.
 	sale.NoticeValidator = saleDescNotice.Validators[0].(func(string) error)
 	// saleDescWasPublic is the schema descriptor for was_public field.
-	saleDescWasPublic := saleFields[26].Descriptor()
+	saleDescWasPublic := saleFields[28].Descriptor()
 	// sale.DefaultWasPublic holds the default value on creation for the was_public field.
 	sale.DefaultWasPublic = saleDescWasPublic.Default.(bool)
 	// saleDescCaptchaRequired is the schema descriptor for captcha_required field.
-	saleDescCaptchaRequired := saleFields[28].Descriptor()
+	saleDescCaptchaRequired := saleFields[30].Descriptor()
 	// sale.DefaultCaptchaRequired holds the default value on creation for the captcha_required field.
 	sale.DefaultCaptchaRequired = saleDescCaptchaRequired.Default.(bool)
 	// saleDescCaptchaKinds is the schema descriptor for captcha_kinds field.
-	saleDescCaptchaKinds := saleFields[29].Descriptor()
+	saleDescCaptchaKinds := saleFields[31].Descriptor()
 	// sale.DefaultCaptchaKinds holds the default value on creation for the captcha_kinds field.
 	sale.DefaultCaptchaKinds = saleDescCaptchaKinds.Default.(string)
 	// saleDescPowMax is the schema descriptor for pow_max field.
-	saleDescPowMax := saleFields[30].Descriptor()
+	saleDescPowMax := saleFields[32].Descriptor()
 	// sale.DefaultPowMax holds the default value on creation for the pow_max field.
 	sale.DefaultPowMax = saleDescPowMax.Default.(int)
 	// sale.PowMaxValidator is a validator for the "pow_max" field. It is called by the builders before save.
 	sale.PowMaxValidator = saleDescPowMax.Validators[0].(func(int) error)
 	// saleDescPermitPerMille is the schema descriptor for permit_per_mille field.
-	saleDescPermitPerMille := saleFields[31].Descriptor()
+	saleDescPermitPerMille := saleFields[33].Descriptor()
 	// sale.DefaultPermitPerMille holds the default value on creation for the permit_per_mille field.
 	sale.DefaultPermitPerMille = saleDescPermitPerMille.Default.(int)
 	// sale.PermitPerMilleValidator is a validator for the "permit_per_mille" field. It is called by the builders before save.
 	sale.PermitPerMilleValidator = saleDescPermitPerMille.Validators[0].(func(int) error)
 	// saleDescInflowPerSecond is the schema descriptor for inflow_per_second field.
-	saleDescInflowPerSecond := saleFields[32].Descriptor()
+	saleDescInflowPerSecond := saleFields[34].Descriptor()
 	// sale.DefaultInflowPerSecond holds the default value on creation for the inflow_per_second field.
 	sale.DefaultInflowPerSecond = saleDescInflowPerSecond.Default.(int)
 	// sale.InflowPerSecondValidator is a validator for the "inflow_per_second" field. It is called by the builders before save.
 	sale.InflowPerSecondValidator = saleDescInflowPerSecond.Validators[0].(func(int) error)
 	// saleDescReviewAccounts is the schema descriptor for review_accounts field.
-	saleDescReviewAccounts := saleFields[33].Descriptor()
+	saleDescReviewAccounts := saleFields[35].Descriptor()
 	// sale.DefaultReviewAccounts holds the default value on creation for the review_accounts field.
 	sale.DefaultReviewAccounts = saleDescReviewAccounts.Default.(int)
 	// sale.ReviewAccountsValidator is a validator for the "review_accounts" field. It is called by the builders before save.
 	sale.ReviewAccountsValidator = saleDescReviewAccounts.Validators[0].(func(int) error)
 	// saleDescLimitBurst is the schema descriptor for limit_burst field.
-	saleDescLimitBurst := saleFields[34].Descriptor()
+	saleDescLimitBurst := saleFields[36].Descriptor()
 	// sale.DefaultLimitBurst holds the default value on creation for the limit_burst field.
 	sale.DefaultLimitBurst = saleDescLimitBurst.Default.(int)
 	// sale.LimitBurstValidator is a validator for the "limit_burst" field. It is called by the builders before save.
 	sale.LimitBurstValidator = saleDescLimitBurst.Validators[0].(func(int) error)
 	// saleDescLimitPerSecond is the schema descriptor for limit_per_second field.
-	saleDescLimitPerSecond := saleFields[35].Descriptor()
+	saleDescLimitPerSecond := saleFields[37].Descriptor()
 	// sale.DefaultLimitPerSecond holds the default value on creation for the limit_per_second field.
 	sale.DefaultLimitPerSecond = saleDescLimitPerSecond.Default.(float64)
 	// sale.LimitPerSecondValidator is a validator for the "limit_per_second" field. It is called by the builders before save.

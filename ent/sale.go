@@ -52,6 +52,10 @@ type Sale struct {
 	LimitBy string `json:"limit_by,omitempty"`
 	// JSON of access.Rules; empty = everyone from the opening on
 	Access string `json:"access,omitempty"`
+	// JSON of accesscode.Batches; empty = none
+	AccessCodes string `json:"access_codes,omitempty"`
+	// whether only buyers with access see the sale
+	Private bool `json:"private,omitempty"`
 	// how long after the opening a draw takes entries; 0 = the sale is a rush
 	EntrySeconds int `json:"entry_seconds,omitempty"`
 	// lifetime of the offers of a draw
@@ -98,13 +102,13 @@ func (*Sale) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case sale.FieldCreatedBy:
 			values[i] = &sql.NullScanner{S: new(typedid.User)}
-		case sale.FieldHideExactStock, sale.FieldRequiresAddress, sale.FieldRequiresVerifiedContact, sale.FieldWasPublic, sale.FieldCaptchaRequired:
+		case sale.FieldHideExactStock, sale.FieldRequiresAddress, sale.FieldRequiresVerifiedContact, sale.FieldPrivate, sale.FieldWasPublic, sale.FieldCaptchaRequired:
 			values[i] = new(sql.NullBool)
 		case sale.FieldLimitPerSecond:
 			values[i] = new(sql.NullFloat64)
 		case sale.FieldPaymentWindowSeconds, sale.FieldPurchaseLimit, sale.FieldTotalLimit, sale.FieldMinimumAccountAgeHours, sale.FieldEntrySeconds, sale.FieldOfferSeconds, sale.FieldEpoch, sale.FieldRevision, sale.FieldPowMax, sale.FieldPermitPerMille, sale.FieldInflowPerSecond, sale.FieldReviewAccounts, sale.FieldLimitBurst:
 			values[i] = new(sql.NullInt64)
-		case sale.FieldSlug, sale.FieldExternalReference, sale.FieldTitle, sale.FieldRules, sale.FieldStatus, sale.FieldLimitBy, sale.FieldAccess, sale.FieldAccent, sale.FieldNotice, sale.FieldCaptchaKinds:
+		case sale.FieldSlug, sale.FieldExternalReference, sale.FieldTitle, sale.FieldRules, sale.FieldStatus, sale.FieldLimitBy, sale.FieldAccess, sale.FieldAccessCodes, sale.FieldAccent, sale.FieldNotice, sale.FieldCaptchaKinds:
 			values[i] = new(sql.NullString)
 		case sale.FieldStartsAt, sale.FieldEndsAt, sale.FieldPreheatAt, sale.FieldCreatedAt, sale.FieldSettledAt:
 			values[i] = new(sql.NullTime)
@@ -234,6 +238,18 @@ func (_m *Sale) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field access", values[i])
 			} else if value.Valid {
 				_m.Access = value.String
+			}
+		case sale.FieldAccessCodes:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field access_codes", values[i])
+			} else if value.Valid {
+				_m.AccessCodes = value.String
+			}
+		case sale.FieldPrivate:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field private", values[i])
+			} else if value.Valid {
+				_m.Private = value.Bool
 			}
 		case sale.FieldEntrySeconds:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -435,6 +451,12 @@ func (_m *Sale) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("access=")
 	builder.WriteString(_m.Access)
+	builder.WriteString(", ")
+	builder.WriteString("access_codes=")
+	builder.WriteString(_m.AccessCodes)
+	builder.WriteString(", ")
+	builder.WriteString("private=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Private))
 	builder.WriteString(", ")
 	builder.WriteString("entry_seconds=")
 	builder.WriteString(fmt.Sprintf("%v", _m.EntrySeconds))

@@ -244,6 +244,14 @@ func (_c *SaleCreate) defaults() {
 		v := sale.DefaultAccess
 		_c.mutation.SetAccess(v)
 	}
+	if _, ok := _c.mutation.AccessCodes(); !ok {
+		v := sale.DefaultAccessCodes
+		_c.mutation.SetAccessCodes(v)
+	}
+	if _, ok := _c.mutation.Private(); !ok {
+		v := sale.DefaultPrivate
+		_c.mutation.SetPrivate(v)
+	}
 	if _, ok := _c.mutation.EntrySeconds(); !ok {
 		v := sale.DefaultEntrySeconds
 		_c.mutation.SetEntrySeconds(v)
@@ -392,6 +400,12 @@ func (_c *SaleCreate) check() error {
 	}
 	if _, ok := _c.mutation.Access(); !ok {
 		return &ValidationError{Name: "access", err: errors.New(`ent: missing required field "Sale.access"`)}
+	}
+	if _, ok := _c.mutation.AccessCodes(); !ok {
+		return &ValidationError{Name: "access_codes", err: errors.New(`ent: missing required field "Sale.access_codes"`)}
+	}
+	if _, ok := _c.mutation.Private(); !ok {
+		return &ValidationError{Name: "private", err: errors.New(`ent: missing required field "Sale.private"`)}
 	}
 	if _, ok := _c.mutation.EntrySeconds(); !ok {
 		return &ValidationError{Name: "entry_seconds", err: errors.New(`ent: missing required field "Sale.entry_seconds"`)}
@@ -593,6 +607,14 @@ func (_c *SaleCreate) createSpec() (*Sale, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Access(); ok {
 		_spec.SetField(sale.FieldAccess, field.TypeString, value)
 		_node.Access = value
+	}
+	if value, ok := _c.mutation.AccessCodes(); ok {
+		_spec.SetField(sale.FieldAccessCodes, field.TypeString, value)
+		_node.AccessCodes = value
+	}
+	if value, ok := _c.mutation.Private(); ok {
+		_spec.SetField(sale.FieldPrivate, field.TypeBool, value)
+		_node.Private = value
 	}
 	if value, ok := _c.mutation.EntrySeconds(); ok {
 		_spec.SetField(sale.FieldEntrySeconds, field.TypeInt, value)

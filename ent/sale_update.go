@@ -385,6 +385,12 @@ func (_u *SaleUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.Access(); ok {
 		_spec.SetField(sale.FieldAccess, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.AccessCodes(); ok {
+		_spec.SetField(sale.FieldAccessCodes, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Private(); ok {
+		_spec.SetField(sale.FieldPrivate, field.TypeBool, value)
+	}
 	if value, ok := _u.mutation.EntrySeconds(); ok {
 		_spec.SetField(sale.FieldEntrySeconds, field.TypeInt, value)
 	}
@@ -852,6 +858,12 @@ func (_u *SaleUpdateOne) sqlSave(ctx context.Context) (_node *Sale, err error) {
 	}
 	if value, ok := _u.mutation.Access(); ok {
 		_spec.SetField(sale.FieldAccess, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.AccessCodes(); ok {
+		_spec.SetField(sale.FieldAccessCodes, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Private(); ok {
+		_spec.SetField(sale.FieldPrivate, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.EntrySeconds(); ok {
 		_spec.SetField(sale.FieldEntrySeconds, field.TypeInt, value)

@@ -19,7 +19,27 @@ func List(v string) predicate.AccessMember {
 	return predicate.AccessMember(sql.FieldEQ(FieldList, v))
 }
 
+// Member applies equality check predicate on the "member" field. It's identical to MemberEQ.
+func Member(v string) predicate.AccessMember {
+	return predicate.AccessMember(sql.FieldEQ(FieldMember, v))
+}
+
+// ListIn applies the In predicate on the "list" field.
+func ListIn(vs ...string) predicate.AccessMember {
+	return predicate.AccessMember(sql.FieldIn(FieldList, vs...))
+}
+
+// ListHasPrefix applies the HasPrefix predicate on the "list" field.
+func ListHasPrefix(v string) predicate.AccessMember {
+	return predicate.AccessMember(sql.FieldHasPrefix(FieldList, v))
+}
+
 // MemberIn applies the In predicate on the "member" field.
 func MemberIn(vs ...string) predicate.AccessMember {
 	return predicate.AccessMember(sql.FieldIn(FieldMember, vs...))
+}
+
+// Not applies the not operator on the given predicate.
+func Not(p predicate.AccessMember) predicate.AccessMember {
+	return predicate.AccessMember(sql.NotPredicates(p))
 }

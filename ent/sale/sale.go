@@ -47,6 +47,10 @@ const (
 	FieldLimitBy = "limit_by"
 	// FieldAccess holds the string denoting the access field in the database.
 	FieldAccess = "access"
+	// FieldAccessCodes holds the string denoting the access_codes field in the database.
+	FieldAccessCodes = "access_codes"
+	// FieldPrivate holds the string denoting the private field in the database.
+	FieldPrivate = "private"
 	// FieldEntrySeconds holds the string denoting the entry_seconds field in the database.
 	FieldEntrySeconds = "entry_seconds"
 	// FieldOfferSeconds holds the string denoting the offer_seconds field in the database.
@@ -107,6 +111,8 @@ var Columns = []string{
 	FieldMinimumAccountAgeHours,
 	FieldLimitBy,
 	FieldAccess,
+	FieldAccessCodes,
+	FieldPrivate,
 	FieldEntrySeconds,
 	FieldOfferSeconds,
 	FieldAccent,
@@ -166,6 +172,10 @@ var (
 	DefaultLimitBy string
 	// DefaultAccess holds the default value on creation for the "access" field.
 	DefaultAccess string
+	// DefaultAccessCodes holds the default value on creation for the "access_codes" field.
+	DefaultAccessCodes string
+	// DefaultPrivate holds the default value on creation for the "private" field.
+	DefaultPrivate bool
 	// DefaultEntrySeconds holds the default value on creation for the "entry_seconds" field.
 	DefaultEntrySeconds int
 	// EntrySecondsValidator is a validator for the "entry_seconds" field. It is called by the builders before save.

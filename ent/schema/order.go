@@ -44,7 +44,7 @@ func (Order) Fields() []ent.Field {
 		field.Bool("return_due").Default(false).Comment("whether what Redis holds for it is still to be given back"),
 		field.Time("return_at").Optional().Nillable().SchemaType(timestamptz).
 			Comment("before which it is not given back; null = at once"),
-		field.String("person_keys").MaxLen(64).Optional().Nillable().
+		field.String("person_keys").MaxLen(128).Optional().Nillable().
 			Comment("keyed hashes of the contact and address that the limits of the sale count; cleared when the sale is settled"),
 		field.String("payment_key").MaxLen(32).Optional().Nillable().Comment("that of the means of payment"),
 		field.String("network_key").MaxLen(32).Optional().Nillable().

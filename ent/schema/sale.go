@@ -38,6 +38,8 @@ func (Sale) Fields() []ent.Field {
 		field.String("limit_by").Default("").Comment(
 			"what purchase limits count beside the account: CONTACT, ADDRESS, PAYMENT; comma separated"),
 		field.Text("access").Default("").Comment("JSON of access.Rules; empty = everyone from the opening on"),
+		field.Text("access_codes").Default("").Comment("JSON of accesscode.Batches; empty = none"),
+		field.Bool("private").Default(false).Comment("whether only buyers with access see the sale"),
 		field.Int("entry_seconds").NonNegative().Default(0).
 			Comment("how long after the opening a draw takes entries; 0 = the sale is a rush"),
 		field.Int("offer_seconds").NonNegative().Default(0).Comment("lifetime of the offers of a draw"),

@@ -1,5 +1,5 @@
 // Package access decides from when a buyer may buy in a sale: its access rules, whom they
-// fit, and their times. It is pure: it reads nothing and has no clock.
+// fit, and their times, and it makes and checks codes. It is pure: it reads nothing and has no clock.
 //
 // The rules of a sale are ordered, and the first that fits a buyer counts. A sale opens with its
 // earliest rule, so that a time is an offset from the opening, which moves with it. Rules change only
@@ -22,13 +22,13 @@ var (
 	claimFormat = regexp.MustCompile(`^[!-<>-~]{1,64}=[^\x00-\x1f]{1,100}$`)
 )
 
-// ValidList reports whether a text may be the name of a list: words of a-z and 0-9 with - between them.
+// ValidList reports whether a text may be the name of a list, or of codes: words of a-z and 0-9 with - between them.
 func ValidList(name string) bool { return len(name) <= MaxName && listFormat.MatchString(name) }
 
 // ValidSource reports whether a text may be the source of a rule of the kind.
 func (k Kind) ValidSource(source string) bool {
 	switch k {
-	case List:
+	case List, ByCode:
 		return ValidList(source)
 	case Claim:
 		return claimFormat.MatchString(source)
@@ -46,6 +46,7 @@ const (
 	VerifiedContact Kind = "VERIFIED_CONTACT"
 	Claim           Kind = "CLAIM" // of the provider that signed the buyer in
 	List            Kind = "LIST"  // of members
+	ByCode          Kind = "CODE"  // that the buyer redeemed
 )
 
 const (
@@ -60,7 +61,7 @@ type Rule struct {
 	Kind Kind `json:"kind"`
 	// Name is that of the group for buyers, as "Members"; "" for All and VerifiedContact.
 	Name string `json:"name,omitempty"`
-	// Source is the list of List, and the claim of Claim in the form name=value.
+	// Source is the list of List, the Batch.Source of ByCode, and the claim of Claim in the form name=value.
 	Source string `json:"source,omitempty"`
 	// After is how long after the opening of the sale the rule lets in, in seconds.
 	After int `json:"after,omitempty"`
@@ -77,7 +78,7 @@ func (r Rule) KeptUntil(opens time.Time) time.Time {
 }
 
 // Named reports whether rules of the kind have a name and a source.
-func (k Kind) Named() bool { return k == Claim || k == List }
+func (k Kind) Named() bool { return k == Claim || k == List || k == ByCode }
 
 // From returns when the rule lets in buyers of a sale that opens at a time.
 func (r Rule) From(opens time.Time) time.Time { return opens.Add(time.Duration(r.After) * time.Second) }
@@ -109,6 +110,8 @@ func (r Rule) fits(b Buyer) bool {
 		return slices.Contains(b.Claims[name], value)
 	case List:
 		return slices.Contains(b.Lists, r.Source)
+	case ByCode:
+		return b.Code != Code{} && b.CodeSource == r.Source
 	}
 	return false
 }
@@ -121,6 +124,9 @@ type Buyer struct {
 	Verified bool                // the account has a verified contact
 	Claims   map[string][]string // of the provider that signed the buyer in
 	Lists    []string            // of which the buyer is a member
+	// Code is the valid code that the buyer redeemed for the sale, of a batch with CodeSource; zero = none.
+	Code       Code
+	CodeSource string
 }
 
 // Access is the decision about a buyer of a sale with rules.
@@ -128,13 +134,18 @@ type Access struct {
 	Rule  *Rule     // the first that fits; nil = none does
 	Index int       // of Rule
 	From  time.Time // from when the buyer may buy; zero without a rule
+	Code  Code      // of Rule, which is used up by what the buyer buys; zero = none
 }
 
 // Of returns the access of a buyer to a sale that opens at a time. ok is false for a sale without
 // rules, which has no exceptions.
 func (r Rules) Of(b Buyer, opens time.Time) (a Access, ok bool) {
 	if i := slices.IndexFunc(r, func(rule Rule) bool { return rule.fits(b) }); i >= 0 {
-		return Access{Rule: &r[i], Index: i, From: r[i].From(opens)}, true
+		a = Access{Rule: &r[i], Index: i, From: r[i].From(opens)}
+		if r[i].Kind == ByCode {
+			a.Code = b.Code
+		}
+		return a, true
 	}
 	return Access{}, len(r) > 0
 }

@@ -13,13 +13,13 @@ import (
 // drawRule draws rules of few sources, so that buyers fit some.
 var drawRule = rapid.Custom(func(t *rapid.T) access.Rule {
 	r := access.Rule{
-		Kind:  rapid.SampledFrom([]access.Kind{access.All, access.VerifiedContact, access.Claim, access.List}).Draw(t, "kind"),
+		Kind:  rapid.SampledFrom([]access.Kind{access.All, access.VerifiedContact, access.Claim, access.List, access.ByCode}).Draw(t, "kind"),
 		After: rapid.SampledFrom([]int{0, 1, 60, 1800}).Draw(t, "after"),
 	}
 	switch r.Kind {
 	case access.Claim:
 		r.Source = "tier=" + rapid.SampledFrom([]string{"gold", "silver", "a=b"}).Draw(t, "value")
-	case access.List:
+	case access.List, access.ByCode:
 		r.Source = rapid.SampledFrom([]string{"members", "press"}).Draw(t, "list")
 	case access.All, access.VerifiedContact:
 	}
@@ -30,11 +30,15 @@ var drawRule = rapid.Custom(func(t *rapid.T) access.Rule {
 })
 
 var drawBuyer = rapid.Custom(func(t *rapid.T) access.Buyer {
-	return access.Buyer{
+	b := access.Buyer{
 		Verified: rapid.Bool().Draw(t, "verified"),
 		Claims:   map[string][]string{"tier": rapid.SliceOfN(rapid.SampledFrom([]string{"gold", "silver", "a=b", "gol"}), 0, 2).Draw(t, "tier")},
 		Lists:    rapid.SliceOfN(rapid.SampledFrom([]string{"members", "press", "member"}), 0, 2).Draw(t, "lists"),
 	}
+	if rapid.Bool().Draw(t, "has a code") {
+		b.Code, b.CodeSource = access.Code{Batch: 1, Number: 7}, rapid.SampledFrom([]string{"members", "press", "member"}).Draw(t, "code")
+	}
+	return b
 })
 
 // fits is a second opinion: whether a rule of each kind fits.
@@ -42,6 +46,7 @@ func fits(r access.Rule, b access.Buyer) bool {
 	return r.Kind == access.All ||
 		r.Kind == access.VerifiedContact && b.Verified ||
 		r.Kind == access.Claim && slices.ContainsFunc(b.Claims["tier"], func(v string) bool { return "tier="+v == r.Source }) ||
+		r.Kind == access.ByCode && b.CodeSource == r.Source ||
 		r.Kind == access.List && slices.ContainsFunc(b.Lists, func(l string) bool { return l == r.Source })
 }
 

@@ -232,7 +232,7 @@ func bounded(ctx context.Context, tx *ent.Tx, members int, mayBeNew bool) error 
 	var lists []string
 	var err error
 	if mayBeNew {
-		lists, err = tx.AccessMember.Query().Unique(true).Select(accessmember.FieldList).Strings(ctx)
+		lists, err = tx.AccessMember.Query().Where(noCodes).Unique(true).Select(accessmember.FieldList).Strings(ctx)
 	}
 	if err == nil && (members > MaxMembers || len(lists) > MaxLists) {
 		err = fault.Refused{Why: fault.Conflict, At: []string{"list"}}
@@ -240,10 +240,13 @@ func bounded(ctx context.Context, tx *ent.Tx, members int, mayBeNew bool) error 
 	return err
 }
 
+// noCodes leaves out the lists of codes.
+var noCodes = accessmember.Not(accessmember.ListHasPrefix(codeLists))
+
 // Lists returns the lists with the number of their members, by name.
 func (s *Service) Lists(ctx context.Context) ([]ListSize, error) {
 	var lists []ListSize
-	err := s.cfg.DB.Ent.AccessMember.Query().GroupBy(accessmember.FieldList).Aggregate(ent.Count()).Scan(ctx, &lists)
+	err := s.cfg.DB.Ent.AccessMember.Query().Where(noCodes).GroupBy(accessmember.FieldList).Aggregate(ent.Count()).Scan(ctx, &lists)
 	if err != nil {
 		return nil, fmt.Errorf("read the lists of members: %w", err)
 	}

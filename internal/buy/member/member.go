@@ -5,7 +5,10 @@
 // account has once its contact is verified. So a list may be filled before its members have
 // accounts, and holds no addresses.
 //
-// The lists of an account are kept in memory for Fresh: buyers without access cost at most one read of
+// A redeemed code makes the account the member of a list of its own, so that codes and lists are read
+// together.
+//
+// The lists of an account are kept in memory for Fresh, or until it redeems a code: buyers without access cost at most one read of
 // an index per process in that time, and placeOrder reads nothing.
 package member
 
@@ -14,6 +17,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -24,6 +28,7 @@ import (
 	"seckill/internal/buy/sale"
 	"seckill/internal/identity/account"
 	"seckill/internal/identity/person"
+	"seckill/internal/platform/auth"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
@@ -52,7 +57,9 @@ type Config struct {
 	// Secrets are the keys of hashed contacts: the first makes them, all are looked up.
 	Secrets  [][]byte
 	Security *account.SecurityLog // records changes of lists
-	Clock    clock.Clock
+	// Revocations tell the other processes of an account that redeemed a code; nil = there are none.
+	Revocations *auth.Revocations
+	Clock       clock.Clock
 }
 
 // Service reads and changes lists. It is safe for concurrent use.
@@ -61,9 +68,10 @@ type Service struct {
 	hashers []person.Hasher
 	local   *lru.Cache[id.User, known]
 	flight  singleflight.Group
+	forgets atomic.Int64 // calls of forget: a read that began before one is not kept
 }
 
-// known are the lists of an account in memory.
+// known are the lists of an account in memory, also those of its codes.
 type known struct {
 	members string // by which the account was looked up
 	lists   []string
@@ -79,6 +87,9 @@ func New(cfg Config) *Service {
 	s := &Service{cfg: cfg, local: local}
 	for _, secret := range cfg.Secrets {
 		s.hashers = append(s.hashers, person.NewHasher([][]byte{secret}))
+	}
+	if cfg.Revocations != nil {
+		cfg.Revocations.OnUserChanged(s.forget)
 	}
 	return s
 }
@@ -97,9 +108,14 @@ func (s *Service) Access(ctx context.Context, v *sale.Sale, user id.User) (a acc
 		return access.Access{}, true, err
 	}
 	buyer := access.Buyer{Verified: u.Verified, Claims: u.Claims}
-	if v.Access.Asks(access.List) {
+	if v.Access.Asks(access.List) || v.Access.Asks(access.ByCode) {
 		if buyer.Lists, err = s.listsOf(ctx, u); err != nil {
 			return access.Access{}, true, err
+		}
+		if code := codeOf(buyer.Lists, v.ID); code != (access.Code{}) {
+			if batch := v.Codes.Valid(code); batch != nil {
+				buyer.Code, buyer.CodeSource = code, batch.Source
+			}
 		}
 	}
 	a, ok = v.Access.Of(buyer, v.StartsAt)
@@ -114,6 +130,15 @@ func Share(a access.Access) person.Key {
 	return person.ShareOf(a.Index)
 }
 
+// Keys returns the keys under which the access of a buyer to a sale is counted: the share, and the code.
+func Keys(v *sale.Sale, a access.Access) person.Keys {
+	keys := person.Keys{Share: Share(a)}
+	if batch := v.Codes.Find(a.Code.Batch); batch != nil {
+		keys.Code = person.CodeOf(a.Code.Index(), batch.Uses)
+	}
+	return keys
+}
+
 // listsOf returns the lists of which an account is a member, at most Fresh old.
 func (s *Service) listsOf(ctx context.Context, u *account.User) ([]string, error) {
 	names := s.names(u)
@@ -121,7 +146,8 @@ func (s *Service) listsOf(ctx context.Context, u *account.User) ([]string, error
 	if k, ok := s.local.Get(u.ID); ok && k.members == members && s.cfg.Clock.Now().Before(k.until) {
 		return k.lists, nil
 	}
-	found, err, _ := s.flight.Do(members, func() (any, error) {
+	found, err, _ := s.flight.Do(u.ID.String(), func() (any, error) {
+		began := s.forgets.Load()
 		lists, err := s.cfg.DB.Ent.AccessMember.Query().Where(accessmember.MemberIn(names...)).
 			Select(accessmember.FieldList).Strings(context.WithoutCancel(ctx)) // the first caller may cancel while others wait
 		if err != nil {
@@ -130,6 +156,9 @@ func (s *Service) listsOf(ctx context.Context, u *account.User) ([]string, error
 		slices.Sort(lists)
 		lists = slices.Compact(lists)
 		s.local.Add(u.ID, known{members: members, lists: lists, until: s.cfg.Clock.Now().Add(Fresh)})
+		if s.forgets.Load() != began {
+			s.local.Remove(u.ID)
+		}
 		return lists, nil
 	})
 	if err != nil {

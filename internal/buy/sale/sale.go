@@ -151,10 +151,12 @@ type Sale struct {
 	RequiresAddress   bool // orders have the address of their buyer
 	Requires          Requirements
 	LimitBy           LimitBy
-	Access            access.Rules  // who may buy from when after the opening; none = everyone
-	Draw              DrawRules     // zero = the sale is a rush
-	Accent            accent.Accent // zero = that of the installation
-	Epoch             int64         // of the gate in Redis; 0 = never loaded
+	Access            access.Rules   // who may buy from when after the opening; none = everyone
+	Codes             access.Batches // of codes that rules of the kind ByCode let in
+	Private           bool           // only buyers whom a rule fits see the sale
+	Draw              DrawRules      // zero = the sale is a rush
+	Accent            accent.Accent  // zero = that of the installation
+	Epoch             int64          // of the gate in Redis; 0 = never loaded
 	Revision          int64
 	Items             []*Item // by position
 	WasPublic         bool    // of a cancelled sale: buyers saw it before

@@ -118,6 +118,7 @@ func saleFromRow(r *ent.Sale) *Sale {
 		Requires: Requirements{VerifiedContact: r.RequiresVerifiedContact,
 			AccountAge: time.Duration(r.MinimumAccountAgeHours) * time.Hour},
 		LimitBy: ParseLimitBy(r.LimitBy), Access: access.Parse(r.Access),
+		Codes: access.ParseBatches(r.AccessCodes), Private: r.Private,
 		Draw:  DrawRules{EntrySeconds: r.EntrySeconds, OfferSeconds: r.OfferSeconds},
 		Epoch: r.Epoch, Revision: r.Revision, CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt.UTC(),
 		Accent: accentOf(r.Accent), WasPublic: r.WasPublic, Notice: r.Notice, SettledAt: clock.UTC(r.SettledAt),

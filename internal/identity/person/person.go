@@ -33,6 +33,9 @@ const (
 	Payment Kind = "PAYMENT"
 )
 
+// Code is the kind of a code that gives access to a sale: its buyers share its uses.
+const Code Kind = "CODE"
+
 // Kinds that limits do not count: strangers share a network, and an account may use several
 // devices.
 const (
@@ -55,6 +58,7 @@ const (
 	formerLetter  = 'f' // with the hash of a contact
 	networkLetter = 'n'
 	deviceLetter  = 'd'
+	codeLetter    = 'k' // with the number of a code and its uses, in hexadecimal
 )
 
 // KindOf returns what a key, or a label, joins; "" for other texts.
@@ -73,6 +77,8 @@ func KindOf[T ~string](key T) Kind {
 		return Network
 	case deviceLetter:
 		return Device
+	case codeLetter:
+		return Code
 	}
 	return ""
 }
@@ -106,6 +112,8 @@ type Keys struct {
 	// a verified contact for those that verify theirs, and for those that do not. A buyer has at most
 	// one, where the limits of the sale do not count contacts: the gate reads it, and adds nothing to it.
 	Former [2]Key
+	// Code is the key of the code that gives the buyer access, as CodeOf returns it; "" = none.
+	Code Key
 	// Share names the access rule that keeps units for the buyer, as ShareOf returns it; "" = none.
 	Share Key
 }
@@ -117,6 +125,16 @@ func isShare(text string) bool {
 	return len(text) == len(shareLetter)+1 && text[:1] == shareLetter && text[1] >= '0' && text[1] <= '9'
 }
 
+// CodeOf returns the key of a code, by its number in the sale, which can be used for a number of units.
+// The key names no person: the gate counts it over all items of the sale, up to its uses.
+func CodeOf(number uint32, uses int) Key {
+	return Key(fmt.Sprintf("%c%08x%08x", codeLetter, number, uint32(uses)))
+}
+
+func isCode(text string) bool {
+	return len(text) == KeyChars && text[0] == codeLetter && strings.Trim(text[1:], "0123456789abcdef") == ""
+}
+
 // IsZero reports whether there is no key.
 func (k Keys) IsZero() bool { return k == Keys{} }
 
@@ -124,7 +142,7 @@ func (k Keys) IsZero() bool { return k == Keys{} }
 // there are, separated by commas.
 func (k Keys) String() string {
 	text := string(k.Contact)
-	for _, key := range []Key{k.Address, k.Former[0], k.Former[1], k.Share} {
+	for _, key := range []Key{k.Address, k.Former[0], k.Former[1], k.Code, k.Share} {
 		if text != "" && key != "" {
 			text += ","
 		}
@@ -150,18 +168,23 @@ func (k Keys) With(former ...Key) Keys {
 }
 
 // Access returns the keys that access rules count, in the form of String.
-func (k Keys) Access() string { return Keys{Share: k.Share}.String() }
+func (k Keys) Access() string { return Keys{Code: k.Code, Share: k.Share}.String() }
 
 // WithAccess returns the keys with those that Access returned.
 func (k Keys) WithAccess(text string) Keys {
 	of, _ := Parse(text) // only Access writes it
-	k.Share = of.Share
+	return k.Under(of)
+}
+
+// Under returns the keys with those of another buyer that access rules count.
+func (k Keys) Under(access Keys) Keys {
+	k.Code, k.Share = access.Code, access.Share
 	return k
 }
 
 // Persons returns the keys of persons alone, which expiries are counted for.
 func (k Keys) Persons() []string {
-	k.Share = ""
+	k.Code, k.Share = "", ""
 	if k.IsZero() {
 		return nil
 	}
@@ -178,7 +201,9 @@ func Parse(text string) (Keys, error) {
 		switch {
 		case isShare(part) && k.Share == "":
 			k.Share = Key(part)
-		case valid(part, contactLetter) && (k == Keys{Share: k.Share}):
+		case isCode(part) && k.Code == "":
+			k.Code = Key(part)
+		case valid(part, contactLetter) && (k == Keys{Code: k.Code, Share: k.Share}):
 			k.Contact = Key(part)
 		case valid(part, addressLetter) && k.Address == "" && k.Former == [2]Key{}:
 			k.Address = Key(part)
