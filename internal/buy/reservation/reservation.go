@@ -49,6 +49,7 @@ const (
 	OverSaleLimit       Code = 14
 	OverContactLimit    Code = 15 // which the accounts with a contact share
 	OverAddressLimit    Code = 16 // which the accounts with a delivery address share
+	OverCode            Code = 17 // the uses of the buyer's code
 )
 
 // Attempt is one attempt to take stock.
@@ -143,8 +144,13 @@ type LimitReached struct {
 	At        []string
 }
 
-// Reason returns PurchaseLimitReached.
-func (LimitReached) Reason() fault.Reason { return fault.PurchaseLimitReached }
+// Reason returns PurchaseLimitReached, or CodeUsed for the uses of a code.
+func (l LimitReached) Reason() fault.Reason {
+	if l.By == person.Code {
+		return fault.CodeUsed
+	}
+	return fault.PurchaseLimitReached
+}
 
 // Path returns the path of the refused input.
 func (l LimitReached) Path() []string { return l.At }
@@ -153,13 +159,9 @@ func (l LimitReached) Path() []string { return l.At }
 func (l LimitReached) Error() string { return fault.Text(l, "limit "+strconv.Itoa(l.Limit)) }
 
 // PersonLimitReached returns the refusal of a buyer because the units of other accounts of the
-// same person use up a limit. The letter of a key names its kind.
+// same person use up a limit, or those of other buyers a code. The letter of a key names its kind.
 func PersonLimitReached(letter string, at ...string) LimitReached {
-	by := person.Contact
-	if letter == "a" {
-		by = person.Address
-	}
-	return LimitReached{By: by, At: at}
+	return LimitReached{By: person.KindOf(letter), At: at}
 }
 
 // AccountLimitReached returns the refusal of a buyer whose units use up a limit: that of the sale, as

@@ -228,7 +228,7 @@ func (c Code) namesTask() bool {
 
 // leavesUnits reports whether the reply has the units that a limit leaves after the code.
 func (c Code) leavesUnits() bool {
-	return c == OverLimit || c == OverSaleLimit || c == OverContactLimit || c == OverAddressLimit
+	return c == OverLimit || c == OverSaleLimit || c == OverContactLimit || c == OverAddressLimit || c == OverCode
 }
 
 // parseOutcomes parses the reply of lua/reserve.lua: the items, then the attempts.

@@ -22,6 +22,7 @@
 -- take_share(gate, share, n, lost)  counts units that buyers of a share take, or return, and
 --                   units that do not return to the stock (nil = none), which are kept no more
 -- shares_text(gate)  the field "kept" of the item: "share:until (ms):units:taken" of each share
+-- code_uses(code)  units that may be bought with a code: the last eight hexadecimal digits of its key
 -- share_of(persons)  the share in a list of person keys ("c…,a…,s0"), nil = none
 -- add_units(key, epoch, user, n)   adds to the units of a user, or of a person, in the hash
 --                   Keys.Units of a sale, if it is of that epoch
@@ -29,15 +30,15 @@
 --                   reservation, a list: at is its time, with the keys of the persons after it
 --                   ("1700000000000,c…,a…"). A field is the key and person_suffix(gate, item), the
 --                   end of the item's id. The limit of the sale counts a person over
---                   all items, that of an item in the item
+--                   all items, that of an item in the item. The field of a code is its key
 -- split_persons(persons)  the person keys that count what a buyer takes, the one under
 --                   which deleted accounts of the buyer's contact are counted ("f…", the last of the persons;
---                   nil = none), which a buyer's attempt reads and does not add to, and the share
---                   ("s…", the last; nil = none)
--- room_fields(gate, item, user, counted, former, fields)  appends the fields that room_of needs
+--                   nil = none), which a buyer's attempt reads and does not add to, the share
+--                   ("s…", the last; nil = none), and the code ("k…", before it; nil = none)
+-- room_fields(gate, item, user, counted, former, code, fields)  appends the fields that room_of needs
 -- read_units(gate, key, fields)  units by field; nil if the hash is of another epoch
--- room_of(gate, item, units, user, counted, former)  units that the limits leave to the account,
---                   and to the persons, with the letter of the key that leaves the fewest (nil = no key)
+-- room_of(gate, item, units, user, counted, former, code)  units that the limits leave to the account,
+--                   and to the persons and the code, with the letter of the key that leaves the fewest (nil = no key)
 -- read_room(gate, item, key, user, persons)  the same for one user
 -- expiry_keys(prefix, user, persons)  the keys of the expiries of a user and of the user's
 --                   persons ("c…,a…", nil or '' = none); prefix is Keys.ExpiriesPrefix of the sale
@@ -124,6 +125,8 @@ local function shares_text(gate)
   return table.concat(texts, ',')
 end
 
+local function code_uses(code) return tonumber(string.sub(code, 10), 16) end
+
 local function share_of(persons)
   if #persons % 18 ~= 2 then return nil end -- a key and its comma have 18 characters
   return string.match(',' .. persons .. ',', ',(s%d),')
@@ -143,7 +146,11 @@ local function person_fields(gate, item, at)
   local of_item = person_suffix(gate, item)
   local fields = {}
   for key in string.gmatch(string.sub(at, comma + 1), '[^,]+') do
-    if #key > 2 then fields[#fields + 1] = key .. of_item end -- not the share
+    if string.byte(key) == 107 then -- "k"
+      fields[#fields + 1] = key
+    elseif #key > 2 then -- not the share
+      fields[#fields + 1] = key .. of_item
+    end
   end
   return fields
 end
@@ -151,12 +158,18 @@ end
 local function split_persons(persons)
   local share = share_of(persons)
   if share then persons = string.sub(persons, 1, -4) end
-  if string.byte(persons, -17) ~= 102 then return persons, nil, share end -- "f"; a key has 17 characters
-  return string.sub(persons, 1, -19), string.sub(persons, -17), share
+  local code -- a key has 17 characters
+  if string.byte(persons, -17) == 107 then -- "k"
+    code = string.sub(persons, -17)
+    persons = string.sub(persons, 1, -19)
+  end
+  if string.byte(persons, -17) ~= 102 then return persons, nil, share, code end -- "f"
+  return string.sub(persons, 1, -19), string.sub(persons, -17), share, code
 end
 
-local function room_fields(gate, item, user, counted, former, fields)
+local function room_fields(gate, item, user, counted, former, code, fields)
   if gate.sale_limit > 0 then fields[#fields + 1] = user end
+  if code then fields[#fields + 1] = code end
   if counted == '' and not former then return end
   local of_item = person_suffix(gate, item)
   for key in string.gmatch(counted, '[^,]+') do fields[#fields + 1] = key .. of_item end
@@ -172,7 +185,7 @@ local function read_units(gate, key, fields)
   return units
 end
 
-local function room_of(gate, item, units, user, counted, former)
+local function room_of(gate, item, units, user, counted, former, code)
   local most, of_item = gate.sale_limit > 0 and gate.sale_limit or gate.limit, person_suffix(gate, item)
   local own = (gate.sale_limit > 0 and units[user] or 0) + (former and units[former .. of_item] or 0)
   local room, letter
@@ -180,19 +193,21 @@ local function room_of(gate, item, units, user, counted, former)
     local left = math.max(0, most - (units[key .. of_item] or 0))
     if not room or left < room then room, letter = left, string.sub(key, 1, 1) end
   end
+  local left = code and math.max(0, code_uses(code) - (units[code] or 0))
+  if left and (not room or left < room) then room, letter = left, 'k' end
   return math.max(0, most - own), room, letter
 end
 
 local function read_room(gate, item, key, user, persons)
-  local fields, counted, former = {}, split_persons(persons)
-  room_fields(gate, item, user, counted, former, fields)
-  return room_of(gate, item, read_units(gate, key, fields) or {}, user, counted, former)
+  local fields, counted, former, _, code = {}, split_persons(persons)
+  room_fields(gate, item, user, counted, former, code, fields)
+  return room_of(gate, item, read_units(gate, key, fields) or {}, user, counted, former, code)
 end
 
 local function expiry_keys(prefix, user, persons)
   local keys = { prefix .. user }
   for key in string.gmatch(persons or '', '[^,]+') do
-    if #key > 2 then keys[#keys + 1] = prefix .. key end -- not the share
+    if #key > 2 and string.byte(key) ~= 107 then keys[#keys + 1] = prefix .. key end -- not the share, nor a code
   end
   return keys
 end

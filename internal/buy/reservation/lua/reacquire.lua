@@ -46,7 +46,9 @@ if not taken then
   return { -2, 0, 0, epoch }
 end
 for _, field in ipairs(fields) do
-  if taken[field] + quantity > (g.sale_limit > 0 and g.sale_limit or g.limit) then
+  local most = g.sale_limit > 0 and g.sale_limit or g.limit
+  if string.byte(field) == 107 then most = code_uses(field) end -- "k"
+  if taken[field] + quantity > most then
     return { -4, g.stock, g.rev, epoch }
   end
 end

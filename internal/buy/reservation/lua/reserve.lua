@@ -12,12 +12,12 @@
 --       item of its sale
 --       then for each attempt: its item (1, 2, …), user, task, permit of its path token
 --       ("epoch|expiry", "" = none), quantity, idempotency key, person keys ("c…,a…", "" =
---       only the account is counted; with a last "f…" or "s…" see split_persons), and if tries are counted their
+--       only the account is counted; with a last "f…", "k…" or "s…" see split_persons), and if tries are counted their
 --       maximum in a window (0 = no limit) and the length of the window (ms)
 --       last: the origins of the attempts, ORIGIN characters each, "" = none is known
 -- Reply Redis time, ms; then for each item: epoch, opens (ms);
 --       then for each attempt: code, remaining (code 12: what the buyer may take), revision, after the codes 2, 3,
---       8 and 9 a task, and after 10, 14, 15 and 16 the units that the limits leave to the user
+--       8 and 9 a task, and after 10 and 14 to 17 the units that the limits leave to the user
 -- Codes 1 accepted        2 replayed: same idempotency key and input
 --       3 idempotency key used with other input
 --       4 not loaded      5 paused      6 not started     7 ended
@@ -27,6 +27,7 @@
 --       10 over the limit of the item   11 sold out   12 fewer left than requested
 --       13 too many tries (remaining: wait, ms)   14 over the limit of the sale
 --       15 over the limit that the accounts of a contact share   16 of an address
+--       17 over the uses of the code
 --
 -- The key of a reservation answers a repeated call; release.lua records it when the
 -- reservation ends. In a sale of several items it is recorded at once, too, because a
@@ -94,7 +95,7 @@ end
 -- The users and persons of the attempts.
 local KINDS = { c = 15, a = 16 }
 local first_person, second_person, former = {}, {}, {} -- by attempt: fields of the units of its person keys
-local shares, recorded = {}, {} -- by attempt: its share, and what its reservation has of the person keys
+local shares, codes, recorded = {}, {}, {} -- by attempt: its share and code, and what its reservation has of the person keys
 for i = 1, n do
   local item, user, _, _, _, key, persons, most_tries, window = attempt(i)
   local it = items[tonumber(item)]
@@ -112,7 +113,7 @@ for i = 1, n do
   end
   if persons ~= '' then
     local asking, last = it.of_sale.asking, nil
-    persons, last, shares[i] = split_persons(persons)
+    persons, last, shares[i], codes[i] = split_persons(persons)
     if last then
       former[i] = last .. it.of_item
       asking[#asking + 1] = former[i]
@@ -123,6 +124,10 @@ for i = 1, n do
     elseif persons ~= '' then
       first_person[i], second_person[i] = string.sub(persons, 1, 17) .. it.of_item, string.sub(persons, 19) .. it.of_item
       asking[#asking + 1], asking[#asking + 2] = first_person[i], second_person[i]
+    end
+    if codes[i] then
+      asking[#asking + 1] = codes[i]
+      persons = persons == '' and codes[i] or persons .. ',' .. codes[i]
     end
     if shares[i] then persons = persons == '' and shares[i] or persons .. ',' .. shares[i] end
     if persons ~= '' then recorded[i] = persons end
@@ -193,6 +198,11 @@ local function decide(i, it, user, task, permit, units, key, most_tries, window)
     left = second and it.person_limit - s.units[second]
     if second and quantity > left then return KINDS[string.sub(second, 1, 1)], math.max(0, left) end
   end
+  local code = codes[i]
+  if code then
+    local left = code_uses(code) - s.units[code]
+    if quantity > left then return 17, math.max(0, left) end
+  end
   if none then return 11 end
   if free < quantity then return 12, free end
   it.stock, it.reserved, it.rev = it.stock - quantity, it.reserved + quantity, it.rev + 1
@@ -213,6 +223,11 @@ local function decide(i, it, user, task, permit, units, key, most_tries, window)
       s.units[second] = s.units[second] + quantity
       changed[#changed + 1] = second
     end
+  end
+  if code then
+    s.texts[code] = nil
+    s.units[code] = s.units[code] + quantity
+    s.changed[#s.changed + 1] = code
   end
   local u = #it.users + 1
   local record = recorded[i] and task .. '|' .. units .. '|' .. at .. ',' .. recorded[i] .. '|' .. key

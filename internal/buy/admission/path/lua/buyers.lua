@@ -16,7 +16,7 @@
 --     holding   detail = task of the user's reservation
 --     limit     the user's units use up a limit; detail = that of the sale, 0 = it is the item's
 --     person    the units, or an unused token, of other accounts of the same person use up
---               the limit; detail = letter of the key
+--               the limit, or units the code; detail = letter of the key
 --     expiries  too many expiries; detail = wait, ms
 -- refuse_answer(it, user, record, verdict, created, now, life, opens)  the verdict of answer.lua; nil
 --   for a right answer, and where none is required
@@ -65,7 +65,7 @@ local function open_item(key, records, expiries, now, ttl)
   it.closed = it.refused == 'not_loaded' or it.state == 'loading'
   it.book, it.expiries, it.notes = open_records(records, now, ttl), expiries, notes_of(expiries)
   it.requests, it.asking, it.keys, it.fields, it.counts = {}, {}, {}, {}, {}
-  it.counted, it.former, it.share, it.subjects, it.held, it.own, it.records = {}, {}, {}, {}, {}, {}, {} -- by request
+  it.counted, it.former, it.share, it.code, it.subjects, it.held, it.own, it.records = {}, {}, {}, {}, {}, {}, {}, {} -- by request
   it.changed = {} -- user and record, …
   return it
 end
@@ -73,11 +73,12 @@ end
 local function ask(it, i, user, persons)
   local c = #it.requests + 1
   it.requests[c], it.asking[c] = i, user
-  local counted, former, share = split_persons(persons)
-  it.counted[i], it.former[i], it.share[i], it.subjects[i] = counted, former, share, expiry_keys(it.expiries, user, persons)
+  local counted, former, share, code = split_persons(persons)
+  it.counted[i], it.former[i], it.share[i], it.code[i] = counted, former, share, code
+  it.subjects[i] = expiry_keys(it.expiries, user, persons)
   for _, key in ipairs(it.subjects[i]) do it.counts[#it.counts + 1] = key end
   for key in string.gmatch(counted, '[^,]+') do it.keys[#it.keys + 1] = key end
-  room_fields(it, it.id, user, counted, former, it.fields)
+  room_fields(it, it.id, user, counted, former, code, it.fields)
 end
 
 local function read_buyers(it)
@@ -101,7 +102,7 @@ local function refuse_buyer(it, i, user, now, elsewhere)
   if it.held[i] then return 'holding', string.match(it.held[i], '^[^|]*') end
   if it.refused then return it.refused end
   local counted = it.counted[i]
-  local room, shared, letter = room_of(it, it.id, it.units, user, counted, it.former[i])
+  local room, shared, letter = room_of(it, it.id, it.units, user, counted, it.former[i], it.code[i])
   if room == 0 then return 'limit', string.format('%.0f', it.sale_limit) end
   if shared == 1 then
     letter = elsewhere and elsewhere(it, user, counted) or other_path(it.notes.paths, user, counted, now)
