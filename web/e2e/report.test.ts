@@ -34,9 +34,13 @@ test('the report is read on the page, compared with an earlier sale, printed and
   await admin.getByRole('heading', { level: 1, name: it.demo.open.title }).waitFor();
   await admin.getByText('Everything adds up').waitFor();
   await admin.getByText('Times are those of Europe/Berlin.').waitFor();
+  await admin.getByText('Fewer than 20 people tried to buy').waitFor();
+  await admin.getByRole('listitem').filter({ hasText: 'Got a unit' }).getByText('100% of the step before').waitFor();
+  await checkScreen(admin, 'report');
+  for (const folded of ['Figures for engineers', 'What operators and the system did']) await admin.getByText(folded).first().click();
   await admin.getByRole('cell', { name: 'Enough for today.' }).waitFor();
   expect(await admin.locator('.paper svg[role=img]').count()).toBeGreaterThanOrEqual(4);
-  await checkScreen(admin, 'report');
+  await checkScreen(admin, 'report-unfolded');
 
   await admin.goto(`${it.demo.url}/operate/sales`);
   await admin.getByRole('link', { name: it.demo.soon.title }).click();
@@ -58,6 +62,7 @@ test('the report is read on the page, compared with an earlier sale, printed and
   for (const language of ['en', 'zh']) {
     if (language === 'zh') await admin.locator('header button[lang]').click();
     await admin.getByText(language === 'zh' ? '账目一致' : 'Everything adds up').waitFor();
+    for (const folded of await admin.locator('.paper summary').all()) await folded.click();
     await admin.setViewportSize({ width: PAPER_PX, height: 1000 });
     await admin.emulateMedia({ media: 'print' });
     expect(await tooWide(admin)).toEqual([]);

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// keep is the retention of a row after its last refusal.
-	keep = 30 * 24 * time.Hour
+	// Keep is the retention of a row after its last refusal.
+	Keep = 30 * 24 * time.Hour
 	// maxListed bounds a list: a buyer has at most a few rows for each item of a sale.
 	maxListed = 200
 )
@@ -146,5 +146,5 @@ func (l *Log) List(ctx context.Context, user id.User, sale id.Sale) ([]Refusal, 
 // periodic.Step.
 func (l *Log) Purge(ctx context.Context) (map[string]int, error) {
 	return l.cfg.DB.Purge(ctx, "attempts_deleted", refusedattempt.Table,
-		refusedattempt.LastAtLT(l.cfg.Clock.Now().Add(-keep)))
+		refusedattempt.LastAtLT(l.cfg.Clock.Now().Add(-Keep)))
 }

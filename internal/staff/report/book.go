@@ -6,7 +6,6 @@ import (
 	"sort"
 	"time"
 
-	"entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
 
 	"seckill/ent"
@@ -29,7 +28,8 @@ type book struct {
 	items  []*ent.SaleItem
 	orders []entry
 	moves  []movement
-	buyers int                       // users with an order
+	best   map[id.User]standing      // of users with an order
+	last   map[string]int            // users without an order, by why they have none
 	units  map[entorder.Status]int   // units in orders of each status, without refunded ones in live orders
 	count  map[entorder.Status]int   // orders of each status
 	value  map[entorder.Status]int64 // of these units, in minor units
@@ -41,6 +41,9 @@ type book struct {
 type entry struct {
 	reserved, written time.Time
 	quantity          int
+	paid              *time.Time
+	net               int64 // value that came in and did not go back, in minor units
+	item              id.Item
 }
 
 // movement is one line of the ledger except HOLD, for which the orders are more precise.
@@ -59,7 +62,7 @@ const (
 
 func (src Source) readBook(ctx context.Context, v *sale.Sale) (*book, error) {
 	b := &book{sale: v, units: map[entorder.Status]int{}, count: map[entorder.Status]int{},
-		value: map[entorder.Status]int64{}}
+		value: map[entorder.Status]int64{}, best: map[id.User]standing{}}
 	err := src.DB.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		var err error
 		b.items, err = tx.SaleItem.Query().Where(saleitem.SaleID(v.ID)).Order(ent.Asc(saleitem.FieldPosition)).All(ctx)
@@ -72,8 +75,8 @@ func (src Source) readBook(ctx context.Context, v *sale.Sale) (*book, error) {
 		if b.failed, err = tx.OrderFailure.Query().Where(orderfailure.SaleID(v.ID)).Count(ctx); err != nil {
 			return fmt.Errorf("count failures: %w", err)
 		}
-		if b.buyers, err = buyers(ctx, tx, v.ID); err != nil {
-			return fmt.Errorf("count buyers: %w", err)
+		if err := b.readLast(ctx, tx, src.DB.Dialect); err != nil {
+			return fmt.Errorf("count people: %w", err)
 		}
 		for _, item := range b.items {
 			if err := b.readMoves(ctx, tx, item.ID); err != nil {
@@ -90,12 +93,12 @@ func (b *book) readOrders(ctx context.Context, tx *ent.Tx) error {
 		rows, err := tx.Order.Query().Where(entorder.SaleID(b.sale.ID), entorder.IDGT(last)).
 			Order(ent.Asc(entorder.FieldID)).Limit(page).Select(entorder.FieldID, entorder.FieldReservedAt,
 			entorder.FieldCreatedAt, entorder.FieldQuantity, entorder.FieldRefundedQuantity, entorder.FieldUnitPriceMinor,
-			entorder.FieldStatus).All(ctx)
+			entorder.FieldStatus, entorder.FieldUserID, entorder.FieldItemID, entorder.FieldPaidAt).All(ctx)
 		if err != nil {
 			return err
 		}
 		for _, row := range rows {
-			b.orders = append(b.orders, entry{row.ReservedAt, row.CreatedAt, row.Quantity})
+			b.best[row.UserID] = max(b.best[row.UserID], standingOf(row))
 			units := row.Quantity
 			if o := order.FromRow(row); o.Status.IsLive() {
 				units = o.Left()
@@ -104,19 +107,17 @@ func (b *book) readOrders(ctx context.Context, tx *ent.Tx) error {
 			b.units[row.Status] += units
 			b.count[row.Status]++
 			b.value[row.Status] += int64(units) * row.UnitPriceMinor
+			e := entry{reserved: row.ReservedAt, written: row.CreatedAt, quantity: row.Quantity, paid: row.PaidAt, item: row.ItemID}
+			if row.Status == entorder.StatusPAID || row.Status == entorder.StatusREFUNDING {
+				e.net = int64(units) * row.UnitPriceMinor
+			}
+			b.orders = append(b.orders, e)
 			last = row.ID
 		}
 		if len(rows) < page {
 			return nil
 		}
 	}
-}
-
-// buyers counts the users with an order in a sale.
-func buyers(ctx context.Context, tx *ent.Tx, saleID id.Sale) (int, error) {
-	return tx.Order.Query().Where(entorder.SaleID(saleID)).Aggregate(func(s *sql.Selector) string {
-		return sql.Count(sql.Distinct(s.C(entorder.FieldUserID)))
-	}).Int(ctx)
 }
 
 func (b *book) readMoves(ctx context.Context, tx *ent.Tx, item id.Item) error {
@@ -197,7 +198,7 @@ func (r *Report) addOrders(b *book) {
 		return sum.Decimal()
 	}
 	r.Orders = Orders{
-		Buyers: b.buyers, Written: len(b.orders), Paid: b.count[entorder.StatusPAID],
+		Buyers: len(b.best), Written: len(b.orders), Paid: b.count[entorder.StatusPAID],
 		Unpaid:  b.count[entorder.StatusPENDING_PAYMENT],
 		Expired: b.count[entorder.StatusEXPIRED], Cancelled: b.count[entorder.StatusCANCELLED],
 		Refunded: b.count[entorder.StatusREFUNDING] + b.count[entorder.StatusREFUNDED], Failed: b.failed,
@@ -213,12 +214,17 @@ func (r *Report) addItems(b *book) {
 			names[item.ID] = item.Goods.Name
 		}
 	}
+	net := map[id.Item]int64{}
+	for _, o := range b.orders {
+		net[o.item] += o.net
+	}
 	r.Items = make([]Item, len(b.items))
 	for i, row := range b.items {
 		r.Items[i] = Item{
 			ID: row.ID.Public(), Goods: names[row.ID], Total: row.Total, Available: row.Available,
 			Held: row.Held, Sold: row.Sold, SoldOutAt: row.SoldOutAt, Currency: row.Currency,
 			Price: money.Amount{Minor: row.PriceMinor, Currency: row.Currency}.Decimal(),
+			Net:   money.Amount{Minor: net[row.ID], Currency: row.Currency}.Decimal(),
 		}
 		r.Units.Total += row.Total
 		r.Units.Remaining += row.Available

@@ -1,8 +1,11 @@
 package report
 
 import (
+	"html/template"
 	"math"
 	"slices"
+
+	"seckill/internal/platform/money"
 )
 
 const (
@@ -153,6 +156,22 @@ func (r *Report) stockPlot(w words, title string, in window) plot {
 	return plot{title: title, about: about, window: in, whole: true, curves: []curve{c}}
 }
 
+// revenuePlot draws the revenue; "" without any.
+func (r *Report) revenuePlot(w words, title string) template.HTML {
+	if len(r.Revenue) == 0 {
+		return ""
+	}
+	unit := math.Pow10(money.Amount{Currency: r.Orders.Currency}.Digits())
+	in := fit(float64(r.Revenue[0].Ms), float64(r.Revenue[len(r.Revenue)-1].Ms))
+	c := curve{class: "b", step: true, area: true, x: []float64{in.from}, y: []float64{0}}
+	for _, point := range r.Revenue {
+		c.x, c.y = append(c.x, float64(point.Ms)), append(c.y, float64(point.Minor)/unit)
+	}
+	c.x, c.y = append(c.x, in.to), append(c.y, c.y[len(c.y)-1])
+	about := w.say(revenueSummary, r.Orders.Net, r.Orders.Currency)
+	return plot{title: title, about: about, window: in, curves: []curve{c}}.draw(w)
+}
+
 // seriesPlot draws one figure per second.
 func (r *Report) seriesPlot(w words, title, class string, of func(Second) int) plot {
 	in := r.peak(of)
@@ -188,7 +207,8 @@ func (w words) waited(l Lag) string {
 
 // Texts of charts for screen readers.
 var (
-	stockSummary  = text{"%s units on sale; sold out after: %s.", "上架 %s 件；售罄用时：%s。"}
-	busiestSecond = text{"At most %s in a second.", "峰值每秒 %s。"}
-	waitedSummary = text{"From the accepted attempt to the stored order: half of all within %s, 99 of 100 within %s, the slowest %s.", "从抢到至订单写入：一半不超过 %s，99%% 不超过 %s，最慢 %s。"}
+	stockSummary   = text{"%s units on sale; sold out after: %s.", "上架 %s 件；售罄用时：%s。"}
+	revenueSummary = text{"%s %s in all.", "共 %s %s。"}
+	busiestSecond  = text{"At most %s in a second.", "峰值每秒 %s。"}
+	waitedSummary  = text{"From the accepted attempt to the stored order: half of all within %s, 99 of 100 within %s, the slowest %s.", "从抢到至订单写入：一半不超过 %s，99%% 不超过 %s，最慢 %s。"}
 )

@@ -36,7 +36,7 @@ func (e *env) buy(orders int, first, apart time.Duration) {
 }
 
 var (
-	figures = regexp.MustCompile(`(?s)<svg.*?</svg>`)
+	figures = regexp.MustCompile(`(?s)<svg[^>]*role="img".*?</svg>`)
 	lines   = regexp.MustCompile(`<path class="line \w" d="([^"]*)"`)
 	steps   = regexp.MustCompile(`([MLHV])([\d.-]+)(?: ([\d.-]+))?`)
 	labels  = regexp.MustCompile(`<text class="tick"[^>]*>([^<]*)</text>`)

@@ -19,6 +19,7 @@ const (
 func (r *Report) addCurves(v *sale.Sale, b *book, history *salestats.Kept) {
 	since := func(at time.Time) int64 { return at.Sub(v.StartsAt).Milliseconds() }
 	r.addSelling(b, since)
+	r.addPayments(b, since)
 	r.addLag(b, since)
 	r.addSeries(b, history, since)
 }
@@ -57,6 +58,35 @@ func (s *Selling) reach(at int64, taken, total, left int) {
 		if mark.reached && *mark.at < 0 {
 			*mark.at = max(0, at)
 		}
+	}
+}
+
+// addPayments adds the revenue over time, and how long buyers took to pay.
+func (r *Report) addPayments(b *book, since func(time.Time) int64) {
+	paid := make([]entry, 0, len(b.orders))
+	took := make([]time.Duration, 0, len(b.orders))
+	for _, o := range b.orders {
+		if o.paid == nil {
+			continue
+		}
+		took = append(took, max(0, o.paid.Sub(o.written)))
+		if o.net > 0 {
+			paid = append(paid, o)
+		}
+	}
+	slices.SortFunc(paid, func(a, b entry) int { return a.paid.Compare(*b.paid) })
+	r.Revenue = []Income{}
+	sum, every := int64(0), len(paid)/maxLevels+1
+	for i, o := range paid {
+		sum += o.net
+		if i%every == 0 || i == len(paid)-1 {
+			r.Revenue = append(r.Revenue, Income{since(*o.paid), sum})
+		}
+	}
+	r.Pay = Pay{WindowMs: ms(time.Duration(b.sale.PaymentWindow))}
+	if len(took) > 0 {
+		slices.Sort(took)
+		r.Pay.P50Ms, r.Pay.P90Ms = ms(quantile(took, 0.50)), ms(quantile(took, 0.90))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"seckill/internal/buy/sale"
@@ -25,6 +26,9 @@ type view struct {
 	words
 
 	Lang     string
+	Earned   template.HTML // revenue over time; "" without any
+	Funnel   []funnelStep
+	Advice   []string
 	Rush     template.HTML // units left, during the rush
 	Whole    template.HTML // units left, over the whole sale
 	Asked    template.HTML
@@ -55,10 +59,11 @@ func (r *Report) HTML(out io.Writer, reader Reader) error {
 	rush, whole := r.rush(), r.whole()
 	v := view{
 		Report: r, words: w, Lang: "en", Compared: r.compared(w), Stages: r.stages(w), Did: r.actRows(w),
+		Funnel: r.funnel(w), Advice: r.advice(w), Earned: r.revenuePlot(w, w.page("revenue")),
 		Rush:    r.stockPlot(w, w.page("rush"), rush).draw(w),
 		Asked:   r.seriesPlot(w, w.page("requestsPerSecond"), "a", func(s Second) int { return s.Requests }).draw(w),
 		Written: r.seriesPlot(w, w.page("ordersPerSecond"), "b", func(s Second) int { return s.Orders }).draw(w),
-		Waited:  r.lagPlot(w, w.page("waited")).draw(w),
+		Waited:  r.lagPlot(w, w.page("storedOverTime")).draw(w),
 		Why:     r.refusals(w),
 	}
 	if w.chinese {
@@ -102,6 +107,9 @@ func (v view) State() string { return v.say(statuses[sale.Status(v.Status)]) }
 
 // Share returns the sell-through of an item.
 func (v view) Share(i Item) string { return v.share(sellThrough(i.Sold, i.Total)) }
+
+// Width returns the sell-through of an item as a number of percent.
+func (v view) Width(i Item) string { return strings.TrimSuffix(v.Share(i), "%") }
 
 // Finding returns a mismatch in words.
 func (v view) Finding(f Finding) string { return v.say(f.text, f.values...) }

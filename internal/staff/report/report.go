@@ -1,6 +1,7 @@
-// Package report builds the report of a sale, during or after the sale: how fast it sold,
-// refusals and their reasons, how long orders waited for their row, expired orders and
-// resold units, operations of operators, and whether all figures add up.
+// Package report builds the report of a sale, during or after the sale: its revenue over time,
+// how fast each item sold, how many people were lost at which step and why, how long buyers
+// waited, what the figures suggest for the next sale, operations of operators, and whether all
+// figures add up. Calls, queues and faults are in it for engineers.
 //
 // It reads Postgres and the stored figures and changes nothing. The same report is
 // available as JSON, as one self-contained HTML page, and as text for a terminal.
@@ -12,6 +13,7 @@ import (
 	"fmt"
 	"time"
 
+	"seckill/internal/buy/refusal"
 	"seckill/internal/buy/sale"
 	"seckill/internal/buy/salestats"
 	"seckill/internal/platform/clock"
@@ -43,13 +45,16 @@ type Report struct {
 	Findings  []Finding `json:"findings"` // mismatches; empty if all figures add up
 	Conserved bool      `json:"conserved"`
 
+	People   People   `json:"people"`
 	Requests Requests `json:"requests"`
 	Orders   Orders   `json:"orders"`
 	Units    Units    `json:"units"`
 	Sale     Selling  `json:"selling"`
 	Lag      Lag      `json:"queueLag"`
+	Pay      Pay      `json:"timeToPay"`
 	Items    []Item   `json:"items"`
 	Curve    []Level  `json:"sellOutCurve"`
+	Revenue  []Income `json:"revenueCurve"`
 	Series   []Second `json:"series"`
 	// StepSeconds is the length of an entry of Series.
 	StepSeconds int64      `json:"stepSeconds"`
@@ -125,6 +130,14 @@ type Lag struct {
 	MaxMs float64 `json:"maxMs"`
 }
 
+// Pay is the time between storing an order and its payment, of the orders that were paid.
+type Pay struct {
+	P50Ms float64 `json:"p50Ms"`
+	P90Ms float64 `json:"p90Ms"`
+	// WindowMs is how long buyers have to pay.
+	WindowMs float64 `json:"windowMs"`
+}
+
 // Item is one product of the sale.
 type Item struct {
 	ID        string     `json:"id"`
@@ -136,12 +149,20 @@ type Item struct {
 	Held      int        `json:"held"`
 	Sold      int        `json:"sold"`
 	SoldOutAt *time.Time `json:"soldOutAt"`
+	Net       string     `json:"net"` // total that came in and did not go back
 }
 
 // Level is the number of units left at a time, in milliseconds from the opening.
 type Level struct {
 	Ms   int64 `json:"ms"`
 	Left int   `json:"left"`
+}
+
+// Income is the value of all orders that were paid until a time and not refunded since, in
+// minor units; the time is in milliseconds from the opening.
+type Income struct {
+	Ms    int64 `json:"ms"`
+	Minor int64 `json:"minor"`
 }
 
 // Second holds the requests and written orders of one second, or of one step of several.
@@ -202,6 +223,7 @@ func (src Source) Build(ctx context.Context, saleID id.Sale) (*Report, error) {
 	}
 	r.addOrders(book)
 	r.addItems(book)
+	r.addPeople(book, now.Sub(v.StartsAt) < refusal.Keep)
 	r.addCurves(v, book, history)
 	r.check(stats, book)
 	r.Summary = r.summary()

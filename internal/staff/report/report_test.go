@@ -323,8 +323,8 @@ func TestThePageNeedsNothingBesideItself(t *testing.T) {
 			t.Errorf("the page has %q in it", foreign)
 		}
 	}
-	if n := strings.Count(html, "<svg"); n != 6 {
-		t.Errorf("%d plots, want 6", n)
+	if n := strings.Count(html, `role="img"`); n != 7 {
+		t.Errorf("%d plots, want 7", n)
 	}
 	if len(html) > 300_000 {
 		t.Errorf("the page has %d bytes", len(html))

@@ -24,6 +24,8 @@ func (r *Report) Text(out io.Writer) error {
 	fmt.Fprintf(&b, "%s  (%s, %s)\n", r.Title, r.SaleID, r.Status)
 	fmt.Fprintf(&b, "  sold       %d of %d units, %d unpaid, %d left; sold out after %s\n",
 		r.Units.Sold, r.Units.Total, r.Units.Held, r.Units.Remaining, orNever(r.Sale.SoldOutMs))
+	fmt.Fprintf(&b, "  people     %d tried, %d got a unit, %d paid, %d were not refunded\n", r.People.Tried, r.People.Ordered,
+		r.People.Paid, r.People.Kept)
 	fmt.Fprintf(&b, "  requests   %d: %d accepted, %d replayed, %d faulted; p50 %s, p99 %s\n", r.Requests.Total,
 		r.Requests.Accepted, r.Requests.Replayed, r.Requests.Faulted, lasts(r.Requests.P50Ms), lasts(r.Requests.P99Ms))
 	if since := r.Requests.CountedSince; since != nil {
