@@ -16,6 +16,11 @@ func ID(id uuid.UUID) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldEQ(FieldID, id))
 }
 
+// IDLT applies the LT predicate on the ID field.
+func IDLT(id uuid.UUID) predicate.RefusedAttempt {
+	return predicate.RefusedAttempt(sql.FieldLT(FieldID, id))
+}
+
 // UserID applies equality check predicate on the "user_id" field. It's identical to UserIDEQ.
 func UserID(v typedid.User) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldEQ(FieldUserID, v))

@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"seckill/internal/platform/clock"
-	"seckill/internal/platform/id"
 	"seckill/internal/platform/periodic"
 	"seckill/internal/platform/postgres"
 	"seckill/internal/platform/telemetry"
@@ -19,6 +18,10 @@ import (
 const (
 	// maxWaiting bounds the rows that wait in memory: about 25 MB.
 	maxWaiting = 100_000
+	// maxWritten bounds the buyers whose rows are remembered after they were written: a
+	// later refusal changes the row. When there are more, all are forgotten, and later
+	// refusals get rows of their own.
+	maxWritten = 50_000
 	// flushEvery is how often rows are written: what a killed process loses.
 	flushEvery = time.Second
 	// flushTimeout is the timeout of one flush, including the last one of a process.
@@ -27,7 +30,7 @@ const (
 	writeBatch = 2000
 	maxBatches = 4
 	// flushBudget is the time after which a flush begins no further batch. 2,000 rows take
-	// 20 ms of a processor of Postgres: while Postgres is busy with orders, a process
+	// 8 ms of a processor of Postgres: while Postgres is busy with orders, a process
 	// writes one batch a second, and four when it is idle.
 	flushBudget = 50 * time.Millisecond
 )
@@ -46,18 +49,17 @@ type Log struct {
 	cfg     Config
 	dropped prometheus.Counter
 
-	// writes is held while rows move from memory to Postgres: a reader that holds it counts
-	// none of them twice.
-	writes sync.RWMutex
+	flushes sync.Mutex // held by a flush
 
 	mu      sync.Mutex
-	waiting map[buyer][]*Refusal // guarded by mu
-	rows    int                  // guarded by mu; of all buyers
+	waiting map[buyer][]*row // guarded by mu; buyers with a row that waits
+	written map[buyer][]*row // guarded by mu; buyers whose rows are all written
+	rows    int              // guarded by mu; that wait
 }
 
 // NewLog returns a Log.
 func NewLog(cfg Config) *Log {
-	l := &Log{cfg: cfg, waiting: map[buyer][]*Refusal{}}
+	l := &Log{cfg: cfg, waiting: map[buyer][]*row{}, written: map[buyer][]*row{}}
 	of := telemetry.For(cfg.Registerer, "attempt")
 	l.dropped = of.Counter("refusals_dropped_total",
 		"Refusals at the gate that buyers will not find among their attempts: more waited for Postgres than fit into memory.")
@@ -76,29 +78,35 @@ func (l *Log) Waiting() int {
 // Note records a refused call. It never waits for a service.
 func (l *Log) Note(r Refused) {
 	now := l.cfg.Clock.Now().UTC()
-	l.put(r.User, &Refusal{
-		Sale: r.Sale, Item: r.Item, Stage: r.Stage, Code: r.Code, Times: 1, First: now, Last: now, Left: r.Left,
-		Ahead: r.Ahead,
-	})
-}
-
-// put merges a refusal into the waiting rows, or drops it when they are too many.
-func (l *Log) put(user id.User, r *Refusal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := buyer{user, r.Sale}
-	for _, known := range l.waiting[b] {
-		if known.same(r) {
-			known.add(r)
-			return
-		}
+	b := buyer{r.User, r.Sale}
+	rows, waits := l.waiting[b]
+	if !waits {
+		rows = l.written[b]
 	}
-	if l.rows >= maxWaiting {
-		l.dropped.Add(float64(r.Times))
+	i := slices.IndexFunc(rows, func(known *row) bool {
+		return known.Item == r.Item && known.Stage == r.Stage && known.Code == r.Code
+	})
+	if (i < 0 || !rows[i].waits()) && l.rows >= maxWaiting {
+		l.dropped.Inc()
 		return
 	}
-	l.waiting[b] = append(l.waiting[b], r)
-	l.rows++
+	if i < 0 {
+		i = len(rows)
+		rows = append(rows, &row{user: r.User, id: newID(now), Refusal: Refusal{
+			Sale: r.Sale, Item: r.Item, Stage: r.Stage, Code: r.Code, First: now,
+		}})
+	}
+	if !rows[i].waits() {
+		l.rows++
+	}
+	rows[i].Times++
+	rows[i].Last, rows[i].Left, rows[i].Ahead = now, r.Left, r.Ahead
+	l.waiting[b] = rows
+	if !waits {
+		delete(l.written, b)
+	}
 }
 
 // Run writes rows until ctx ends, and then the remaining ones.
@@ -119,67 +127,82 @@ func (l *Log) Run(ctx context.Context) error {
 }
 
 // Flush writes waiting rows, a bounded number, and fewer while Postgres is busy. Rows of a
-// failed transaction wait for the next flush; those of a commit whose reply was lost then
-// count twice.
+// failed transaction wait for the next flush. A row has its total, so that writing it again
+// after a commit whose reply was lost changes nothing.
 func (l *Log) Flush(ctx context.Context) (map[string]int, error) {
+	l.flushes.Lock()
+	defer l.flushes.Unlock()
 	begun := l.cfg.Clock.Now()
 	for n := range maxBatches {
 		if n > 0 && l.cfg.Clock.Now().Sub(begun) >= flushBudget {
 			break
 		}
-		if wrote, err := l.flushBatch(ctx); err != nil || !wrote {
+		taken := l.take()
+		if len(taken) == 0 {
+			break
+		}
+		if err := l.write(ctx, taken); err != nil {
 			return nil, err // counts of a step
 		}
+		l.settle(taken)
 	}
 	return nil, nil // as above
 }
 
-// flushBatch writes the rows of one batch.
-func (l *Log) flushBatch(ctx context.Context) (wrote bool, err error) {
-	l.writes.Lock()
-	defer l.writes.Unlock()
-	taken := l.take()
-	if len(taken) == 0 {
-		return false, nil
-	}
-	// One order for all processes: none of two waits for rows of the other.
-	slices.SortFunc(taken, row.compare)
-	if err := l.write(ctx, taken); err != nil {
-		for _, r := range taken {
-			l.put(r.user, r.Refusal)
-		}
-		return false, err
-	}
-	return true, nil
-}
-
-// take removes the rows of one batch from those that wait.
+// take returns copies of the rows of one batch, which wait until settle.
 func (l *Log) take() []row {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	taken := make([]row, 0, min(l.rows, writeBatch))
-	for b, rows := range l.waiting {
-		n := min(len(rows), writeBatch-len(taken))
-		for _, r := range rows[:n] {
-			taken = append(taken, row{b.user, r})
+	for _, rows := range l.waiting {
+		for _, r := range rows {
+			if len(taken) == writeBatch {
+				return taken
+			}
+			if r.waits() {
+				taken = append(taken, *r)
+				r.known = true
+			}
 		}
-		if n < len(rows) {
-			l.waiting[b] = rows[n:]
-			break
-		}
-		delete(l.waiting, b)
 	}
-	l.rows -= len(taken)
 	return taken
 }
 
-// waitingOf returns copies of the rows of a buyer that wait.
-func (l *Log) waitingOf(b buyer) []Refusal {
+// settle marks rows as written, as they were taken.
+func (l *Log) settle(taken []row) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	list := make([]Refusal, len(l.waiting[b]))
-	for i, r := range l.waiting[b] {
-		list[i] = *r
+	for _, t := range taken {
+		b := buyer{t.user, t.Sale}
+		rows := l.waiting[b]
+		for _, r := range rows {
+			if r.id != t.id {
+				continue
+			}
+			if r.written = t.Times; !r.waits() {
+				l.rows--
+			}
+		}
+		if slices.ContainsFunc(rows, (*row).waits) {
+			continue
+		}
+		delete(l.waiting, b)
+		if len(l.written) >= maxWritten {
+			l.written = map[buyer][]*row{}
+		}
+		l.written[b] = rows
+	}
+}
+
+// waitingOf returns copies of the rows of a buyer that wait.
+func (l *Log) waitingOf(b buyer) []row {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []row
+	for _, r := range l.waiting[b] {
+		if r.waits() {
+			list = append(list, *r)
+		}
 	}
 	return list
 }

@@ -197,6 +197,30 @@ func TestRefusalsOutliveAFailureOfPostgres(t *testing.T) {
 	}
 }
 
+// A commit whose reply is lost is written once more.
+func TestRowsThatAreWrittenTwiceCountOnce(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f fixture) {
+		user, sale := id.New[id.User](), id.New[id.Sale]()
+		for want := 2; want < 5; want++ {
+			f.Note(refused(user, sale, "ORDER", fault.SoldOut))
+			if want == 2 {
+				f.Note(refused(user, sale, "ORDER", fault.SoldOut))
+			}
+			if err := f.WriteUnsettled(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			f.written()
+			if list := f.list(user, sale); len(list) != 1 || list[0].Times != want {
+				t.Fatalf("%+v", list)
+			}
+		}
+		if rows, err := f.db.Ent.RefusedAttempt.Query().All(t.Context()); err != nil || len(rows) != 1 {
+			t.Errorf("%d rows, %v", len(rows), err)
+		}
+	})
+}
+
 func TestAProcessWritesItsLastRefusals(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, testdb.Postgres(t), clock.NewFake(time.Now()))
@@ -246,6 +270,9 @@ func TestRefusalsOfADeletedUserAreNotKept(t *testing.T) {
 			t.Fatal("names of deleted accounts have another form")
 		}
 		if err := f.db.Ent.User.Create().SetID(user).SetAccount(deleted).SetDisplayName("–").SetPasswordHash("").SetCreatedAt(now).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.db.Ent.User.UpdateOneID(user).SetDisabledAt(now).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		f.Note(refused(user, sale, "ORDER", fault.SoldOut))

@@ -4,6 +4,7 @@
 //
 // A process counts in memory and writes once a second, in batches: a request that is
 // refused pays for one entry of a map, and its buyer sees it at once in the same process.
+// Each process has rows of its own in Postgres, which a list merges.
 // The counts are exact unless the memory is full,
 // when refusals are dropped and counted by a metric, or a process is killed, which loses
 // its last second. The figures of a sale, which count everything, belong to package
@@ -11,9 +12,10 @@
 package refusal
 
 import (
-	"bytes"
-	"cmp"
+	"encoding/binary"
 	"time"
+
+	"github.com/google/uuid"
 
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
@@ -48,25 +50,41 @@ type buyer struct {
 	sale id.Sale
 }
 
-// same reports whether two refusals of a buyer share a row.
+// row is a row of Postgres. Only the process that made it writes it.
+type row struct {
+	id   uuid.UUID
+	user id.User
+	Refusal
+	written int  // Times in Postgres
+	known   bool // Postgres may have the row
+}
+
+// waits reports whether Postgres does not have all that was refused.
+func (r *row) waits() bool { return r.Times > r.written }
+
+// newID returns the id of a row: a UUIDv7 with the time of its first refusal, by which old
+// rows are found.
+func newID(first time.Time) uuid.UUID {
+	u := id.New[uuid.UUID]()
+	lowest := lowestID(first)
+	copy(u[:6], lowest[:6])
+	return u
+}
+
+// lowestID is not above any id of a row whose first refusal is not before t.
+func lowestID(t time.Time) (u uuid.UUID) {
+	var ms [8]byte
+	binary.BigEndian.PutUint64(ms[:], uint64(t.UnixMilli())) //nolint:gosec // after 1970
+	copy(u[:6], ms[2:])
+	return u
+}
+
+// same reports whether two rows of a buyer, which two processes wrote, are one refusal.
 func (r *Refusal) same(o *Refusal) bool {
 	return r.Item == o.Item && r.Stage == o.Stage && r.Code == o.Code
 }
 
-// row is what is written for a user.
-type row struct {
-	user id.User
-	*Refusal
-}
-
-func (r row) compare(o row) int {
-	return cmp.Or(
-		bytes.Compare(r.user[:], o.user[:]), bytes.Compare(r.Sale[:], o.Sale[:]), bytes.Compare(r.Item[:], o.Item[:]),
-		cmp.Compare(r.Stage, o.Stage), cmp.Compare(r.Code, o.Code),
-	)
-}
-
-// add merges what was refused later, or written in vain before.
+// add merges the same refusal of another row.
 func (r *Refusal) add(o *Refusal) {
 	r.Times += o.Times
 	if o.First.Before(r.First) {

@@ -9,7 +9,6 @@ import (
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 
 	"seckill/ent"
 	"seckill/ent/refusedattempt"
@@ -23,17 +22,39 @@ import (
 const (
 	// Keep is the retention of a row after its last refusal.
 	Keep = 30 * 24 * time.Hour
-	// maxListed bounds a list: a buyer has at most a few rows for each item of a sale.
+	// clockSlack is more than the clocks of two processes differ.
+	clockSlack = time.Minute
+	// maxListed bounds a list: a buyer has at most a few rows of each process for each item of a sale.
 	maxListed = 200
 )
 
-// write adds rows to those in Postgres, without those of deleted users.
+// write writes rows of this process to Postgres, without those of deleted users.
 func (l *Log) write(ctx context.Context, rows []row) error {
 	err := l.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		if l.cfg.DB.Dialect == dialect.Postgres {
-			return insertArrays(ctx, tx, rows)
+			if err := account.AwaitDeletions(ctx, tx); err != nil {
+				return err
+			}
 		}
-		return insert(ctx, tx, rows)
+		rows, err := withoutDeleted(ctx, tx, rows)
+		if err != nil {
+			return err
+		}
+		if l.cfg.DB.Dialect != dialect.Postgres {
+			return insert(ctx, tx, rows)
+		}
+		var fresh, known []row
+		for _, r := range rows {
+			if r.known {
+				known = append(known, r)
+			} else {
+				fresh = append(fresh, r)
+			}
+		}
+		if err := insertArrays(ctx, tx, addRows, fresh); err != nil {
+			return err
+		}
+		return insertArrays(ctx, tx, changeRows, known)
 	})
 	if err != nil {
 		return fmt.Errorf("write refused attempts: %w", err)
@@ -41,22 +62,42 @@ func (l *Log) write(ctx context.Context, rows []row) error {
 	return nil
 }
 
+// withoutDeleted returns the rows of users who were not deleted since their first refusal.
+func withoutDeleted(ctx context.Context, tx *ent.Tx, rows []row) ([]row, error) {
+	since := slices.MinFunc(rows, func(a, b row) int { return a.First.Compare(b.First) }).First.Add(-clockSlack)
+	// disabled_at has an index, and a deleted account is disabled.
+	deleted, err := tx.User.Query().Where(user.DisabledAtGTE(since), user.AccountHasPrefix(account.DeletedPrefix)).IDs(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read deleted accounts: %w", err)
+	}
+	if len(deleted) == 0 {
+		return rows, nil
+	}
+	gone := make(map[id.User]bool, len(deleted))
+	for _, u := range deleted {
+		gone[u] = true
+	}
+	return slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return gone[r.user] }), nil
+}
+
 // addRows takes columns as arrays, and times in microseconds since $1. It costs a quarter of
 // the same statement with a parameter for each value.
 const addRows = `
-INSERT INTO refused_attempts AS known (id, user_id, sale_id, item_id, stage, code, times, first_at, last_at, units_left, ahead)
+INSERT INTO refused_attempts (id, user_id, sale_id, item_id, stage, code, times, first_at, last_at, units_left, ahead)
 SELECT t.id, t.buyer, t.sale, t.item, t.stage, t.code, t.times,
        $1::timestamptz + t.first * interval '1 microsecond', $1::timestamptz + t.last * interval '1 microsecond', t.units_left, t.ahead
 FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::uuid[], $6::text[], $7::text[], $8::int8[], $9::int8[], $10::int8[], $11::int8[], $12::int8[])
-     AS t (id, buyer, sale, item, stage, code, times, first, last, units_left, ahead)
-WHERE NOT EXISTS (SELECT FROM users WHERE users.id = t.buyer AND starts_with(users.account, $13))
-ON CONFLICT (user_id, sale_id, item_id, stage, code) DO UPDATE
-SET times = known.times + excluded.times, last_at = excluded.last_at, units_left = excluded.units_left, ahead = excluded.ahead`
+     AS t (id, buyer, sale, item, stage, code, times, first, last, units_left, ahead)`
+
+// changeRows is addRows for rows that Postgres may have; looking for them costs half as much again.
+const changeRows = addRows + `
+ON CONFLICT (id) DO UPDATE
+SET times = excluded.times, last_at = excluded.last_at, units_left = excluded.units_left, ahead = excluded.ahead`
 
 // insertArrays writes rows into Postgres.
-func insertArrays(ctx context.Context, tx *ent.Tx, rows []row) error {
-	if err := account.AwaitDeletions(ctx, tx); err != nil {
-		return err
+func insertArrays(ctx context.Context, tx *ent.Tx, statement string, rows []row) error {
+	if len(rows) == 0 {
+		return nil
 	}
 	base := rows[0].First
 	integer := func(value func(r row) int64) string {
@@ -70,8 +111,8 @@ func insertArrays(ctx context.Context, tx *ent.Tx, rows []row) error {
 			return append(dst, "NULL"...)
 		})
 	}
-	_, err := tx.ExecContext(ctx, addRows, base,
-		postgres.Array(rows, func(dst []byte, _ row) []byte { return postgres.AppendUUID(dst, id.New[uuid.UUID]()) }),
+	_, err := tx.ExecContext(ctx, statement, base,
+		postgres.Array(rows, func(dst []byte, r row) []byte { return postgres.AppendUUID(dst, r.id) }),
 		postgres.Array(rows, func(dst []byte, r row) []byte { return postgres.AppendUUID(dst, r.user) }),
 		postgres.Array(rows, func(dst []byte, r row) []byte { return postgres.AppendUUID(dst, r.Sale) }),
 		postgres.Array(rows, func(dst []byte, r row) []byte { return postgres.AppendUUID(dst, r.Item) }),
@@ -81,37 +122,24 @@ func insertArrays(ctx context.Context, tx *ent.Tx, rows []row) error {
 		integer(func(r row) int64 { return r.First.Sub(base).Microseconds() }),
 		integer(func(r row) int64 { return r.Last.Sub(base).Microseconds() }),
 		optional(func(r row) *int { return r.Left }), optional(func(r row) *int { return r.Ahead }),
-		account.DeletedPrefix,
 	)
 	return err
 }
 
 // insert writes rows with statements that every supported database accepts.
 func insert(ctx context.Context, tx *ent.Tx, rows []row) error {
-	users := make([]id.User, len(rows))
-	for i, r := range rows {
-		users[i] = r.user
-	}
-	deleted, err := tx.User.Query().Where(user.IDIn(users...), user.AccountHasPrefix(account.DeletedPrefix)).IDs(ctx)
-	if err != nil {
-		return fmt.Errorf("read deleted accounts: %w", err)
-	}
-	rows = slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return slices.Contains(deleted, r.user) })
 	if len(rows) == 0 {
 		return nil
 	}
 	insert := sql.Insert(refusedattempt.Table).Columns(refusedattempt.Columns...)
 	for _, r := range rows {
-		insert.Values(id.New[uuid.UUID](), r.user, r.Sale, r.Item, r.Stage, string(r.Code), r.Times, r.First, r.Last, r.Left,
-			r.Ahead)
+		insert.Values(r.id, r.user, r.Sale, r.Item, r.Stage, string(r.Code), r.Times, r.First, r.Last, r.Left, r.Ahead)
 	}
 	return postgres.Insert(ctx, tx, insert.OnConflict(
-		sql.ConflictColumns(refusedattempt.FieldUserID, refusedattempt.FieldSaleID, refusedattempt.FieldItemID,
-			refusedattempt.FieldStage, refusedattempt.FieldCode),
+		sql.ConflictColumns(refusedattempt.FieldID),
 		sql.ResolveWith(func(u *sql.UpdateSet) {
-			u.Set(refusedattempt.FieldTimes, sql.Expr("refused_attempts.times + excluded.times"))
-			u.SetExcluded(refusedattempt.FieldLastAt).SetExcluded(refusedattempt.FieldUnitsLeft).
-				SetExcluded(refusedattempt.FieldAhead)
+			u.SetExcluded(refusedattempt.FieldTimes).SetExcluded(refusedattempt.FieldLastAt).
+				SetExcluded(refusedattempt.FieldUnitsLeft).SetExcluded(refusedattempt.FieldAhead)
 		}),
 	))
 }
@@ -119,32 +147,40 @@ func insert(ctx context.Context, tx *ent.Tx, rows []row) error {
 // List returns what was refused to a user in a sale, the latest first: what is written, and
 // what waits in this process.
 func (l *Log) List(ctx context.Context, user id.User, sale id.Sale) ([]Refusal, error) {
-	l.writes.RLock()
-	defer l.writes.RUnlock()
-	list := l.waitingOf(buyer{user, sale})
+	waiting := l.waitingOf(buyer{user, sale})
 	rows, err := l.cfg.DB.Ent.RefusedAttempt.Query().Where(refusedattempt.UserID(user), refusedattempt.SaleID(sale)).
 		Order(ent.Desc(refusedattempt.FieldLastAt), ent.Desc(refusedattempt.FieldID)).Limit(maxListed).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read refused attempts: %w", err)
 	}
-	for _, row := range rows {
-		written := Refusal{
-			Sale: row.SaleID, Item: row.ItemID, Stage: row.Stage, Code: fault.Reason(row.Code), Times: row.Times,
-			First: row.FirstAt, Last: row.LastAt, Left: row.UnitsLeft, Ahead: row.Ahead,
-		}
-		if i := slices.IndexFunc(list, func(r Refusal) bool { return r.same(&written) }); i >= 0 {
-			list[i].add(&written)
+	var list []Refusal
+	merge := func(r Refusal) {
+		if i := slices.IndexFunc(list, func(known Refusal) bool { return known.same(&r) }); i >= 0 {
+			list[i].add(&r)
 		} else {
-			list = append(list, written)
+			list = append(list, r)
 		}
 	}
+	for _, r := range waiting {
+		merge(r.Refusal)
+	}
+	for _, r := range rows {
+		if slices.ContainsFunc(waiting, func(w row) bool { return w.id == r.ID }) {
+			continue // the waiting row has its total
+		}
+		merge(Refusal{
+			Sale: r.SaleID, Item: r.ItemID, Stage: r.Stage, Code: fault.Reason(r.Code), Times: r.Times,
+			First: r.FirstAt, Last: r.LastAt, Left: r.UnitsLeft, Ahead: r.Ahead,
+		})
+	}
 	slices.SortStableFunc(list, func(a, b Refusal) int { return b.Last.Compare(a.Last) })
-	return list[:min(len(list), maxListed)], nil
+	return list, nil
 }
 
 // Purge deletes rows whose last refusal was 30 days ago, in batches. It is a
 // periodic.Step.
 func (l *Log) Purge(ctx context.Context) (map[string]int, error) {
+	before := l.cfg.Clock.Now().Add(-Keep)
 	return l.cfg.DB.Purge(ctx, "attempts_deleted", refusedattempt.Table,
-		refusedattempt.LastAtLT(l.cfg.Clock.Now().Add(-Keep)))
+		refusedattempt.IDLT(lowestID(before)), refusedattempt.LastAtLT(before))
 }

@@ -89,8 +89,7 @@ CREATE UNIQUE INDEX IF NOT EXISTS `refund_order_id_idempotency_key` ON `refunds`
 CREATE INDEX IF NOT EXISTS `refund_sending_by_try_at` ON `refunds` (`try_at`) WHERE status = 'SENDING';
 CREATE INDEX IF NOT EXISTS `refund_status_id` ON `refunds` (`status`, `id`);
 CREATE TABLE IF NOT EXISTS `refused_attempts` (`id` uuid NOT NULL, `user_id` uuid NOT NULL, `sale_id` uuid NOT NULL, `item_id` uuid NOT NULL, `stage` text NOT NULL, `code` text NOT NULL, `times` integer NOT NULL, `first_at` datetime NOT NULL, `last_at` datetime NOT NULL, `units_left` integer NULL, `ahead` integer NULL, PRIMARY KEY (`id`));
-CREATE INDEX IF NOT EXISTS `refusedattempt_last_at` ON `refused_attempts` (`last_at`);
-CREATE UNIQUE INDEX IF NOT EXISTS `refusedattempt_user_id_sale_id_item_id_stage_code` ON `refused_attempts` (`user_id`, `sale_id`, `item_id`, `stage`, `code`);
+CREATE INDEX IF NOT EXISTS `refusedattempt_user_id` ON `refused_attempts` (`user_id`);
 CREATE TABLE IF NOT EXISTS `sale_approvals` (`id` uuid NOT NULL, `approved_by` uuid NOT NULL, `terms` text NOT NULL, `created_at` datetime NOT NULL, PRIMARY KEY (`id`));
 CREATE TABLE IF NOT EXISTS `sale_figures` (`id` uuid NOT NULL, `figures` text NOT NULL, `updated_at` datetime NOT NULL, PRIMARY KEY (`id`));
 CREATE TABLE IF NOT EXISTS `sale_items` (`id` uuid NOT NULL, `sale_id` uuid NOT NULL, `goods_id` uuid NOT NULL, `position` integer NOT NULL, `price_minor` integer NOT NULL, `currency` text NOT NULL, `purchase_limit` integer NULL, `total` integer NOT NULL, `available` integer NOT NULL, `held` integer NOT NULL DEFAULT (0), `sold` integer NOT NULL DEFAULT (0), `revision` integer NOT NULL DEFAULT (1), `gate_revision` integer NOT NULL DEFAULT (0), `gate_epoch` integer NOT NULL DEFAULT (0), `draw_seed` blob NULL, `sold_out_at` datetime NULL, PRIMARY KEY (`id`), CONSTRAINT `stock_conserved` CHECK (available + held + sold = total), CONSTRAINT `stock_not_negative` CHECK (available >= 0 AND held >= 0 AND sold >= 0));
