@@ -23,7 +23,9 @@ type DrawLeaves struct {
 	// index of the first leaf of the part
 	First int `json:"first,omitempty"`
 	// 32 bytes each
-	Leaves       []byte `json:"leaves,omitempty"`
+	Leaves []byte `json:"leaves,omitempty"`
+	// indexes of the leaves that have the ranks of the part, 4 bytes each; null before they are drawn
+	Ranked       []byte `json:"ranked,omitempty"`
 	selectValues sql.SelectValues
 }
 
@@ -32,7 +34,7 @@ func (*DrawLeaves) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case drawleaves.FieldLeaves:
+		case drawleaves.FieldLeaves, drawleaves.FieldRanked:
 			values[i] = new([]byte)
 		case drawleaves.FieldFirst:
 			values[i] = new(sql.NullInt64)
@@ -79,6 +81,12 @@ func (_m *DrawLeaves) assignValues(columns []string, values []any) error {
 			} else if value != nil {
 				_m.Leaves = *value
 			}
+		case drawleaves.FieldRanked:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field ranked", values[i])
+			} else if value != nil {
+				_m.Ranked = *value
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -123,6 +131,9 @@ func (_m *DrawLeaves) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("leaves=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Leaves))
+	builder.WriteString(", ")
+	builder.WriteString("ranked=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Ranked))
 	builder.WriteByte(')')
 	return builder.String()
 }

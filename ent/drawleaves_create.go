@@ -124,6 +124,10 @@ func (_c *DrawLeavesCreate) createSpec() (*DrawLeaves, *sqlgraph.CreateSpec) {
 		_spec.SetField(drawleaves.FieldLeaves, field.TypeBytes, value)
 		_node.Leaves = value
 	}
+	if value, ok := _c.mutation.Ranked(); ok {
+		_spec.SetField(drawleaves.FieldRanked, field.TypeBytes, value)
+		_node.Ranked = value
+	}
 	return _node, _spec
 }
 

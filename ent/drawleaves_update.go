@@ -28,6 +28,12 @@ func (_u *DrawLeavesUpdate) Where(ps ...predicate.DrawLeaves) *DrawLeavesUpdate 
 	return _u
 }
 
+// SetRanked sets the "ranked" field.
+func (_u *DrawLeavesUpdate) SetRanked(v []byte) *DrawLeavesUpdate {
+	_u.mutation.SetRanked(v)
+	return _u
+}
+
 // Mutation returns the DrawLeavesMutation object of the builder.
 func (_u *DrawLeavesUpdate) Mutation() *DrawLeavesMutation {
 	return _u.mutation
@@ -52,6 +58,12 @@ func (_u *DrawLeavesUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 				ps[i](selector)
 			}
 		}
+	}
+	if value, ok := _u.mutation.Ranked(); ok {
+		_spec.SetField(drawleaves.FieldRanked, field.TypeBytes, value)
+	}
+	if _u.mutation.RankedCleared() {
+		_spec.ClearField(drawleaves.FieldRanked, field.TypeBytes)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
@@ -122,6 +134,12 @@ func (_u *DrawLeavesUpdateOne) sqlSave(ctx context.Context) (_node *DrawLeaves, 
 				ps[i](selector)
 			}
 		}
+	}
+	if value, ok := _u.mutation.Ranked(); ok {
+		_spec.SetField(drawleaves.FieldRanked, field.TypeBytes, value)
+	}
+	if _u.mutation.RankedCleared() {
+		_spec.ClearField(drawleaves.FieldRanked, field.TypeBytes)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &DrawLeaves{config: _u.config}

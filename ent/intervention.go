@@ -21,7 +21,7 @@ type Intervention struct {
 	ID typedid.Act `json:"id,omitempty"`
 	// zero for money of no known order
 	SaleID typedid.Sale `json:"sale_id,omitempty"`
-	// of ADJUST_STOCK and VOID_ORDER; zero for the others
+	// of ADJUST_STOCK, VOID_ORDER and DRAW_VALUE; zero for the others
 	ItemID typedid.Item `json:"item_id,omitempty"`
 	// Kind holds the value of the "kind" field.
 	Kind intervention.Kind `json:"kind,omitempty"`
@@ -29,7 +29,7 @@ type Intervention struct {
 	OrderID *typedid.Order `json:"order_id,omitempty"`
 	// the product of CHANGE_GOODS, the refund of REFUND and SETTLE_REFUND, the held payment of the others about money
 	SubjectID *uuid.UUID `json:"subject_id,omitempty"`
-	// JSON with a version: what CHANGE_SALE and CHANGE_GOODS change
+	// JSON with a version: what CHANGE_SALE and CHANGE_GOODS change, the value of DRAW_VALUE
 	Change string `json:"change,omitempty"`
 	// of money that goes back
 	AmountMinor int64 `json:"amount_minor,omitempty"`

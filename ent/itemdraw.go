@@ -36,6 +36,10 @@ type ItemDraw struct {
 	Signature []byte `json:"signature,omitempty"`
 	// of a source without rounds, once NUMBERING
 	Value string `json:"value,omitempty"`
+	// where operators read the value, if they entered it
+	ValueSource string `json:"value_source,omitempty"`
+	// number up to which those without an offer were notified
+	Told int64 `json:"told,omitempty"`
 	// ClosedAt holds the value of the "closed_at" field.
 	ClosedAt *time.Time `json:"closed_at,omitempty"`
 	// PublishedAt holds the value of the "published_at" field.
@@ -52,9 +56,9 @@ func (*ItemDraw) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case itemdraw.FieldRoot, itemdraw.FieldSignature:
 			values[i] = new([]byte)
-		case itemdraw.FieldEntries, itemdraw.FieldRound:
+		case itemdraw.FieldEntries, itemdraw.FieldRound, itemdraw.FieldTold:
 			values[i] = new(sql.NullInt64)
-		case itemdraw.FieldState, itemdraw.FieldStatement, itemdraw.FieldSource, itemdraw.FieldValue:
+		case itemdraw.FieldState, itemdraw.FieldStatement, itemdraw.FieldSource, itemdraw.FieldValue, itemdraw.FieldValueSource:
 			values[i] = new(sql.NullString)
 		case itemdraw.FieldClosedAt, itemdraw.FieldPublishedAt, itemdraw.FieldDrawnAt:
 			values[i] = new(sql.NullTime)
@@ -136,6 +140,18 @@ func (_m *ItemDraw) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field value", values[i])
 			} else if value.Valid {
 				_m.Value = value.String
+			}
+		case itemdraw.FieldValueSource:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field value_source", values[i])
+			} else if value.Valid {
+				_m.ValueSource = value.String
+			}
+		case itemdraw.FieldTold:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field told", values[i])
+			} else if value.Valid {
+				_m.Told = value.Int64
 			}
 		case itemdraw.FieldClosedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -220,6 +236,12 @@ func (_m *ItemDraw) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("value=")
 	builder.WriteString(_m.Value)
+	builder.WriteString(", ")
+	builder.WriteString("value_source=")
+	builder.WriteString(_m.ValueSource)
+	builder.WriteString(", ")
+	builder.WriteString("told=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Told))
 	builder.WriteString(", ")
 	if v := _m.ClosedAt; v != nil {
 		builder.WriteString("closed_at=")

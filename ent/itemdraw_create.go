@@ -69,6 +69,14 @@ func (_c *ItemDrawCreate) defaults() {
 		v := itemdraw.DefaultValue
 		_c.mutation.SetValue(v)
 	}
+	if _, ok := _c.mutation.ValueSource(); !ok {
+		v := itemdraw.DefaultValueSource
+		_c.mutation.SetValueSource(v)
+	}
+	if _, ok := _c.mutation.Told(); !ok {
+		v := itemdraw.DefaultTold
+		_c.mutation.SetTold(v)
+	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -127,6 +135,22 @@ func (_c *ItemDrawCreate) check() error {
 	if v, ok := _c.mutation.Value(); ok {
 		if err := itemdraw.ValueValidator(v); err != nil {
 			return &ValidationError{Name: "value", err: fmt.Errorf(`ent: validator failed for field "ItemDraw.value": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.ValueSource(); !ok {
+		return &ValidationError{Name: "value_source", err: errors.New(`ent: missing required field "ItemDraw.value_source"`)}
+	}
+	if v, ok := _c.mutation.ValueSource(); ok {
+		if err := itemdraw.ValueSourceValidator(v); err != nil {
+			return &ValidationError{Name: "value_source", err: fmt.Errorf(`ent: validator failed for field "ItemDraw.value_source": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.Told(); !ok {
+		return &ValidationError{Name: "told", err: errors.New(`ent: missing required field "ItemDraw.told"`)}
+	}
+	if v, ok := _c.mutation.Told(); ok {
+		if err := itemdraw.ToldValidator(v); err != nil {
+			return &ValidationError{Name: "told", err: fmt.Errorf(`ent: validator failed for field "ItemDraw.told": %w`, err)}
 		}
 	}
 	return nil
@@ -199,6 +223,14 @@ func (_c *ItemDrawCreate) createSpec() (*ItemDraw, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Value(); ok {
 		_spec.SetField(itemdraw.FieldValue, field.TypeString, value)
 		_node.Value = value
+	}
+	if value, ok := _c.mutation.ValueSource(); ok {
+		_spec.SetField(itemdraw.FieldValueSource, field.TypeString, value)
+		_node.ValueSource = value
+	}
+	if value, ok := _c.mutation.Told(); ok {
+		_spec.SetField(itemdraw.FieldTold, field.TypeInt64, value)
+		_node.Told = value
 	}
 	if value, ok := _c.mutation.ClosedAt(); ok {
 		_spec.SetField(itemdraw.FieldClosedAt, field.TypeTime, value)

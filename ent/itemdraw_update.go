@@ -156,6 +156,16 @@ func (_u *ItemDrawUpdate) check() error {
 			return &ValidationError{Name: "value", err: fmt.Errorf(`ent: validator failed for field "ItemDraw.value": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.ValueSource(); ok {
+		if err := itemdraw.ValueSourceValidator(v); err != nil {
+			return &ValidationError{Name: "value_source", err: fmt.Errorf(`ent: validator failed for field "ItemDraw.value_source": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.Told(); ok {
+		if err := itemdraw.ToldValidator(v); err != nil {
+			return &ValidationError{Name: "told", err: fmt.Errorf(`ent: validator failed for field "ItemDraw.told": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -206,6 +216,15 @@ func (_u *ItemDrawUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.Value(); ok {
 		_spec.SetField(itemdraw.FieldValue, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.ValueSource(); ok {
+		_spec.SetField(itemdraw.FieldValueSource, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Told(); ok {
+		_spec.SetField(itemdraw.FieldTold, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedTold(); ok {
+		_spec.AddField(itemdraw.FieldTold, field.TypeInt64, value)
 	}
 	if value, ok := _u.mutation.ClosedAt(); ok {
 		_spec.SetField(itemdraw.FieldClosedAt, field.TypeTime, value)
@@ -312,6 +331,16 @@ func (_u *ItemDrawUpdateOne) check() error {
 			return &ValidationError{Name: "value", err: fmt.Errorf(`ent: validator failed for field "ItemDraw.value": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.ValueSource(); ok {
+		if err := itemdraw.ValueSourceValidator(v); err != nil {
+			return &ValidationError{Name: "value_source", err: fmt.Errorf(`ent: validator failed for field "ItemDraw.value_source": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.Told(); ok {
+		if err := itemdraw.ToldValidator(v); err != nil {
+			return &ValidationError{Name: "told", err: fmt.Errorf(`ent: validator failed for field "ItemDraw.told": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -379,6 +408,15 @@ func (_u *ItemDrawUpdateOne) sqlSave(ctx context.Context) (_node *ItemDraw, err 
 	}
 	if value, ok := _u.mutation.Value(); ok {
 		_spec.SetField(itemdraw.FieldValue, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.ValueSource(); ok {
+		_spec.SetField(itemdraw.FieldValueSource, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Told(); ok {
+		_spec.SetField(itemdraw.FieldTold, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedTold(); ok {
+		_spec.AddField(itemdraw.FieldTold, field.TypeInt64, value)
 	}
 	if value, ok := _u.mutation.ClosedAt(); ok {
 		_spec.SetField(itemdraw.FieldClosedAt, field.TypeTime, value)

@@ -3543,6 +3543,7 @@ type DrawLeavesMutation struct {
 	first         *int
 	addfirst      *int
 	leaves        *[]byte
+	ranked        *[]byte
 	clearedFields map[string]struct{}
 	done          bool
 	oldValue      func(context.Context) (*DrawLeaves, error)
@@ -3762,6 +3763,55 @@ func (m *DrawLeavesMutation) ResetLeaves() {
 	m.leaves = nil
 }
 
+// SetRanked sets the "ranked" field.
+func (m *DrawLeavesMutation) SetRanked(b []byte) {
+	m.ranked = &b
+}
+
+// Ranked returns the value of the "ranked" field in the mutation.
+func (m *DrawLeavesMutation) Ranked() (r []byte, exists bool) {
+	v := m.ranked
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRanked returns the old "ranked" field's value of the DrawLeaves entity.
+// If the DrawLeaves object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DrawLeavesMutation) OldRanked(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRanked is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRanked requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRanked: %w", err)
+	}
+	return oldValue.Ranked, nil
+}
+
+// ClearRanked clears the value of the "ranked" field.
+func (m *DrawLeavesMutation) ClearRanked() {
+	m.ranked = nil
+	m.clearedFields[drawleaves.FieldRanked] = struct{}{}
+}
+
+// RankedCleared returns if the "ranked" field was cleared in this mutation.
+func (m *DrawLeavesMutation) RankedCleared() bool {
+	_, ok := m.clearedFields[drawleaves.FieldRanked]
+	return ok
+}
+
+// ResetRanked resets all changes to the "ranked" field.
+func (m *DrawLeavesMutation) ResetRanked() {
+	m.ranked = nil
+	delete(m.clearedFields, drawleaves.FieldRanked)
+}
+
 // Where appends a list predicates to the DrawLeavesMutation builder.
 func (m *DrawLeavesMutation) Where(ps ...predicate.DrawLeaves) {
 	m.predicates = append(m.predicates, ps...)
@@ -3786,7 +3836,7 @@ func (m *DrawLeavesMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *DrawLeavesMutation) Fields() []string {
-	fields := make([]string, 0, 3)
+	fields := make([]string, 0, 4)
 	if m.item_id != nil {
 		fields = append(fields, drawleaves.FieldItemID)
 	}
@@ -3795,6 +3845,9 @@ func (m *DrawLeavesMutation) Fields() []string {
 	}
 	if m.leaves != nil {
 		fields = append(fields, drawleaves.FieldLeaves)
+	}
+	if m.ranked != nil {
+		fields = append(fields, drawleaves.FieldRanked)
 	}
 	return fields
 }
@@ -3810,6 +3863,8 @@ func (m *DrawLeavesMutation) Field(name string) (ent.Value, bool) {
 		return m.First()
 	case drawleaves.FieldLeaves:
 		return m.Leaves()
+	case drawleaves.FieldRanked:
+		return m.Ranked()
 	}
 	return nil, false
 }
@@ -3825,6 +3880,8 @@ func (m *DrawLeavesMutation) OldField(ctx context.Context, name string) (ent.Val
 		return m.OldFirst(ctx)
 	case drawleaves.FieldLeaves:
 		return m.OldLeaves(ctx)
+	case drawleaves.FieldRanked:
+		return m.OldRanked(ctx)
 	}
 	return nil, fmt.Errorf("unknown DrawLeaves field %s", name)
 }
@@ -3854,6 +3911,13 @@ func (m *DrawLeavesMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetLeaves(v)
+		return nil
+	case drawleaves.FieldRanked:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRanked(v)
 		return nil
 	}
 	return fmt.Errorf("unknown DrawLeaves field %s", name)
@@ -3899,7 +3963,11 @@ func (m *DrawLeavesMutation) AddField(name string, value ent.Value) error {
 // ClearedFields returns all nullable fields that were cleared during this
 // mutation.
 func (m *DrawLeavesMutation) ClearedFields() []string {
-	return nil
+	var fields []string
+	if m.FieldCleared(drawleaves.FieldRanked) {
+		fields = append(fields, drawleaves.FieldRanked)
+	}
+	return fields
 }
 
 // FieldCleared returns a boolean indicating if a field with the given name was
@@ -3912,6 +3980,11 @@ func (m *DrawLeavesMutation) FieldCleared(name string) bool {
 // ClearField clears the value of the field with the given name. It returns an
 // error if the field is not defined in the schema.
 func (m *DrawLeavesMutation) ClearField(name string) error {
+	switch name {
+	case drawleaves.FieldRanked:
+		m.ClearRanked()
+		return nil
+	}
 	return fmt.Errorf("unknown DrawLeaves nullable field %s", name)
 }
 
@@ -3927,6 +4000,9 @@ func (m *DrawLeavesMutation) ResetField(name string) error {
 		return nil
 	case drawleaves.FieldLeaves:
 		m.ResetLeaves()
+		return nil
+	case drawleaves.FieldRanked:
+		m.ResetRanked()
 		return nil
 	}
 	return fmt.Errorf("unknown DrawLeaves field %s", name)
@@ -7610,6 +7686,9 @@ type ItemDrawMutation struct {
 	source        *string
 	signature     *[]byte
 	value         *string
+	value_source  *string
+	told          *int64
+	addtold       *int64
 	closed_at     *time.Time
 	published_at  *time.Time
 	drawn_at      *time.Time
@@ -8094,6 +8173,98 @@ func (m *ItemDrawMutation) ResetValue() {
 	m.value = nil
 }
 
+// SetValueSource sets the "value_source" field.
+func (m *ItemDrawMutation) SetValueSource(s string) {
+	m.value_source = &s
+}
+
+// ValueSource returns the value of the "value_source" field in the mutation.
+func (m *ItemDrawMutation) ValueSource() (r string, exists bool) {
+	v := m.value_source
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldValueSource returns the old "value_source" field's value of the ItemDraw entity.
+// If the ItemDraw object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ItemDrawMutation) OldValueSource(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldValueSource is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldValueSource requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldValueSource: %w", err)
+	}
+	return oldValue.ValueSource, nil
+}
+
+// ResetValueSource resets all changes to the "value_source" field.
+func (m *ItemDrawMutation) ResetValueSource() {
+	m.value_source = nil
+}
+
+// SetTold sets the "told" field.
+func (m *ItemDrawMutation) SetTold(i int64) {
+	m.told = &i
+	m.addtold = nil
+}
+
+// Told returns the value of the "told" field in the mutation.
+func (m *ItemDrawMutation) Told() (r int64, exists bool) {
+	v := m.told
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTold returns the old "told" field's value of the ItemDraw entity.
+// If the ItemDraw object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ItemDrawMutation) OldTold(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTold is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTold requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTold: %w", err)
+	}
+	return oldValue.Told, nil
+}
+
+// AddTold adds i to the "told" field.
+func (m *ItemDrawMutation) AddTold(i int64) {
+	if m.addtold != nil {
+		*m.addtold += i
+	} else {
+		m.addtold = &i
+	}
+}
+
+// AddedTold returns the value that was added to the "told" field in this mutation.
+func (m *ItemDrawMutation) AddedTold() (r int64, exists bool) {
+	v := m.addtold
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetTold resets all changes to the "told" field.
+func (m *ItemDrawMutation) ResetTold() {
+	m.told = nil
+	m.addtold = nil
+}
+
 // SetClosedAt sets the "closed_at" field.
 func (m *ItemDrawMutation) SetClosedAt(t time.Time) {
 	m.closed_at = &t
@@ -8265,7 +8436,7 @@ func (m *ItemDrawMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ItemDrawMutation) Fields() []string {
-	fields := make([]string, 0, 12)
+	fields := make([]string, 0, 14)
 	if m.sale_id != nil {
 		fields = append(fields, itemdraw.FieldSaleID)
 	}
@@ -8292,6 +8463,12 @@ func (m *ItemDrawMutation) Fields() []string {
 	}
 	if m.value != nil {
 		fields = append(fields, itemdraw.FieldValue)
+	}
+	if m.value_source != nil {
+		fields = append(fields, itemdraw.FieldValueSource)
+	}
+	if m.told != nil {
+		fields = append(fields, itemdraw.FieldTold)
 	}
 	if m.closed_at != nil {
 		fields = append(fields, itemdraw.FieldClosedAt)
@@ -8328,6 +8505,10 @@ func (m *ItemDrawMutation) Field(name string) (ent.Value, bool) {
 		return m.Signature()
 	case itemdraw.FieldValue:
 		return m.Value()
+	case itemdraw.FieldValueSource:
+		return m.ValueSource()
+	case itemdraw.FieldTold:
+		return m.Told()
 	case itemdraw.FieldClosedAt:
 		return m.ClosedAt()
 	case itemdraw.FieldPublishedAt:
@@ -8361,6 +8542,10 @@ func (m *ItemDrawMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldSignature(ctx)
 	case itemdraw.FieldValue:
 		return m.OldValue(ctx)
+	case itemdraw.FieldValueSource:
+		return m.OldValueSource(ctx)
+	case itemdraw.FieldTold:
+		return m.OldTold(ctx)
 	case itemdraw.FieldClosedAt:
 		return m.OldClosedAt(ctx)
 	case itemdraw.FieldPublishedAt:
@@ -8439,6 +8624,20 @@ func (m *ItemDrawMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetValue(v)
 		return nil
+	case itemdraw.FieldValueSource:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetValueSource(v)
+		return nil
+	case itemdraw.FieldTold:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTold(v)
+		return nil
 	case itemdraw.FieldClosedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -8474,6 +8673,9 @@ func (m *ItemDrawMutation) AddedFields() []string {
 	if m.addround != nil {
 		fields = append(fields, itemdraw.FieldRound)
 	}
+	if m.addtold != nil {
+		fields = append(fields, itemdraw.FieldTold)
+	}
 	return fields
 }
 
@@ -8486,6 +8688,8 @@ func (m *ItemDrawMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedEntries()
 	case itemdraw.FieldRound:
 		return m.AddedRound()
+	case itemdraw.FieldTold:
+		return m.AddedTold()
 	}
 	return nil, false
 }
@@ -8508,6 +8712,13 @@ func (m *ItemDrawMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddRound(v)
+		return nil
+	case itemdraw.FieldTold:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddTold(v)
 		return nil
 	}
 	return fmt.Errorf("unknown ItemDraw numeric field %s", name)
@@ -8595,6 +8806,12 @@ func (m *ItemDrawMutation) ResetField(name string) error {
 		return nil
 	case itemdraw.FieldValue:
 		m.ResetValue()
+		return nil
+	case itemdraw.FieldValueSource:
+		m.ResetValueSource()
+		return nil
+	case itemdraw.FieldTold:
+		m.ResetTold()
 		return nil
 	case itemdraw.FieldClosedAt:
 		m.ResetClosedAt()

@@ -329,6 +329,18 @@ func init() {
 	itemdraw.DefaultValue = itemdrawDescValue.Default.(string)
 	// itemdraw.ValueValidator is a validator for the "value" field. It is called by the builders before save.
 	itemdraw.ValueValidator = itemdrawDescValue.Validators[0].(func(string) error)
+	// itemdrawDescValueSource is the schema descriptor for value_source field.
+	itemdrawDescValueSource := itemdrawFields[10].Descriptor()
+	// itemdraw.DefaultValueSource holds the default value on creation for the value_source field.
+	itemdraw.DefaultValueSource = itemdrawDescValueSource.Default.(string)
+	// itemdraw.ValueSourceValidator is a validator for the "value_source" field. It is called by the builders before save.
+	itemdraw.ValueSourceValidator = itemdrawDescValueSource.Validators[0].(func(string) error)
+	// itemdrawDescTold is the schema descriptor for told field.
+	itemdrawDescTold := itemdrawFields[11].Descriptor()
+	// itemdraw.DefaultTold holds the default value on creation for the told field.
+	itemdraw.DefaultTold = itemdrawDescTold.Default.(int64)
+	// itemdraw.ToldValidator is a validator for the "told" field. It is called by the builders before save.
+	itemdraw.ToldValidator = itemdrawDescTold.Validators[0].(func(int64) error)
 	letteractFields := schema.LetterAct{}.Fields()
 	_ = letteractFields
 	// letteractDescLetter is the schema descriptor for letter field.

@@ -17,6 +17,8 @@ const (
 	FieldFirst = "first"
 	// FieldLeaves holds the string denoting the leaves field in the database.
 	FieldLeaves = "leaves"
+	// FieldRanked holds the string denoting the ranked field in the database.
+	FieldRanked = "ranked"
 	// Table holds the table name of the drawleaves in the database.
 	Table = "draw_leaves"
 )
@@ -27,6 +29,7 @@ var Columns = []string{
 	FieldItemID,
 	FieldFirst,
 	FieldLeaves,
+	FieldRanked,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).

@@ -122,6 +122,7 @@ const (
 	KindSETTLE_REFUND  Kind = "SETTLE_REFUND"
 	KindRETURN_PAYMENT Kind = "RETURN_PAYMENT"
 	KindSETTLE_PAYMENT Kind = "SETTLE_PAYMENT"
+	KindDRAW_VALUE     Kind = "DRAW_VALUE"
 )
 
 func (k Kind) String() string {
@@ -131,7 +132,7 @@ func (k Kind) String() string {
 // KindValidator is a validator for the "kind" field enum values. It is called by the builders before save.
 func KindValidator(k Kind) error {
 	switch k {
-	case KindADJUST_STOCK, KindVOID_ORDER, KindEXTEND_SALE, KindCHANGE_SALE, KindCHANGE_GOODS, KindREFUND, KindSETTLE_REFUND, KindRETURN_PAYMENT, KindSETTLE_PAYMENT:
+	case KindADJUST_STOCK, KindVOID_ORDER, KindEXTEND_SALE, KindCHANGE_SALE, KindCHANGE_GOODS, KindREFUND, KindSETTLE_REFUND, KindRETURN_PAYMENT, KindSETTLE_PAYMENT, KindDRAW_VALUE:
 		return nil
 	default:
 		return fmt.Errorf("intervention: invalid enum value for kind field: %q", k)

@@ -31,6 +31,10 @@ const (
 	FieldSignature = "signature"
 	// FieldValue holds the string denoting the value field in the database.
 	FieldValue = "value"
+	// FieldValueSource holds the string denoting the value_source field in the database.
+	FieldValueSource = "value_source"
+	// FieldTold holds the string denoting the told field in the database.
+	FieldTold = "told"
 	// FieldClosedAt holds the string denoting the closed_at field in the database.
 	FieldClosedAt = "closed_at"
 	// FieldPublishedAt holds the string denoting the published_at field in the database.
@@ -53,6 +57,8 @@ var Columns = []string{
 	FieldSource,
 	FieldSignature,
 	FieldValue,
+	FieldValueSource,
+	FieldTold,
 	FieldClosedAt,
 	FieldPublishedAt,
 	FieldDrawnAt,
@@ -91,6 +97,14 @@ var (
 	DefaultValue string
 	// ValueValidator is a validator for the "value" field. It is called by the builders before save.
 	ValueValidator func(string) error
+	// DefaultValueSource holds the default value on creation for the "value_source" field.
+	DefaultValueSource string
+	// ValueSourceValidator is a validator for the "value_source" field. It is called by the builders before save.
+	ValueSourceValidator func(string) error
+	// DefaultTold holds the default value on creation for the "told" field.
+	DefaultTold int64
+	// ToldValidator is a validator for the "told" field. It is called by the builders before save.
+	ToldValidator func(int64) error
 )
 
 // State defines the type for the "state" enum field.

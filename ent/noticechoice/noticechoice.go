@@ -67,6 +67,7 @@ const (
 	KindSALE_REMINDER    Kind = "SALE_REMINDER"
 	KindADMITTED         Kind = "ADMITTED"
 	KindORDER_REVIEW     Kind = "ORDER_REVIEW"
+	KindDRAW_RESULT      Kind = "DRAW_RESULT"
 )
 
 func (k Kind) String() string {
@@ -76,7 +77,7 @@ func (k Kind) String() string {
 // KindValidator is a validator for the "kind" field enum values. It is called by the builders before save.
 func KindValidator(k Kind) error {
 	switch k {
-	case KindORDER_PLACED, KindPAYMENT_DEADLINE, KindWAITLIST_OFFER, KindREFUND, KindSALE_REMINDER, KindADMITTED, KindORDER_REVIEW:
+	case KindORDER_PLACED, KindPAYMENT_DEADLINE, KindWAITLIST_OFFER, KindREFUND, KindSALE_REMINDER, KindADMITTED, KindORDER_REVIEW, KindDRAW_RESULT:
 		return nil
 	default:
 		return fmt.Errorf("noticechoice: invalid enum value for kind field: %q", k)

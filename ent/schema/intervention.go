@@ -20,13 +20,13 @@ func (Intervention) Fields() []ent.Field {
 	return []ent.Field{
 		key(id.Act{}),
 		field.UUID("sale_id", id.Sale{}).Immutable().Comment("zero for money of no known order"),
-		field.UUID("item_id", id.Item{}).Immutable().Comment("of ADJUST_STOCK and VOID_ORDER; zero for the others"),
+		field.UUID("item_id", id.Item{}).Immutable().Comment("of ADJUST_STOCK, VOID_ORDER and DRAW_VALUE; zero for the others"),
 		field.Enum("kind").Values("ADJUST_STOCK", "VOID_ORDER", "EXTEND_SALE", "CHANGE_SALE", "CHANGE_GOODS",
-			"REFUND", "SETTLE_REFUND", "RETURN_PAYMENT", "SETTLE_PAYMENT").Immutable(),
+			"REFUND", "SETTLE_REFUND", "RETURN_PAYMENT", "SETTLE_PAYMENT", "DRAW_VALUE").Immutable(),
 		field.UUID("order_id", id.Order{}).Optional().Nillable().Immutable().Comment("of VOID_ORDER, and of money"),
 		field.UUID("subject_id", uuid.UUID{}).Optional().Nillable().Immutable().
 			Comment("the product of CHANGE_GOODS, the refund of REFUND and SETTLE_REFUND, the held payment of the others about money"),
-		field.Text("change").Default("").Immutable().Comment("JSON with a version: what CHANGE_SALE and CHANGE_GOODS change"),
+		field.Text("change").Default("").Immutable().Comment("JSON with a version: what CHANGE_SALE and CHANGE_GOODS change, the value of DRAW_VALUE"),
 		field.Int64("amount_minor").Default(0).Immutable().Comment("of money that goes back"),
 		field.String("currency").MaxLen(3).Default("").Immutable(),
 		field.UUID("holder_id", id.User{}).Optional().Nillable().Immutable().Comment("the order's buyer"),

@@ -25,6 +25,8 @@ func (ItemDraw) Fields() []ent.Field {
 		field.String("source").MaxLen(64).Default("").Comment("of the random value that orders the entries, once PUBLISHED"),
 		field.Bytes("signature").Optional().MaxLen(48).Comment("of the round, once NUMBERING"),
 		field.String("value").MaxLen(200).Default("").Comment("of a source without rounds, once NUMBERING"),
+		field.String("value_source").MaxLen(200).Default("").Comment("where operators read the value, if they entered it"),
+		field.Int64("told").NonNegative().Default(0).Comment("number up to which those without an offer were notified"),
 		field.Time("closed_at").Optional().Nillable().SchemaType(timestamptz),
 		field.Time("published_at").Optional().Nillable().SchemaType(timestamptz),
 		field.Time("drawn_at").Optional().Nillable().SchemaType(timestamptz),
@@ -36,8 +38,8 @@ func (ItemDraw) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("sale_id"), index.Fields("state")}
 }
 
-// DrawLeaves is a part of the published list of leaves of a draw. It is written once, with the
-// root.
+// DrawLeaves is a part of the published lists of a draw: of the leaves, which are written with the
+// root, and of the order of the draw.
 type DrawLeaves struct{ ent.Schema }
 
 // Fields of DrawLeaves.
@@ -47,6 +49,8 @@ func (DrawLeaves) Fields() []ent.Field {
 		field.UUID("item_id", id.Item{}).Immutable(),
 		field.Int("first").NonNegative().Immutable().Comment("index of the first leaf of the part"),
 		field.Bytes("leaves").Immutable().Comment("32 bytes each"),
+		field.Bytes("ranked").Optional().
+			Comment("indexes of the leaves that have the ranks of the part, 4 bytes each; null before they are drawn"),
 	}
 }
 

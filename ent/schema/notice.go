@@ -12,7 +12,7 @@ import (
 
 // noticeKinds are what notices are about.
 var noticeKinds = []string{"ORDER_PLACED", "PAYMENT_DEADLINE", "WAITLIST_OFFER", "REFUND", "SALE_REMINDER", "ADMITTED",
-	"ORDER_REVIEW"}
+	"ORDER_REVIEW", "DRAW_RESULT"}
 
 // NoticeChoice says by which channels a user wants one kind of notice. Without a row the
 // default applies.

@@ -25,11 +25,6 @@ func IDNotIn(ids ...typedid.Waitlist) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldNotIn(FieldID, ids...))
 }
 
-// IDGT applies the GT predicate on the ID field.
-func IDGT(id typedid.Waitlist) predicate.WaitlistEntry {
-	return predicate.WaitlistEntry(sql.FieldGT(FieldID, id))
-}
-
 // IDGTE applies the GTE predicate on the ID field.
 func IDGTE(id typedid.Waitlist) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldGTE(FieldID, id))

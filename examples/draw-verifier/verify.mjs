@@ -19,7 +19,7 @@ const PERIOD = 3;
 const LEAD = 30;
 const REASONS = ['LEFT', 'BLOCKED', 'DELETED', 'NO_ACCESS', 'LIMIT', 'TOO_FEW_LEFT'];
 const SIGNED = ['version', 'sale', 'item', 'closedAt', 'count', 'root', 'source', 'round'];
-const FIELDS = [...SIGNED, 'rootPublishedAt', 'signedRoot', 'signature', 'value', 'leaves', 'order', 'offers'];
+const FIELDS = [...SIGNED, 'rootPublishedAt', 'signedRoot', 'signature', 'value', 'valueSource', 'leaves', 'order', 'offers'];
 
 const sha256 = (...parts) => parts.reduce((hash, part) => hash.update(part), createHash('sha256')).digest();
 const isHash = (text) => typeof text === 'string' && /^[\da-f]{64}$/.test(text);
@@ -57,7 +57,8 @@ function isSignature(round, signature) {
 
 function randomness(draw) {
   check(isTime(draw.closedAt) && isTime(draw.rootPublishedAt) && draw.closedAt <= draw.rootPublishedAt, 'the root is older than the closing');
-  const { source, round, signature, value } = draw;
+  const { source, round, signature, value, valueSource } = draw;
+  check(typeof valueSource === 'string' && (valueSource !== '') === (source === 'operator'), 'the value has no source');
   if (source !== 'drand-quicknet') {
     check(typeof source === 'string' && source && typeof value === 'string' && value && round === 0 && signature === '', 'the source has no value');
     return sha256(value);

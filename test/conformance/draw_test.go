@@ -53,10 +53,10 @@ func (s shop) drawn(n int, round uint64, value string) *draw.Record {
 	draw.Sort(r.Leaves)
 	r.Root = draw.Root(r.Leaves)
 	r.RootPublishedAt = draw.RoundTime(1000).Unix() - 31
-	r.Source, r.Value = "numbers of a lottery", value
+	r.Source, r.Value, r.ValueSource = draw.SourceOperator, value, "numbers of a lottery"
 	if round > 0 {
 		r.RootPublishedAt = draw.RoundTime(round).Add(-draw.Lead).Unix() - 1
-		r.Source, r.Value, r.Round, r.Signature = draw.SourceQuicknet, "", round, rounds[round]
+		r.Source, r.Value, r.ValueSource, r.Round, r.Signature = draw.SourceQuicknet, "", "", round, rounds[round]
 	}
 	r.ClosedAt = r.RootPublishedAt - 5
 	randomness := draw.ValueRandomness(r.Value)
@@ -251,8 +251,9 @@ func TestManipulatedDrawsAreRefused(t *testing.T) {
 		},
 		"the signature in upper case": func(r *draw.Record) { r.Signature = strings.ToUpper(r.Signature) },
 		"no signature":                func(r *draw.Record) { r.Signature = "" },
-		"a value of the shop":         func(r *draw.Record) { r.Source, r.Round, r.Signature, r.Value = "dice", 0, "", "6"; redraw(r) },
+		"a value of the shop":         func(r *draw.Record) { r.Source, r.Round, r.Signature, r.Value, r.ValueSource = draw.SourceOperator, 0, "", "6", "dice"; redraw(r) },
 		"a value beside the round":    func(r *draw.Record) { r.Value = "6" },
+		"a source beside the round":   func(r *draw.Record) { r.ValueSource = "dice" },
 		"two ranks exchanged":         func(r *draw.Record) { r.Order[0], r.Order[1] = r.Order[1], r.Order[0] },
 		"the order turned round":      func(r *draw.Record) { slices.Reverse(r.Order) },
 		"the order of another value":  func(r *draw.Record) { r.Order = draw.Order(sha256.Sum256(nil), r.Leaves) },

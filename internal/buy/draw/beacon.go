@@ -20,8 +20,16 @@ const Lead = 30 * time.Second
 // are refused, because the random value is the hash of these bytes.
 const signatureBytes = 48
 
-// SourceQuicknet is the source of random values that are rounds of Quicknet.
-const SourceQuicknet = "drand-quicknet"
+// Sources of random values.
+const (
+	SourceQuicknet = "drand-quicknet" // a round of Quicknet
+	// SourceOperator is a public value that two operators entered after the root was published, in a
+	// network that reaches no beacon. It shows that the entries were fixed before, but neither that
+	// the value is that of its source, nor that the shop did not choose among sources.
+	SourceOperator = "operator"
+	// SourceLocal is a value that the server itself chose, in trials: it proves nothing to others.
+	SourceLocal = "local"
+)
 
 // The beacon quicknet of drand, as https://api.drand.sh/v2/beacons/quicknet/info and
 // https://docs.drand.love/blog/2023/10/16/quicknet-is-live describe it.

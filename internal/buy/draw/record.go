@@ -41,21 +41,8 @@ func (h *Hash) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Hashes are leaves. Their JSON is a list of texts as those of Hash.
+// Hashes are leaves, in JSON a list of texts as those of Hash.
 type Hashes [][32]byte
-
-// MarshalJSON writes the list.
-func (l Hashes) MarshalJSON() ([]byte, error) {
-	out := make([]byte, 0, len(l)*67+2)
-	out = append(out, '[')
-	for i := range l {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(hex.AppendEncode(append(out, '"'), l[i][:]), '"')
-	}
-	return append(out, ']'), nil
-}
 
 // UnmarshalJSON reads the list.
 func (l *Hashes) UnmarshalJSON(text []byte) error {
@@ -106,14 +93,15 @@ type Record struct {
 	RootPublishedAt int64   `json:"rootPublishedAt"`
 	Count           int     `json:"count"` // of entries
 	Root            Hash    `json:"root"`
-	SignedRoot      string  `json:"signedRoot"` // Commitment as a JWT, public since RootPublishedAt
-	Source          string  `json:"source"`     // SourceQuicknet, or what the operator announced with the root
-	Round           uint64  `json:"round"`      // of Source; 0 = it is not a beacon
-	Signature       string  `json:"signature"`  // of the round, in hexadecimal
-	Value           string  `json:"value"`      // of a source that is not a beacon
-	Leaves          Hashes  `json:"leaves"`     // ascending
-	Order           []int   `json:"order"`      // indexes of leaves; that of rank 1 is the first
-	Offers          []Offer `json:"offers"`     // in order of rank, without a gap
+	SignedRoot      string  `json:"signedRoot"`  // Commitment as a JWT, public since RootPublishedAt
+	Source          string  `json:"source"`      // SourceQuicknet, SourceOperator or SourceLocal
+	Round           uint64  `json:"round"`       // of Source; 0 = it is not a beacon
+	Signature       string  `json:"signature"`   // of the round, in hexadecimal
+	Value           string  `json:"value"`       // of a source that is not a beacon
+	ValueSource     string  `json:"valueSource"` // where operators say that they read Value; "" = they did not enter it
+	Leaves          Hashes  `json:"leaves"`      // ascending
+	Order           []int   `json:"order"`       // indexes of leaves; that of rank 1 is the first
+	Offers          []Offer `json:"offers"`      // in order of rank, without a gap
 }
 
 // Commitment is what the shop signs at the closing, before the random value exists.
@@ -140,22 +128,10 @@ func (r *Record) Commitment() Commitment {
 	}
 }
 
-// Encode returns the file.
-func (r *Record) Encode() ([]byte, error) {
-	out := *r
-	if out.Order == nil {
-		out.Order = []int{}
-	}
-	if out.Offers == nil {
-		out.Offers = []Offer{}
-	}
-	return json.Marshal(out)
-}
-
 // fields are those of a file, by name.
 var fields = []string{
 	"closedAt", "count", "item", "leaves", "offers", "order", "root", "rootPublishedAt", "round", "sale", "signature", "signedRoot",
-	"source", "value", "version",
+	"source", "value", "valueSource", "version",
 }
 
 // Decode reads a file. It has exactly the fields of version 1, so that two programs cannot
@@ -244,9 +220,12 @@ func (r *Record) Randomness(chain *Chain) (randomness [32]byte, err error) {
 		if r.Source == "" || r.Value == "" || r.Round != 0 || r.Signature != "" {
 			return randomness, finding("a source that is not %s has a name and a value, and no round", chain.name)
 		}
+		if (r.Source == SourceOperator) != (r.ValueSource != "") {
+			return randomness, finding("a value has a source of its own if operators entered it")
+		}
 		return ValueRandomness(r.Value), nil
 	}
-	if r.Value != "" {
+	if r.Value != "" || r.ValueSource != "" {
 		return randomness, finding("the value of %s is its signature", chain.name)
 	}
 	if want := chain.RoundFor(time.Unix(r.RootPublishedAt, 0)); r.Round != want {

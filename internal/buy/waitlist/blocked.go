@@ -4,18 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+
+	"entgo.io/ent/dialect/sql"
 
 	"seckill/ent"
+	"seckill/ent/predicate"
+	"seckill/ent/user"
 	"seckill/ent/waitlistentry"
 	"seckill/internal/buy/draw"
+	"seckill/internal/identity/account"
 	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
 )
 
 // maxBlocked bounds the entries that one call of LeaveBlocked ends.
 const maxBlocked = 100
 
 // LeaveBlocked ends open entries of users who are disabled, at most 100, and returns their
-// number. Entries that end otherwise in the meantime are skipped.
+// number.
 func (s *Service) LeaveBlocked(ctx context.Context) (left int, err error) {
 	rows, err := s.db.Ent.WaitlistEntry.Query().
 		Where(waitlistentry.StatusIn(openStatuses...), ofDisabledUser).
@@ -23,17 +30,42 @@ func (s *Service) LeaveBlocked(ctx context.Context) (left int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("read waitlist entries of disabled users: %w", err)
 	}
-	var failed []error
-	for _, row := range rows {
-		_, err := s.leave(ctx, row.ID, row.UserID, draw.ReasonBlocked)
-		if _, refused := fault.AsRefusal(err); refused {
-			continue
-		}
-		if err != nil {
-			failed = append(failed, err)
-			continue
-		}
-		left++
+	return len(rows), s.endDisabled(ctx, rows)
+}
+
+// ofDisabledUser matches entries of users who are disabled.
+var ofDisabledUser predicate.WaitlistEntry = func(s *sql.Selector) {
+	users := sql.Table(user.Table)
+	s.Where(sql.In(s.C(waitlistentry.FieldUserID), sql.Select(users.C(user.FieldID)).From(users).
+		Where(sql.NotNull(users.C(user.FieldDisabledAt)))))
+}
+
+// endDisabled ends entries of users who are disabled: blocked, or deleted.
+func (s *Service) endDisabled(ctx context.Context, entries []*ent.WaitlistEntry) error {
+	if len(entries) == 0 {
+		return nil
 	}
-	return left, errors.Join(failed...)
+	users := make([]id.User, len(entries))
+	for i, row := range entries {
+		users[i] = row.UserID
+	}
+	rows, err := s.db.Ent.User.Query().Where(user.IDIn(users...)).Select(user.FieldID, user.FieldAccount).All(ctx)
+	if err != nil {
+		return fmt.Errorf("read disabled users: %w", err)
+	}
+	reasons := make(map[id.User]draw.Reason, len(rows))
+	for _, row := range rows {
+		reasons[row.ID] = draw.ReasonBlocked
+		if strings.HasPrefix(row.Account, account.DeletedPrefix) {
+			reasons[row.ID] = draw.ReasonDeleted
+		}
+	}
+	var failed []error
+	for _, row := range entries {
+		_, err := s.leave(ctx, row.ID, row.UserID, reasons[row.UserID])
+		if _, refused := fault.AsRefusal(err); !refused { // an entry that ended otherwise meanwhile is refused
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
 }

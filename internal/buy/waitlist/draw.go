@@ -39,6 +39,7 @@ type Drawing struct {
 	Round       uint64 // of the source; 0 = it has none
 	Signature   []byte // of the round
 	Value       string // of a source without rounds
+	ValueSource string // where operators read Value
 	ClosedAt    *time.Time
 	PublishedAt *time.Time
 	DrawnAt     *time.Time
@@ -48,7 +49,7 @@ func drawingOf(row *ent.ItemDraw) *Drawing {
 	return &Drawing{
 		Sale: row.SaleID, Item: row.ID, State: DrawState(row.State), Entries: row.Entries, Root: row.Root,
 		Statement: row.Statement, Round: uint64(row.Round), Source: row.Source, //nolint:gosec // not negative
-		Signature: row.Signature, Value: row.Value,
+		Signature: row.Signature, Value: row.Value, ValueSource: row.ValueSource,
 		ClosedAt: clock.UTC(row.ClosedAt), PublishedAt: clock.UTC(row.PublishedAt), DrawnAt: clock.UTC(row.DrawnAt),
 	}
 }
@@ -108,7 +109,7 @@ func uncountEntries(ctx context.Context, tx *ent.Tx, item id.Item, entries int) 
 func createDraw(ctx context.Context, tx *ent.Tx, sale id.Sale, item id.Item) error {
 	return postgres.Insert(ctx, tx, sql.Insert(itemdraw.Table).
 		Columns(itemdraw.FieldID, itemdraw.FieldSaleID, itemdraw.FieldState, itemdraw.FieldEntries, itemdraw.FieldStatement,
-			itemdraw.FieldRound, itemdraw.FieldSource, itemdraw.FieldValue).
-		Values(item, sale, itemdraw.StateENTRIES, 0, "", 0, "", "").
+			itemdraw.FieldRound, itemdraw.FieldSource, itemdraw.FieldValue, itemdraw.FieldValueSource, itemdraw.FieldTold).
+		Values(item, sale, itemdraw.StateENTRIES, 0, "", 0, "", "", "", 0).
 		OnConflict(sql.ConflictColumns(itemdraw.FieldID), sql.DoNothing()))
 }

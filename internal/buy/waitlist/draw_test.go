@@ -1,6 +1,7 @@
 package waitlist_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -128,7 +129,11 @@ func (l *lottery) state(want waitlist.DrawState) *waitlist.Drawing {
 // checked returns the record of the draw after checking it as any outsider can.
 func (l *lottery) checked() *draw.Record {
 	l.t.Helper()
-	r, err := l.line.Record(l.t.Context(), l.item)
+	d, err := l.line.Drawing(l.t.Context(), l.item)
+	l.must(err)
+	var file bytes.Buffer
+	l.must(l.line.WriteRecord(l.t.Context(), &file, d))
+	r, err := draw.Decode(&file)
 	l.must(err)
 	l.must(r.Check(draw.Quicknet()))
 	return r
@@ -382,7 +387,7 @@ func TestTheServerDrawsWithoutABeacon(t *testing.T) {
 		l.close()
 		l.must(l.draws())
 		l.state(waitlist.Drawn)
-		if r := l.checked(); r.Source != waitlist.SourceLocal || r.Round != 0 {
+		if r := l.checked(); r.Source != draw.SourceLocal || r.Round != 0 {
 			t.Errorf("record %+v", r)
 		}
 		l.ranked(l.checked(), entries)

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +14,6 @@ import (
 	"time"
 
 	"entgo.io/ent/dialect"
-	"entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
@@ -23,7 +23,6 @@ import (
 	"seckill/ent/predicate"
 	entsale "seckill/ent/sale"
 	"seckill/ent/saleitem"
-	"seckill/ent/user"
 	"seckill/ent/waitlistentry"
 	"seckill/internal/buy/draw"
 	"seckill/internal/platform/id"
@@ -48,10 +47,6 @@ const (
 	// round that is draw.Lead away, and a later commit would come too near to it.
 	publishWithin = draw.Lead / 3
 )
-
-// SourceLocal is the source of values that the server itself chose, in installations without a
-// beacon: such a draw proves nothing to others.
-const SourceLocal = "local"
 
 // DrawLoop returns the loop that closes, draws and numbers the entries of draws.
 func (s *Service) DrawLoop() periodic.Loop {
@@ -205,7 +200,7 @@ func (s *Service) publishRoot(ctx context.Context, d *Drawing) error {
 	began, now := time.Now(), s.now().Truncate(time.Second)
 	published := *d
 	now = latest(now, d.ClosedAt.Truncate(time.Second)) // of another process
-	published.Root, published.Entries, published.PublishedAt, published.Source = root[:], len(leaves), &now, SourceLocal
+	published.Root, published.Entries, published.PublishedAt, published.Source = root[:], len(leaves), &now, draw.SourceLocal
 	if s.relays != nil {
 		published.Source, published.Round = draw.SourceQuicknet, s.chain.RoundFor(now)
 	}
@@ -239,22 +234,22 @@ func (s *Service) publishRoot(ctx context.Context, d *Drawing) error {
 // leaves ends the entries of disabled users and returns the leaves of the others.
 func (s *Service) leaves(ctx context.Context, item id.Item) ([][32]byte, error) {
 	var leaves [][32]byte
-	err := s.eachUndrawn(ctx, item, func(ctx context.Context, entries []*ent.WaitlistEntry) error {
+	err := s.eachUndrawn(ctx, item, func(ctx context.Context, entries []undrawnEntry) error {
 		disabled, err := s.db.Ent.WaitlistEntry.Query().Where(undrawn(item), entered,
-			waitlistentry.IDGTE(entries[0].ID), waitlistentry.IDLTE(entries[len(entries)-1].ID), ofDisabledUser).All(ctx)
+			waitlistentry.IDGTE(entries[0].id), waitlistentry.IDLTE(entries[len(entries)-1].id), ofDisabledUser).All(ctx)
 		if err != nil {
 			return err
 		}
 		gone := make(map[id.Waitlist]bool, len(disabled))
 		for _, row := range disabled {
 			gone[row.ID] = true
-			if _, err := s.leave(ctx, row.ID, row.UserID, draw.ReasonBlocked); err != nil {
-				return err
-			}
 		}
-		for _, row := range entries {
-			if row.Status == waitlistentry.StatusENTERED && !gone[row.ID] {
-				leaves = append(leaves, draw.LeafHash(row.ID, postgres.Value(row.Nonce)))
+		if err := s.endDisabled(ctx, disabled); err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if e.entered && !gone[e.id] {
+				leaves = append(leaves, e.leaf)
 			}
 		}
 		return nil
@@ -267,33 +262,54 @@ func (s *Service) leaves(ctx context.Context, item id.Item) ([][32]byte, error) 
 
 var entered = waitlistentry.StatusEQ(waitlistentry.StatusENTERED)
 
-// ofDisabledUser matches entries of users who are disabled.
-var ofDisabledUser predicate.WaitlistEntry = func(s *sql.Selector) {
-	users := sql.Table(user.Table)
-	s.Where(sql.In(s.C(waitlistentry.FieldUserID), sql.Select(users.C(user.FieldID)).From(users).
-		Where(sql.NotNull(users.C(user.FieldDisabledAt)))))
-}
-
 // undrawn matches entries of a draw without a number, also those that left.
 func undrawn(item id.Item) predicate.WaitlistEntry {
 	return waitlistentry.And(waitlistentry.ItemID(item), waitlistentry.NonceNotNil(), waitlistentry.Line(0))
 }
 
-// eachUndrawn calls do with the entries of an item that have no number, in chunks by id.
+// undrawnEntry is an entry of a draw without a number.
+type undrawnEntry struct {
+	id      id.Waitlist
+	entered bool // it did not leave
+	leaf    [32]byte
+}
+
+// eachUndrawn calls do with the entries of an item that have no number, in chunks by id. The slice
+// is the receiver's.
 func (s *Service) eachUndrawn(ctx context.Context, item id.Item,
-	do func(ctx context.Context, entries []*ent.WaitlistEntry) error) error {
+	do func(ctx context.Context, entries []undrawnEntry) error) error {
 	var last id.Waitlist
 	for {
-		rows, err := s.db.Ent.WaitlistEntry.Query().Where(undrawn(item), waitlistentry.IDGT(last)).
-			Order(ent.Asc(waitlistentry.FieldID)).Limit(drawChunk).All(ctx)
-		if err != nil || len(rows) == 0 {
+		entries, err := s.nextUndrawn(ctx, item, last)
+		if err != nil || len(entries) == 0 {
 			return err
 		}
-		last = rows[len(rows)-1].ID
-		if err := do(ctx, rows); err != nil {
+		last = entries[len(entries)-1].id
+		if err := do(ctx, entries); err != nil {
 			return err
 		}
 	}
+}
+
+// nextUndrawn returns the entries of an item without a number that follow an id.
+func (s *Service) nextUndrawn(ctx context.Context, item id.Item, after id.Waitlist) ([]undrawnEntry, error) {
+	rows, err := s.db.Ent.QueryContext(ctx, `SELECT id, nonce, status = 'ENTERED' FROM waitlist_entries
+		WHERE item_id = $1 AND nonce IS NOT NULL AND line = 0 AND id > $2 ORDER BY item_id, id LIMIT $3`, item, after, drawChunk)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	entries := make([]undrawnEntry, 0, drawChunk)
+	var nonce string
+	for rows.Next() {
+		var e undrawnEntry
+		if err := rows.Scan(&e.id, &nonce, &e.entered); err != nil {
+			return nil, err
+		}
+		e.leaf = draw.LeafHash(e.id, nonce)
+		entries = append(entries, e)
+	}
+	return entries, rows.Err()
 }
 
 // learnValue stores the random value of the round, once there is one.
@@ -333,12 +349,12 @@ func (s *Service) number(ctx context.Context, d *Drawing) error {
 	if err != nil {
 		return err
 	}
-	leaves, err := s.Leaves(ctx, d.Item)
+	leaves, err := s.leavesOf(ctx, d.Item, d.Entries)
 	if err != nil {
 		return err
 	}
-	lines := make([]int64, len(leaves))
-	for rank, index := range draw.Order(randomness, leaves) {
+	order, lines := draw.Order(randomness, leaves), make([]int64, len(leaves))
+	for rank, index := range order {
 		lines[index] = int64(rank) + 1
 	}
 	writes, writing := errgroup.WithContext(ctx)
@@ -346,16 +362,15 @@ func (s *Service) number(ctx context.Context, d *Drawing) error {
 	if s.db.Dialect == dialect.Postgres { // SQLite has one writer
 		writes.SetLimit(drawWriters)
 	}
-	err = s.eachUndrawn(ctx, d.Item, func(_ context.Context, entries []*ent.WaitlistEntry) error {
+	err = s.eachUndrawn(ctx, d.Item, func(_ context.Context, entries []undrawnEntry) error {
 		drawn := make([]ticket, 0, len(entries))
-		for _, row := range entries {
-			leaf := draw.LeafHash(row.ID, postgres.Value(row.Nonce))
-			index, found := slices.BinarySearchFunc(leaves, leaf, func(a, b [32]byte) int { return bytes.Compare(a[:], b[:]) })
+		for _, e := range entries {
+			index, found := slices.BinarySearchFunc(leaves, e.leaf, func(a, b [32]byte) int { return bytes.Compare(a[:], b[:]) })
 			switch {
 			case found:
-				drawn = append(drawn, ticket{row.ID, lines[index]})
-			case row.Status == waitlistentry.StatusENTERED:
-				return fmt.Errorf("entry %s is not in the published tree", row.ID)
+				drawn = append(drawn, ticket{e.id, lines[index]})
+			case e.entered:
+				return fmt.Errorf("entry %s is not in the published tree", e.id)
 			}
 		}
 		if len(drawn) > 0 {
@@ -369,9 +384,28 @@ func (s *Service) number(ctx context.Context, d *Drawing) error {
 		return fmt.Errorf("number its entries: %w", err)
 	}
 	return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		_, err := move(ctx, tx, d, Drawn, func(u *ent.ItemDrawUpdate) { u.SetDrawnAt(s.now()) })
-		return err
+		moved, err := move(ctx, tx, d, Drawn, func(u *ent.ItemDrawUpdate) { u.SetDrawnAt(s.now()) })
+		if err != nil || !moved {
+			return err
+		}
+		return writeRanked(ctx, tx, d.Item, order)
 	})
+}
+
+// writeRanked writes the order of a draw beside its leaves.
+func writeRanked(ctx context.Context, tx *ent.Tx, item id.Item, order []int) error {
+	for first := 0; first < len(order); first += leavesPerPart {
+		part := order[first:min(first+leavesPerPart, len(order))]
+		ranked := make([]byte, 0, 4*len(part))
+		for _, index := range part {
+			ranked = binary.BigEndian.AppendUint32(ranked, uint32(index)) //nolint:gosec // an index of leaves
+		}
+		err := tx.DrawLeaves.Update().Where(drawleaves.ItemID(item), drawleaves.First(first)).SetRanked(ranked).Exec(ctx)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ticket is an entry and its number.
@@ -404,21 +438,38 @@ func (s *Service) writeLines(ctx context.Context, tx *ent.Tx, drawn []ticket) er
 	return err
 }
 
-// Leaves returns the published leaves of a draw, in their order.
-func (s *Service) Leaves(ctx context.Context, item id.Item) ([][32]byte, error) {
-	var leaves [][32]byte
-	for {
-		part, err := s.db.Ent.DrawLeaves.Query().Where(drawleaves.ItemID(item), drawleaves.First(len(leaves))).Only(ctx)
+// parts calls do with a field of the parts of the published lists of a draw, in their order, until
+// it returns false.
+func (s *Service) parts(ctx context.Context, item id.Item, field string, do func(*ent.DrawLeaves) bool) error {
+	for first := 0; ; first += leavesPerPart {
+		part, err := s.db.Ent.DrawLeaves.Query().Where(drawleaves.ItemID(item), drawleaves.First(first)).Select(field).Only(ctx)
 		if ent.IsNotFound(err) {
-			return leaves, nil
+			return nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read leaves of item %s: %w", item, err)
+			return fmt.Errorf("read leaves of item %s: %w", item, err)
 		}
-		for leaf := range slices.Chunk(part.Leaves, 32) {
-			leaves = append(leaves, [32]byte(leaf))
+		if !do(part) {
+			return nil
 		}
 	}
+}
+
+// leavesOf returns the published leaves of a draw, in their order.
+func (s *Service) leavesOf(ctx context.Context, item id.Item, count int) ([][32]byte, error) {
+	leaves := make([][32]byte, 0, count)
+	err := s.parts(ctx, item, drawleaves.FieldLeaves, func(part *ent.DrawLeaves) bool {
+		leaves = appendLeaves(leaves, part.Leaves)
+		return true
+	})
+	return leaves, err
+}
+
+func appendLeaves(leaves [][32]byte, joined []byte) [][32]byte {
+	for leaf := range slices.Chunk(joined, 32) {
+		leaves = append(leaves, [32]byte(leaf))
+	}
+	return leaves
 }
 
 func joinLeaves(leaves [][32]byte) []byte {

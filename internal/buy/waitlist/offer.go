@@ -1,6 +1,7 @@
 package waitlist
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"seckill/internal/buy/draw"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/identity/person"
+	"seckill/internal/outbox/notice"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/periodic"
 )
@@ -33,6 +35,8 @@ const (
 	maxItems  = 1000
 	maxPlaces = 200
 	maxOffers = 1000
+	// maxRounds bounds the rounds of offers of a draw in one step: 2,000 offers.
+	maxRounds = 10
 	// restAtOnce bounds the entries that one transaction ends.
 	restAtOnce = 2000
 )
@@ -281,10 +285,21 @@ func (s *Service) giveBack(ctx context.Context, it item, counts map[string]int) 
 	})
 }
 
-// offer records at the gate whether buyers wait, and offers available units to them,
-// first come, first served. An entry for more units than are available is skipped, so
-// that no unit stays unoffered.
+// offer offers the available units of an item to the waiting buyers. A draw may have thousands.
 func (s *Service) offer(ctx context.Context, it item, counts map[string]int) error {
+	for range maxRounds {
+		before := counts["offered"]
+		if err := s.offerRound(ctx, it, counts); err != nil || !it.draw || counts["offered"]-before < maxPlaces/2 {
+			return err
+		}
+	}
+	return nil
+}
+
+// offerRound records at the gate whether buyers wait, and offers available units to the first of
+// them, first come, first served. An entry for more units than are available is skipped, so
+// that no unit stays unoffered.
+func (s *Service) offerRound(ctx context.Context, it item, counts map[string]int) error {
 	if it.over || it.undrawn {
 		return nil
 	}
@@ -331,16 +346,87 @@ func (s *Service) offer(ctx context.Context, it item, counts map[string]int) err
 		return err
 	}
 	left := supply{stock: status.Stock, tooMany: map[person.Key]int{}}
+	var reserved []*Entry
 	for _, row := range append(offered, waiting...) {
 		e := fromRow(row)
 		begun := held[e.User] == id.Task(e.ID) // a process reserved its units and crashed
 		if e.Status == Waiting && !left.allows(e) && !begun {
 			continue
 		}
-		if err := s.offerTo(ctx, e, it, &left, counts); err != nil {
-			return err
+		var offer bool
+		if offer, err = s.reserveFor(ctx, e, it, &left, counts); err != nil {
+			break
+		}
+		if offer {
+			reserved = append(reserved, e)
 		}
 	}
+	return cmp.Or(s.makeOffers(ctx, reserved, it, counts), err)
+}
+
+// makeOffers records offers of units that are reserved: all in one transaction, or, if one of the
+// entries has changed meanwhile, each in its own.
+func (s *Service) makeOffers(ctx context.Context, entries []*Entry, it item, counts map[string]int) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	now := s.now()
+	until := now.Add(it.offerFor)
+	unchanged := make([]predicate.WaitlistEntry, len(entries))
+	offers := make([]notice.Offer, len(entries))
+	ids := make([]id.Waitlist, len(entries))
+	for i, e := range entries {
+		unchanged[i] = waitlistentry.And(waitlistentry.ID(e.ID), waitlistentry.Version(e.Version))
+		offers[i] = notice.Offer{Entry: e.ID, User: e.User, At: now, Until: until}
+		ids[i] = e.ID
+	}
+	errChanged := errors.New("an entry has changed")
+	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		n, err := tx.WaitlistEntry.Update().Where(waitlistentry.Or(unchanged...)).AddVersion(1).SetUpdatedAt(now).
+			SetStatus(waitlistentry.StatusOFFERED).SetOfferExpiresAt(until).Save(ctx)
+		if err == nil && n < len(entries) {
+			err = errChanged
+		}
+		if err != nil {
+			return err
+		}
+		return s.notices.Offered(ctx, tx, offers...)
+	})
+	switch {
+	case errors.Is(err, errChanged):
+		for _, e := range entries {
+			if err := s.makeOffer(ctx, e, until, counts); err != nil {
+				return err
+			}
+		}
+		return nil
+	case err != nil:
+		return fmt.Errorf("record %d offers: %w", len(entries), err)
+	}
+	counts["offered"] += len(entries)
+	rows, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.IDIn(ids...)).All(ctx)
+	if err != nil {
+		return fmt.Errorf("read offers: %w", err)
+	}
+	for i, row := range rows {
+		entries[i] = fromRow(row)
+	}
+	s.publish(ctx, entries[:len(rows)]...)
+	return nil
+}
+
+// makeOffer records one offer of units that are reserved.
+func (s *Service) makeOffer(ctx context.Context, e *Entry, until time.Time, counts map[string]int) error {
+	moved, err := s.change(ctx, e, func(u *ent.WaitlistEntryUpdate) {
+		u.SetStatus(waitlistentry.StatusOFFERED).SetOfferExpiresAt(until)
+	})
+	if err != nil {
+		return err
+	}
+	if moved == nil {
+		return s.holdsRightly(ctx, e, reservation.Reacquired)
+	}
+	counts["offered"]++
 	return nil
 }
 
@@ -363,12 +449,13 @@ func ids(rows []*ent.WaitlistEntry) []id.Waitlist {
 	return out
 }
 
-// offerTo reserves units for an entry and records the offer. For an entry with an offer
-// it ensures that the units are reserved: the gate may have been rebuilt. It updates what is left.
-func (s *Service) offerTo(ctx context.Context, e *Entry, it item, left *supply, counts map[string]int) error {
+// reserveFor reserves units for an entry and reports whether they can be offered. For an entry with
+// an offer it ensures that the units are reserved: the gate may have been rebuilt. It updates what
+// is left.
+func (s *Service) reserveFor(ctx context.Context, e *Entry, it item, left *supply, counts map[string]int) (offer bool, err error) {
 	r, err := s.gate.Reacquire(ctx, reservation.Reacquire{Ref: e.ref(), Quantity: e.Quantity, Persons: e.Persons})
 	if err != nil {
-		return err
+		return false, err
 	}
 	var set func(*ent.WaitlistEntryUpdate)
 	var what string
@@ -376,41 +463,35 @@ func (s *Service) offerTo(ctx context.Context, e *Entry, it item, left *supply, 
 	case reservation.Reacquired, reservation.ReacquiredBefore:
 		left.stock = r.Remaining
 		if e.Status == Offered {
-			return s.holdsRightly(ctx, e, r.Code)
+			return false, s.holdsRightly(ctx, e, r.Code)
 		}
-		what, set = "offered", func(u *ent.WaitlistEntryUpdate) {
-			u.SetStatus(waitlistentry.StatusOFFERED).SetOfferExpiresAt(s.now().Add(it.offerFor))
-		}
+		return true, nil
 	case reservation.ReacquireTooFew:
 		if e.Status == Waiting {
 			left.stock, left.tooMany[e.Persons.Share] = r.Remaining, e.Quantity
-			return nil
+			return false, nil
 		}
 		what, set = "withdrawn", func(u *ent.WaitlistEntryUpdate) {
 			u.SetStatus(waitlistentry.StatusWAITING).ClearOfferExpiresAt()
 		}
 	case reservation.ReacquireOther: // the user has another reservation, or is redeeming now
 		if former, err := s.holdsFormer(ctx, e); err != nil || former || e.Status == Offered {
-			return err
+			return false, err
 		}
 		what, set = "left", overLimit
 	case reservation.ReacquireOverLimit: // the next buyer gets the units
 		if e.Status == Offered {
-			return nil
+			return false, nil
 		}
 		what, set = "left", overLimit
 	case reservation.ReacquireNotLoaded, reservation.ReacquireNotYet:
-		return nil
+		return false, nil
 	}
 	moved, err := s.change(ctx, e, set)
-	if err != nil {
-		return err
+	if err == nil && moved != nil {
+		counts[what]++
 	}
-	if moved == nil {
-		return s.holdsRightly(ctx, e, r.Code)
-	}
-	counts[what]++
-	return nil
+	return false, err
 }
 
 // overLimit ends an entry whose user has as many units as one may have.

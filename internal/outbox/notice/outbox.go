@@ -101,13 +101,16 @@ type Offer struct {
 	At, Until time.Time
 }
 
-// Offered writes the fact of an offer.
-func (o *Outbox) Offered(ctx context.Context, tx *ent.Tx, offer Offer) error {
-	if o == nil {
+// Offered writes the fact of offers that were made together and end together.
+func (o *Outbox) Offered(ctx context.Context, tx *ent.Tx, offers ...Offer) error {
+	if o == nil || len(offers) == 0 {
 		return nil
 	}
-	return write(ctx, tx, []fact{{kind: WaitlistOffer, subjects: []subject{{ID: offer.Entry.UUID(), User: offer.User}},
-		at: offer.At, due: offer.At, until: offer.Until}})
+	f := fact{kind: WaitlistOffer, at: offers[0].At, due: offers[0].At, until: offers[0].Until}
+	for _, offer := range offers {
+		f.subjects = append(f.subjects, subject{ID: offer.Entry.UUID(), User: offer.User})
+	}
+	return write(ctx, tx, []fact{f})
 }
 
 // Refunded is money that went back.

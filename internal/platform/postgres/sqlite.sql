@@ -16,7 +16,7 @@ CREATE UNIQUE INDEX IF NOT EXISTS `dead_letter_once` ON `dead_letters` (`stream`
 CREATE INDEX IF NOT EXISTS `dead_letter_open` ON `dead_letters` (`id`) WHERE state = 'OPEN';
 CREATE INDEX IF NOT EXISTS `dead_letter_retried` ON `dead_letters` (`message_id`) WHERE state = 'RETRIED';
 CREATE INDEX IF NOT EXISTS `deadletter_ended_at` ON `dead_letters` (`ended_at`);
-CREATE TABLE IF NOT EXISTS `draw_leaves` (`id` uuid NOT NULL, `item_id` uuid NOT NULL, `first` integer NOT NULL, `leaves` blob NOT NULL, PRIMARY KEY (`id`));
+CREATE TABLE IF NOT EXISTS `draw_leaves` (`id` uuid NOT NULL, `item_id` uuid NOT NULL, `first` integer NOT NULL, `leaves` blob NOT NULL, `ranked` blob NULL, PRIMARY KEY (`id`));
 CREATE UNIQUE INDEX IF NOT EXISTS `drawleaves_item_id_first` ON `draw_leaves` (`item_id`, `first`);
 CREATE TABLE IF NOT EXISTS `fulfilments` (`id` uuid NOT NULL, `state` text NOT NULL, `carrier` text NOT NULL DEFAULT (''), `tracking_url` text NOT NULL DEFAULT (''), `updated_at` datetime NOT NULL, PRIMARY KEY (`id`));
 CREATE TABLE IF NOT EXISTS `goods` (`id` uuid NOT NULL, `name` text NOT NULL, `description` text NOT NULL DEFAULT (''), `image_url` text NULL, `image_alt` text NULL, `list_price_minor` integer NOT NULL, `currency` text NOT NULL, `external_id` text NULL, `sku` text NULL, `revision` integer NOT NULL DEFAULT (1), `changed_by` uuid NULL, `created_at` datetime NOT NULL, PRIMARY KEY (`id`));
@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS `interventions` (`id` uuid NOT NULL, `sale_id` uuid N
 CREATE INDEX IF NOT EXISTS `intervention_requested_by_created_at` ON `interventions` (`requested_by`, `created_at`);
 CREATE INDEX IF NOT EXISTS `intervention_sale_id_id` ON `interventions` (`sale_id`, `id`);
 CREATE INDEX IF NOT EXISTS `intervention_state_id` ON `interventions` (`state`, `id`);
-CREATE TABLE IF NOT EXISTS `item_draws` (`id` uuid NOT NULL, `sale_id` uuid NOT NULL, `state` text NOT NULL DEFAULT ('ENTRIES'), `entries` integer NOT NULL DEFAULT (0), `root` blob NULL, `statement` text NOT NULL DEFAULT (''), `round` integer NOT NULL DEFAULT (0), `source` text NOT NULL DEFAULT (''), `signature` blob NULL, `value` text NOT NULL DEFAULT (''), `closed_at` datetime NULL, `published_at` datetime NULL, `drawn_at` datetime NULL, PRIMARY KEY (`id`));
+CREATE TABLE IF NOT EXISTS `item_draws` (`id` uuid NOT NULL, `sale_id` uuid NOT NULL, `state` text NOT NULL DEFAULT ('ENTRIES'), `entries` integer NOT NULL DEFAULT (0), `root` blob NULL, `statement` text NOT NULL DEFAULT (''), `round` integer NOT NULL DEFAULT (0), `source` text NOT NULL DEFAULT (''), `signature` blob NULL, `value` text NOT NULL DEFAULT (''), `value_source` text NOT NULL DEFAULT (''), `told` integer NOT NULL DEFAULT (0), `closed_at` datetime NULL, `published_at` datetime NULL, `drawn_at` datetime NULL, PRIMARY KEY (`id`));
 CREATE INDEX IF NOT EXISTS `itemdraw_sale_id` ON `item_draws` (`sale_id`);
 CREATE INDEX IF NOT EXISTS `itemdraw_state` ON `item_draws` (`state`);
 CREATE TABLE IF NOT EXISTS `letter_acts` (`id` uuid NOT NULL, `letter` text NOT NULL, `kind` text NOT NULL, `stream` text NOT NULL, `task_id` uuid NULL, `reason` text NOT NULL, `note` text NOT NULL, `actor_id` uuid NOT NULL, `created_at` datetime NOT NULL, PRIMARY KEY (`id`));

@@ -13,6 +13,7 @@ export interface DrawRecord {
   round: number;
   signature: string;
   value: string;
+  valueSource: string;
   leaves: string[];
   order: number[];
   offers: { rank: number; quantity: number; skipped?: string }[];
@@ -83,7 +84,8 @@ export async function verifyDrawRecord(record: DrawRecord, own?: OwnEntry): Prom
   const isBeacon = record.source === 'drand-quicknet';
 
   function isRound(): boolean {
-    const { closedAt, rootPublishedAt, round, source, value } = record;
+    const { closedAt, rootPublishedAt, round, source, value, valueSource } = record;
+    if ((valueSource !== '') !== (source === 'operator')) return false;
     if (!Number.isSafeInteger(closedAt) || !Number.isSafeInteger(rootPublishedAt) || closedAt < 1 || closedAt > rootPublishedAt) return false;
     if (!isBeacon) return Boolean(source) && Boolean(value) && round === 0;
     const wait = rootPublishedAt + LEAD - GENESIS;

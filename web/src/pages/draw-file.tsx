@@ -43,7 +43,7 @@ export function DrawFile({ file, own }: { file: string; own: OwnEntry | null }) 
               n: count(record.count),
               round: count(record.round),
               value: record.value,
-              source: record.source,
+              source: record.valueSource || record.source,
             })}
           </li>
         ))}
