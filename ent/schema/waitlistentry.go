@@ -51,6 +51,8 @@ func (WaitlistEntry) Indexes() []ent.Index {
 		index.Fields("item_id", "address_key").Unique().StorageKey("waitlist_open_per_address_and_item").
 			Annotations(entsql.IndexWhere(openWaitlistEntry)),
 		index.Fields("item_id", "line", "id").StorageKey("waitlist_order").Annotations(entsql.IndexWhere("status = 'WAITING'")),
+		index.Fields("item_id", "line", "id").StorageKey("waitlist_members").
+			Annotations(entsql.IndexWhere("status = 'WAITING' AND access_keys IS NOT NULL")),
 		index.Fields("item_id", "id").StorageKey("waitlist_undrawn").Annotations(entsql.IndexWhere("nonce IS NOT NULL AND line = 0")),
 		index.Fields("item_id", "line").StorageKey("waitlist_turns").Annotations(entsql.IndexWhere("line > 0 AND status <> 'WAITING'")),
 		index.Fields("offer_expires_at").StorageKey("waitlist_offers").Annotations(entsql.IndexWhere("status = 'OFFERED'")),

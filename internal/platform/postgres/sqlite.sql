@@ -140,6 +140,7 @@ CREATE UNIQUE INDEX IF NOT EXISTS `user_account` ON `users` (`account`);
 CREATE INDEX IF NOT EXISTS `user_disabled_at` ON `users` (`disabled_at`) WHERE disabled_at IS NOT NULL;
 CREATE UNIQUE INDEX IF NOT EXISTS `user_external_id` ON `users` (`external_id`) WHERE external_id IS NOT NULL;
 CREATE TABLE IF NOT EXISTS `waitlist_entries` (`id` uuid NOT NULL, `sale_id` uuid NOT NULL, `item_id` uuid NOT NULL, `user_id` uuid NOT NULL, `quantity` integer NOT NULL, `status` text NOT NULL DEFAULT ('WAITING'), `version` integer NOT NULL DEFAULT (1), `offer_expires_at` datetime NULL, `order_id` uuid NULL, `return_due` bool NOT NULL DEFAULT (false), `contact_key` text NULL, `address_key` text NULL, `nonce` text NULL, `line` integer NOT NULL DEFAULT (0), `skipped` text NOT NULL DEFAULT (''), `access_keys` text NULL, `created_at` datetime NOT NULL, `updated_at` datetime NOT NULL, PRIMARY KEY (`id`));
+CREATE INDEX IF NOT EXISTS `waitlist_members` ON `waitlist_entries` (`item_id`, `line`, `id`) WHERE status = 'WAITING' AND access_keys IS NOT NULL;
 CREATE INDEX IF NOT EXISTS `waitlist_offers` ON `waitlist_entries` (`offer_expires_at`) WHERE status = 'OFFERED';
 CREATE UNIQUE INDEX IF NOT EXISTS `waitlist_open_per_address_and_item` ON `waitlist_entries` (`item_id`, `address_key`) WHERE status IN ('ENTERED', 'WAITING', 'OFFERED');
 CREATE UNIQUE INDEX IF NOT EXISTS `waitlist_open_per_contact_and_item` ON `waitlist_entries` (`item_id`, `contact_key`) WHERE status IN ('ENTERED', 'WAITING', 'OFFERED');
