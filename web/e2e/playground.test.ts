@@ -116,9 +116,22 @@ test('a captcha in an answer is shown as a picture', async () => {
   await picture.waitFor({ state: 'detached' });
 });
 
+test('one press buys a unit, and a second one says that there is an order', async () => {
+  const page = await it.page({ viewport: { width: 360, height: 740 } });
+  await page.goto(`${it.demo.url}/playground`);
+  const press = page.getByRole('button', { name: 'Buy one unit' });
+  await press.click();
+  await session(page).getByText(/^Bought: order \S+, [\d.]+ CNY$/).waitFor();
+  await answer(page).getByText('"PENDING_PAYMENT"').first().waitFor();
+  expect(await page.getByRole('tab').count()).toBe(1);
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
+  await press.click();
+  await session(page).getByText('You already have an order').waitFor();
+});
+
 test('the events of a subscription are a log', async () => {
   const shop = await it.page();
-  await signIn(shop, it.demo, 'alice', `/s/${it.demo.open.slug}`);
+  await signIn(shop, it.demo, 'bob', `/s/${it.demo.open.slug}`);
   const page = await shop.context().newPage();
   const { data } = await (await fetch(`${it.demo.url}/graphql`, {
     method: 'POST',

@@ -17,11 +17,17 @@
     return token ? { ...options, headers: { ...headers, Authorization: `Bearer ${token}` } } : options;
   };
 
+  // Called with each executed document's answer; of a subscription, with the last event once it ended.
+  let answered = () => {};
+
   // Shows the events of a subscription as a list, the newest first.
   const log = (events) => {
     const list = [];
     const shown = (step) => {
-      if (step.done) return step;
+      if (step.done) {
+        answered(list[0]);
+        return step;
+      }
       list.unshift({ at: new Date().toISOString(), ...step.value });
       list.length = Math.min(list.length, LOGGED);
       return { done: false, value: { events: [...list] } };
@@ -69,6 +75,7 @@
     if (chosen?.operation === 'subscription' && answer?.[Symbol.asyncIterator]) return log(answer);
     session.adopt(answer?.data);
     illustrate(answer?.data);
+    answered(answer);
     return answer;
   };
 
@@ -122,6 +129,62 @@
   examples.addEventListener('change', act(async ({ value }) => {
     examples.value = '';
     await show(tabs[Number(value)]);
+  }));
+
+  // Solves a proof of work: the number whose SHA-256, after the salt, is the challenge.
+  const solve = async (parameters) => {
+    const { salt, challenge, maxNumber } = JSON.parse(parameters);
+    const bytes = new TextEncoder();
+    const hash = async (number) => {
+      const digest = await crypto.subtle.digest('SHA-256', bytes.encode(salt + number));
+      return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
+    };
+    for (let from = 0; from <= maxNumber; from += 1000) {
+      const found = (await Promise.all(Array.from({ length: 1000 }, (_, n) => hash(from + n)))).indexOf(challenge);
+      if (found >= 0) return String(from + found);
+    }
+    throw new Error('The proof of work has no answer.');
+  };
+
+  // Executes the document of the editor as its button does, and returns the data of the answer. A refusal is thrown.
+  const execute = async () => {
+    await frame(); // GraphiQL knows the document
+    const answer = await new Promise((resolve) => {
+      answered = resolve;
+      document.querySelector('.graphiql-execute-button').click();
+    });
+    answered = () => {};
+    const refused = answer?.errors?.[0] ?? Object.values(answer?.data ?? {}).flatMap((field) => field?.userErrors ?? [])[0];
+    if (refused || !answer?.data) throw new Error(refused?.message ?? 'No answer.');
+    return answer.data;
+  };
+
+  // Runs all examples one after the other, with values of earlier answers in place of names in capitals.
+  const buyOne = async () => {
+    const values = { 'kind: TEXT': 'kind: PROOF_OF_WORK', 'walk-through-0001': `playground-${Date.now()}` };
+    for (const [n, { title, query }] of tabs.entries()) {
+      say(`${title}…`);
+      let text = query.replace(/^(# .*\n)(?:# .*\n)*/, '$1'); // notes for those who do it by hand
+      for (const [name, value] of Object.entries(values)) text = text.replaceAll(name, value);
+      if (n === 0) await show({ query: text });
+      else editor().setValue(text);
+      const data = await execute();
+      const challenge = data.createCaptcha?.challenge;
+      if (challenge) Object.assign(values, { CHALLENGE_ID: challenge.id, ANSWER: await solve(challenge.parameters) });
+      if (data.issueSeckillPath) values.PATH_TOKEN = data.issueSeckillPath.path.token;
+      if (data.placeOrder) values.TASK_ID = data.placeOrder.orderTask.id;
+      const task = data.orderTaskStatus?.orderTask;
+      if (task?.failure) throw new Error(task.failure.message);
+      if (task?.order) values.order = task.order;
+    }
+    const { number, total } = values.order;
+    say(`Bought: order ${number}, ${total.amount} ${total.currencyCode}`);
+  };
+  const buy = bar.querySelector('#buy');
+  buy.hidden = tabs.length === 0 || tabs.some(({ query }) => query.includes('SALE_ID')); // without a demo there is no sale to buy in
+  buy.addEventListener('click', act(async () => {
+    buy.disabled = true;
+    await buyOne().finally(() => (buy.disabled = false));
   }));
 
   // GraphiQL opens with what it held last, which may be another server's: a demo has
