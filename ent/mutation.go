@@ -17994,6 +17994,8 @@ type PaymentMutation struct {
 	typ             string
 	id              *typedid.Payment
 	order_id        *typedid.Order
+	entry_id        *typedid.Waitlist
+	hold            *payment.Hold
 	user_id         *typedid.User
 	provider        *string
 	idempotency_key *string
@@ -18149,6 +18151,91 @@ func (m *PaymentMutation) OldOrderID(ctx context.Context) (v typedid.Order, err 
 // ResetOrderID resets all changes to the "order_id" field.
 func (m *PaymentMutation) ResetOrderID() {
 	m.order_id = nil
+}
+
+// SetEntryID sets the "entry_id" field.
+func (m *PaymentMutation) SetEntryID(t typedid.Waitlist) {
+	m.entry_id = &t
+}
+
+// EntryID returns the value of the "entry_id" field in the mutation.
+func (m *PaymentMutation) EntryID() (r typedid.Waitlist, exists bool) {
+	v := m.entry_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEntryID returns the old "entry_id" field's value of the Payment entity.
+// If the Payment object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PaymentMutation) OldEntryID(ctx context.Context) (v *typedid.Waitlist, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEntryID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEntryID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEntryID: %w", err)
+	}
+	return oldValue.EntryID, nil
+}
+
+// ClearEntryID clears the value of the "entry_id" field.
+func (m *PaymentMutation) ClearEntryID() {
+	m.entry_id = nil
+	m.clearedFields[payment.FieldEntryID] = struct{}{}
+}
+
+// EntryIDCleared returns if the "entry_id" field was cleared in this mutation.
+func (m *PaymentMutation) EntryIDCleared() bool {
+	_, ok := m.clearedFields[payment.FieldEntryID]
+	return ok
+}
+
+// ResetEntryID resets all changes to the "entry_id" field.
+func (m *PaymentMutation) ResetEntryID() {
+	m.entry_id = nil
+	delete(m.clearedFields, payment.FieldEntryID)
+}
+
+// SetHold sets the "hold" field.
+func (m *PaymentMutation) SetHold(pa payment.Hold) {
+	m.hold = &pa
+}
+
+// Hold returns the value of the "hold" field in the mutation.
+func (m *PaymentMutation) Hold() (r payment.Hold, exists bool) {
+	v := m.hold
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHold returns the old "hold" field's value of the Payment entity.
+// If the Payment object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PaymentMutation) OldHold(ctx context.Context) (v payment.Hold, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHold is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHold requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHold: %w", err)
+	}
+	return oldValue.Hold, nil
+}
+
+// ResetHold resets all changes to the "hold" field.
+func (m *PaymentMutation) ResetHold() {
+	m.hold = nil
 }
 
 // SetUserID sets the "user_id" field.
@@ -19218,9 +19305,15 @@ func (m *PaymentMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *PaymentMutation) Fields() []string {
-	fields := make([]string, 0, 27)
+	fields := make([]string, 0, 29)
 	if m.order_id != nil {
 		fields = append(fields, payment.FieldOrderID)
+	}
+	if m.entry_id != nil {
+		fields = append(fields, payment.FieldEntryID)
+	}
+	if m.hold != nil {
+		fields = append(fields, payment.FieldHold)
 	}
 	if m.user_id != nil {
 		fields = append(fields, payment.FieldUserID)
@@ -19310,6 +19403,10 @@ func (m *PaymentMutation) Field(name string) (ent.Value, bool) {
 	switch name {
 	case payment.FieldOrderID:
 		return m.OrderID()
+	case payment.FieldEntryID:
+		return m.EntryID()
+	case payment.FieldHold:
+		return m.Hold()
 	case payment.FieldUserID:
 		return m.UserID()
 	case payment.FieldProvider:
@@ -19373,6 +19470,10 @@ func (m *PaymentMutation) OldField(ctx context.Context, name string) (ent.Value,
 	switch name {
 	case payment.FieldOrderID:
 		return m.OldOrderID(ctx)
+	case payment.FieldEntryID:
+		return m.OldEntryID(ctx)
+	case payment.FieldHold:
+		return m.OldHold(ctx)
 	case payment.FieldUserID:
 		return m.OldUserID(ctx)
 	case payment.FieldProvider:
@@ -19440,6 +19541,20 @@ func (m *PaymentMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetOrderID(v)
+		return nil
+	case payment.FieldEntryID:
+		v, ok := value.(typedid.Waitlist)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEntryID(v)
+		return nil
+	case payment.FieldHold:
+		v, ok := value.(payment.Hold)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHold(v)
 		return nil
 	case payment.FieldUserID:
 		v, ok := value.(typedid.User)
@@ -19704,6 +19819,9 @@ func (m *PaymentMutation) AddField(name string, value ent.Value) error {
 // mutation.
 func (m *PaymentMutation) ClearedFields() []string {
 	var fields []string
+	if m.FieldCleared(payment.FieldEntryID) {
+		fields = append(fields, payment.FieldEntryID)
+	}
 	if m.FieldCleared(payment.FieldFeeMinor) {
 		fields = append(fields, payment.FieldFeeMinor)
 	}
@@ -19724,6 +19842,9 @@ func (m *PaymentMutation) FieldCleared(name string) bool {
 // error if the field is not defined in the schema.
 func (m *PaymentMutation) ClearField(name string) error {
 	switch name {
+	case payment.FieldEntryID:
+		m.ClearEntryID()
+		return nil
 	case payment.FieldFeeMinor:
 		m.ClearFeeMinor()
 		return nil
@@ -19740,6 +19861,12 @@ func (m *PaymentMutation) ResetField(name string) error {
 	switch name {
 	case payment.FieldOrderID:
 		m.ResetOrderID()
+		return nil
+	case payment.FieldEntryID:
+		m.ResetEntryID()
+		return nil
+	case payment.FieldHold:
+		m.ResetHold()
 		return nil
 	case payment.FieldUserID:
 		m.ResetUserID()
@@ -25495,6 +25622,7 @@ type SaleMutation struct {
 	addentry_seconds             *int
 	offer_seconds                *int
 	addoffer_seconds             *int
+	authorize_entries            *bool
 	accent                       *string
 	epoch                        *int64
 	addepoch                     *int64
@@ -26513,6 +26641,42 @@ func (m *SaleMutation) ResetOfferSeconds() {
 	m.addoffer_seconds = nil
 }
 
+// SetAuthorizeEntries sets the "authorize_entries" field.
+func (m *SaleMutation) SetAuthorizeEntries(b bool) {
+	m.authorize_entries = &b
+}
+
+// AuthorizeEntries returns the value of the "authorize_entries" field in the mutation.
+func (m *SaleMutation) AuthorizeEntries() (r bool, exists bool) {
+	v := m.authorize_entries
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAuthorizeEntries returns the old "authorize_entries" field's value of the Sale entity.
+// If the Sale object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleMutation) OldAuthorizeEntries(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAuthorizeEntries is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAuthorizeEntries requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAuthorizeEntries: %w", err)
+	}
+	return oldValue.AuthorizeEntries, nil
+}
+
+// ResetAuthorizeEntries resets all changes to the "authorize_entries" field.
+func (m *SaleMutation) ResetAuthorizeEntries() {
+	m.authorize_entries = nil
+}
+
 // SetAccent sets the "accent" field.
 func (m *SaleMutation) SetAccent(s string) {
 	m.accent = &s
@@ -27363,6 +27527,9 @@ func (m *SaleMutation) Fields() []string {
 	if m.offer_seconds != nil {
 		fields = append(fields, sale.FieldOfferSeconds)
 	}
+	if m.authorize_entries != nil {
+		fields = append(fields, sale.FieldAuthorizeEntries)
+	}
 	if m.accent != nil {
 		fields = append(fields, sale.FieldAccent)
 	}
@@ -27461,6 +27628,8 @@ func (m *SaleMutation) Field(name string) (ent.Value, bool) {
 		return m.EntrySeconds()
 	case sale.FieldOfferSeconds:
 		return m.OfferSeconds()
+	case sale.FieldAuthorizeEntries:
+		return m.AuthorizeEntries()
 	case sale.FieldAccent:
 		return m.Accent()
 	case sale.FieldEpoch:
@@ -27544,6 +27713,8 @@ func (m *SaleMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldEntrySeconds(ctx)
 	case sale.FieldOfferSeconds:
 		return m.OldOfferSeconds(ctx)
+	case sale.FieldAuthorizeEntries:
+		return m.OldAuthorizeEntries(ctx)
 	case sale.FieldAccent:
 		return m.OldAccent(ctx)
 	case sale.FieldEpoch:
@@ -27731,6 +27902,13 @@ func (m *SaleMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetOfferSeconds(v)
+		return nil
+	case sale.FieldAuthorizeEntries:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAuthorizeEntries(v)
 		return nil
 	case sale.FieldAccent:
 		v, ok := value.(string)
@@ -28153,6 +28331,9 @@ func (m *SaleMutation) ResetField(name string) error {
 		return nil
 	case sale.FieldOfferSeconds:
 		m.ResetOfferSeconds()
+		return nil
+	case sale.FieldAuthorizeEntries:
+		m.ResetAuthorizeEntries()
 		return nil
 	case sale.FieldAccent:
 		m.ResetAccent()
@@ -38379,6 +38560,8 @@ type WaitlistEntryMutation struct {
 	addline          *int64
 	skipped          *string
 	access_keys      *string
+	card             *waitlistentry.Card
+	payment_key      *string
 	created_at       *time.Time
 	updated_at       *time.Time
 	clearedFields    map[string]struct{}
@@ -39150,6 +39333,91 @@ func (m *WaitlistEntryMutation) ResetAccessKeys() {
 	delete(m.clearedFields, waitlistentry.FieldAccessKeys)
 }
 
+// SetCard sets the "card" field.
+func (m *WaitlistEntryMutation) SetCard(w waitlistentry.Card) {
+	m.card = &w
+}
+
+// Card returns the value of the "card" field in the mutation.
+func (m *WaitlistEntryMutation) Card() (r waitlistentry.Card, exists bool) {
+	v := m.card
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCard returns the old "card" field's value of the WaitlistEntry entity.
+// If the WaitlistEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WaitlistEntryMutation) OldCard(ctx context.Context) (v waitlistentry.Card, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCard is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCard requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCard: %w", err)
+	}
+	return oldValue.Card, nil
+}
+
+// ResetCard resets all changes to the "card" field.
+func (m *WaitlistEntryMutation) ResetCard() {
+	m.card = nil
+}
+
+// SetPaymentKey sets the "payment_key" field.
+func (m *WaitlistEntryMutation) SetPaymentKey(s string) {
+	m.payment_key = &s
+}
+
+// PaymentKey returns the value of the "payment_key" field in the mutation.
+func (m *WaitlistEntryMutation) PaymentKey() (r string, exists bool) {
+	v := m.payment_key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPaymentKey returns the old "payment_key" field's value of the WaitlistEntry entity.
+// If the WaitlistEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WaitlistEntryMutation) OldPaymentKey(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPaymentKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPaymentKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPaymentKey: %w", err)
+	}
+	return oldValue.PaymentKey, nil
+}
+
+// ClearPaymentKey clears the value of the "payment_key" field.
+func (m *WaitlistEntryMutation) ClearPaymentKey() {
+	m.payment_key = nil
+	m.clearedFields[waitlistentry.FieldPaymentKey] = struct{}{}
+}
+
+// PaymentKeyCleared returns if the "payment_key" field was cleared in this mutation.
+func (m *WaitlistEntryMutation) PaymentKeyCleared() bool {
+	_, ok := m.clearedFields[waitlistentry.FieldPaymentKey]
+	return ok
+}
+
+// ResetPaymentKey resets all changes to the "payment_key" field.
+func (m *WaitlistEntryMutation) ResetPaymentKey() {
+	m.payment_key = nil
+	delete(m.clearedFields, waitlistentry.FieldPaymentKey)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *WaitlistEntryMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -39246,7 +39514,7 @@ func (m *WaitlistEntryMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *WaitlistEntryMutation) Fields() []string {
-	fields := make([]string, 0, 17)
+	fields := make([]string, 0, 19)
 	if m.sale_id != nil {
 		fields = append(fields, waitlistentry.FieldSaleID)
 	}
@@ -39292,6 +39560,12 @@ func (m *WaitlistEntryMutation) Fields() []string {
 	if m.access_keys != nil {
 		fields = append(fields, waitlistentry.FieldAccessKeys)
 	}
+	if m.card != nil {
+		fields = append(fields, waitlistentry.FieldCard)
+	}
+	if m.payment_key != nil {
+		fields = append(fields, waitlistentry.FieldPaymentKey)
+	}
 	if m.created_at != nil {
 		fields = append(fields, waitlistentry.FieldCreatedAt)
 	}
@@ -39336,6 +39610,10 @@ func (m *WaitlistEntryMutation) Field(name string) (ent.Value, bool) {
 		return m.Skipped()
 	case waitlistentry.FieldAccessKeys:
 		return m.AccessKeys()
+	case waitlistentry.FieldCard:
+		return m.Card()
+	case waitlistentry.FieldPaymentKey:
+		return m.PaymentKey()
 	case waitlistentry.FieldCreatedAt:
 		return m.CreatedAt()
 	case waitlistentry.FieldUpdatedAt:
@@ -39379,6 +39657,10 @@ func (m *WaitlistEntryMutation) OldField(ctx context.Context, name string) (ent.
 		return m.OldSkipped(ctx)
 	case waitlistentry.FieldAccessKeys:
 		return m.OldAccessKeys(ctx)
+	case waitlistentry.FieldCard:
+		return m.OldCard(ctx)
+	case waitlistentry.FieldPaymentKey:
+		return m.OldPaymentKey(ctx)
 	case waitlistentry.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	case waitlistentry.FieldUpdatedAt:
@@ -39497,6 +39779,20 @@ func (m *WaitlistEntryMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetAccessKeys(v)
 		return nil
+	case waitlistentry.FieldCard:
+		v, ok := value.(waitlistentry.Card)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCard(v)
+		return nil
+	case waitlistentry.FieldPaymentKey:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPaymentKey(v)
+		return nil
 	case waitlistentry.FieldCreatedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -39598,6 +39894,9 @@ func (m *WaitlistEntryMutation) ClearedFields() []string {
 	if m.FieldCleared(waitlistentry.FieldAccessKeys) {
 		fields = append(fields, waitlistentry.FieldAccessKeys)
 	}
+	if m.FieldCleared(waitlistentry.FieldPaymentKey) {
+		fields = append(fields, waitlistentry.FieldPaymentKey)
+	}
 	return fields
 }
 
@@ -39629,6 +39928,9 @@ func (m *WaitlistEntryMutation) ClearField(name string) error {
 		return nil
 	case waitlistentry.FieldAccessKeys:
 		m.ClearAccessKeys()
+		return nil
+	case waitlistentry.FieldPaymentKey:
+		m.ClearPaymentKey()
 		return nil
 	}
 	return fmt.Errorf("unknown WaitlistEntry nullable field %s", name)
@@ -39682,6 +39984,12 @@ func (m *WaitlistEntryMutation) ResetField(name string) error {
 		return nil
 	case waitlistentry.FieldAccessKeys:
 		m.ResetAccessKeys()
+		return nil
+	case waitlistentry.FieldCard:
+		m.ResetCard()
+		return nil
+	case waitlistentry.FieldPaymentKey:
+		m.ResetPaymentKey()
 		return nil
 	case waitlistentry.FieldCreatedAt:
 		m.ResetCreatedAt()

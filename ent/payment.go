@@ -18,8 +18,12 @@ type Payment struct {
 	config `json:"-"`
 	// ID of the ent.
 	ID typedid.Payment `json:"id,omitempty"`
-	// OrderID holds the value of the "order_id" field.
+	// of an authorization for an entry that is not drawn: the entry
 	OrderID typedid.Order `json:"order_id,omitempty"`
+	// the entry of a draw that the card is authorized for; null = a payment of an order
+	EntryID *typedid.Waitlist `json:"entry_id,omitempty"`
+	// AUTHORIZE: money is held and captured later. SAVE: the card is saved and charged later
+	Hold payment.Hold `json:"hold,omitempty"`
 	// UserID holds the value of the "user_id" field.
 	UserID typedid.User `json:"user_id,omitempty"`
 	// Provider holds the value of the "provider" field.
@@ -80,11 +84,13 @@ func (*Payment) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case payment.FieldEntryID:
+			values[i] = &sql.NullScanner{S: new(typedid.Waitlist)}
 		case payment.FieldDeclined:
 			values[i] = new(sql.NullBool)
 		case payment.FieldAmountMinor, payment.FieldFeeMinor, payment.FieldVersion, payment.FieldChecks:
 			values[i] = new(sql.NullInt64)
-		case payment.FieldProvider, payment.FieldIdempotencyKey, payment.FieldStatus, payment.FieldCurrency, payment.FieldProduct, payment.FieldLanguage, payment.FieldReturnURL, payment.FieldProviderRef, payment.FieldTransaction, payment.FieldQrCode, payment.FieldRedirectURL, payment.FieldClientSecret, payment.FieldFailureCode, payment.FieldFeeCurrency, payment.FieldDispute:
+		case payment.FieldHold, payment.FieldProvider, payment.FieldIdempotencyKey, payment.FieldStatus, payment.FieldCurrency, payment.FieldProduct, payment.FieldLanguage, payment.FieldReturnURL, payment.FieldProviderRef, payment.FieldTransaction, payment.FieldQrCode, payment.FieldRedirectURL, payment.FieldClientSecret, payment.FieldFailureCode, payment.FieldFeeCurrency, payment.FieldDispute:
 			values[i] = new(sql.NullString)
 		case payment.FieldExpiresAt, payment.FieldCheckAt, payment.FieldCreatedAt, payment.FieldUpdatedAt, payment.FieldPaidAt:
 			values[i] = new(sql.NullTime)
@@ -120,6 +126,19 @@ func (_m *Payment) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field order_id", values[i])
 			} else if value != nil {
 				_m.OrderID = *value
+			}
+		case payment.FieldEntryID:
+			if value, ok := values[i].(*sql.NullScanner); !ok {
+				return fmt.Errorf("unexpected type %T for field entry_id", values[i])
+			} else if value.Valid {
+				_m.EntryID = new(typedid.Waitlist)
+				*_m.EntryID = *value.S.(*typedid.Waitlist)
+			}
+		case payment.FieldHold:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field hold", values[i])
+			} else if value.Valid {
+				_m.Hold = payment.Hold(value.String)
 			}
 		case payment.FieldUserID:
 			if value, ok := values[i].(*typedid.User); !ok {
@@ -317,6 +336,14 @@ func (_m *Payment) String() string {
 	builder.WriteString(fmt.Sprintf("id=%v, ", _m.ID))
 	builder.WriteString("order_id=")
 	builder.WriteString(fmt.Sprintf("%v", _m.OrderID))
+	builder.WriteString(", ")
+	if v := _m.EntryID; v != nil {
+		builder.WriteString("entry_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("hold=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Hold))
 	builder.WriteString(", ")
 	builder.WriteString("user_id=")
 	builder.WriteString(fmt.Sprintf("%v", _m.UserID))

@@ -142,6 +142,10 @@ func (_c *PaymentCreate) Exec(ctx context.Context) error {
 
 // defaults sets the default values of the builder before save.
 func (_c *PaymentCreate) defaults() {
+	if _, ok := _c.mutation.Hold(); !ok {
+		v := payment.DefaultHold
+		_c.mutation.SetHold(v)
+	}
 	if _, ok := _c.mutation.Status(); !ok {
 		v := payment.DefaultStatus
 		_c.mutation.SetStatus(v)
@@ -208,6 +212,14 @@ func (_c *PaymentCreate) defaults() {
 func (_c *PaymentCreate) check() error {
 	if _, ok := _c.mutation.OrderID(); !ok {
 		return &ValidationError{Name: "order_id", err: errors.New(`ent: missing required field "Payment.order_id"`)}
+	}
+	if _, ok := _c.mutation.Hold(); !ok {
+		return &ValidationError{Name: "hold", err: errors.New(`ent: missing required field "Payment.hold"`)}
+	}
+	if v, ok := _c.mutation.Hold(); ok {
+		if err := payment.HoldValidator(v); err != nil {
+			return &ValidationError{Name: "hold", err: fmt.Errorf(`ent: validator failed for field "Payment.hold": %w`, err)}
+		}
 	}
 	if _, ok := _c.mutation.UserID(); !ok {
 		return &ValidationError{Name: "user_id", err: errors.New(`ent: missing required field "Payment.user_id"`)}
@@ -399,6 +411,14 @@ func (_c *PaymentCreate) createSpec() (*Payment, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.OrderID(); ok {
 		_spec.SetField(payment.FieldOrderID, field.TypeUUID, value)
 		_node.OrderID = value
+	}
+	if value, ok := _c.mutation.EntryID(); ok {
+		_spec.SetField(payment.FieldEntryID, field.TypeUUID, value)
+		_node.EntryID = &value
+	}
+	if value, ok := _c.mutation.Hold(); ok {
+		_spec.SetField(payment.FieldHold, field.TypeEnum, value)
+		_node.Hold = value
 	}
 	if value, ok := _c.mutation.UserID(); ok {
 		_spec.SetField(payment.FieldUserID, field.TypeUUID, value)

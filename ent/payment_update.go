@@ -204,6 +204,12 @@ func (_u *PaymentUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 			}
 		}
 	}
+	if value, ok := _u.mutation.OrderID(); ok {
+		_spec.SetField(payment.FieldOrderID, field.TypeUUID, value)
+	}
+	if _u.mutation.EntryIDCleared() {
+		_spec.ClearField(payment.FieldEntryID, field.TypeUUID)
+	}
 	if value, ok := _u.mutation.Status(); ok {
 		_spec.SetField(payment.FieldStatus, field.TypeEnum, value)
 	}
@@ -407,6 +413,12 @@ func (_u *PaymentUpdateOne) sqlSave(ctx context.Context) (_node *Payment, err er
 				ps[i](selector)
 			}
 		}
+	}
+	if value, ok := _u.mutation.OrderID(); ok {
+		_spec.SetField(payment.FieldOrderID, field.TypeUUID, value)
+	}
+	if _u.mutation.EntryIDCleared() {
+		_spec.ClearField(payment.FieldEntryID, field.TypeUUID)
 	}
 	if value, ok := _u.mutation.Status(); ok {
 		_spec.SetField(payment.FieldStatus, field.TypeEnum, value)

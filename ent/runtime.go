@@ -568,19 +568,19 @@ func init() {
 	paymentFields := schema.Payment{}.Fields()
 	_ = paymentFields
 	// paymentDescProvider is the schema descriptor for provider field.
-	paymentDescProvider := paymentFields[3].Descriptor()
+	paymentDescProvider := paymentFields[5].Descriptor()
 	// payment.ProviderValidator is a validator for the "provider" field. It is called by the builders before save.
 	payment.ProviderValidator = paymentDescProvider.Validators[0].(func(string) error)
 	// paymentDescIdempotencyKey is the schema descriptor for idempotency_key field.
-	paymentDescIdempotencyKey := paymentFields[4].Descriptor()
+	paymentDescIdempotencyKey := paymentFields[6].Descriptor()
 	// payment.IdempotencyKeyValidator is a validator for the "idempotency_key" field. It is called by the builders before save.
 	payment.IdempotencyKeyValidator = paymentDescIdempotencyKey.Validators[0].(func(string) error)
 	// paymentDescAmountMinor is the schema descriptor for amount_minor field.
-	paymentDescAmountMinor := paymentFields[6].Descriptor()
+	paymentDescAmountMinor := paymentFields[8].Descriptor()
 	// payment.AmountMinorValidator is a validator for the "amount_minor" field. It is called by the builders before save.
 	payment.AmountMinorValidator = paymentDescAmountMinor.Validators[0].(func(int64) error)
 	// paymentDescCurrency is the schema descriptor for currency field.
-	paymentDescCurrency := paymentFields[7].Descriptor()
+	paymentDescCurrency := paymentFields[9].Descriptor()
 	// payment.CurrencyValidator is a validator for the "currency" field. It is called by the builders before save.
 	payment.CurrencyValidator = func() func(string) error {
 		validators := paymentDescCurrency.Validators
@@ -598,75 +598,75 @@ func init() {
 		}
 	}()
 	// paymentDescProduct is the schema descriptor for product field.
-	paymentDescProduct := paymentFields[8].Descriptor()
+	paymentDescProduct := paymentFields[10].Descriptor()
 	// payment.DefaultProduct holds the default value on creation for the product field.
 	payment.DefaultProduct = paymentDescProduct.Default.(string)
 	// payment.ProductValidator is a validator for the "product" field. It is called by the builders before save.
 	payment.ProductValidator = paymentDescProduct.Validators[0].(func(string) error)
 	// paymentDescLanguage is the schema descriptor for language field.
-	paymentDescLanguage := paymentFields[9].Descriptor()
+	paymentDescLanguage := paymentFields[11].Descriptor()
 	// payment.DefaultLanguage holds the default value on creation for the language field.
 	payment.DefaultLanguage = paymentDescLanguage.Default.(string)
 	// payment.LanguageValidator is a validator for the "language" field. It is called by the builders before save.
 	payment.LanguageValidator = paymentDescLanguage.Validators[0].(func(string) error)
 	// paymentDescReturnURL is the schema descriptor for return_url field.
-	paymentDescReturnURL := paymentFields[10].Descriptor()
+	paymentDescReturnURL := paymentFields[12].Descriptor()
 	// payment.DefaultReturnURL holds the default value on creation for the return_url field.
 	payment.DefaultReturnURL = paymentDescReturnURL.Default.(string)
 	// payment.ReturnURLValidator is a validator for the "return_url" field. It is called by the builders before save.
 	payment.ReturnURLValidator = paymentDescReturnURL.Validators[0].(func(string) error)
 	// paymentDescProviderRef is the schema descriptor for provider_ref field.
-	paymentDescProviderRef := paymentFields[11].Descriptor()
+	paymentDescProviderRef := paymentFields[13].Descriptor()
 	// payment.DefaultProviderRef holds the default value on creation for the provider_ref field.
 	payment.DefaultProviderRef = paymentDescProviderRef.Default.(string)
 	// payment.ProviderRefValidator is a validator for the "provider_ref" field. It is called by the builders before save.
 	payment.ProviderRefValidator = paymentDescProviderRef.Validators[0].(func(string) error)
 	// paymentDescTransaction is the schema descriptor for transaction field.
-	paymentDescTransaction := paymentFields[12].Descriptor()
+	paymentDescTransaction := paymentFields[14].Descriptor()
 	// payment.DefaultTransaction holds the default value on creation for the transaction field.
 	payment.DefaultTransaction = paymentDescTransaction.Default.(string)
 	// payment.TransactionValidator is a validator for the "transaction" field. It is called by the builders before save.
 	payment.TransactionValidator = paymentDescTransaction.Validators[0].(func(string) error)
 	// paymentDescQrCode is the schema descriptor for qr_code field.
-	paymentDescQrCode := paymentFields[13].Descriptor()
+	paymentDescQrCode := paymentFields[15].Descriptor()
 	// payment.DefaultQrCode holds the default value on creation for the qr_code field.
 	payment.DefaultQrCode = paymentDescQrCode.Default.(string)
 	// payment.QrCodeValidator is a validator for the "qr_code" field. It is called by the builders before save.
 	payment.QrCodeValidator = paymentDescQrCode.Validators[0].(func(string) error)
 	// paymentDescRedirectURL is the schema descriptor for redirect_url field.
-	paymentDescRedirectURL := paymentFields[14].Descriptor()
+	paymentDescRedirectURL := paymentFields[16].Descriptor()
 	// payment.DefaultRedirectURL holds the default value on creation for the redirect_url field.
 	payment.DefaultRedirectURL = paymentDescRedirectURL.Default.(string)
 	// payment.RedirectURLValidator is a validator for the "redirect_url" field. It is called by the builders before save.
 	payment.RedirectURLValidator = paymentDescRedirectURL.Validators[0].(func(string) error)
 	// paymentDescClientSecret is the schema descriptor for client_secret field.
-	paymentDescClientSecret := paymentFields[15].Descriptor()
+	paymentDescClientSecret := paymentFields[17].Descriptor()
 	// payment.DefaultClientSecret holds the default value on creation for the client_secret field.
 	payment.DefaultClientSecret = paymentDescClientSecret.Default.(string)
 	// payment.ClientSecretValidator is a validator for the "client_secret" field. It is called by the builders before save.
 	payment.ClientSecretValidator = paymentDescClientSecret.Validators[0].(func(string) error)
 	// paymentDescDeclined is the schema descriptor for declined field.
-	paymentDescDeclined := paymentFields[16].Descriptor()
+	paymentDescDeclined := paymentFields[18].Descriptor()
 	// payment.DefaultDeclined holds the default value on creation for the declined field.
 	payment.DefaultDeclined = paymentDescDeclined.Default.(bool)
 	// paymentDescFailureCode is the schema descriptor for failure_code field.
-	paymentDescFailureCode := paymentFields[17].Descriptor()
+	paymentDescFailureCode := paymentFields[19].Descriptor()
 	// payment.DefaultFailureCode holds the default value on creation for the failure_code field.
 	payment.DefaultFailureCode = paymentDescFailureCode.Default.(string)
 	// payment.FailureCodeValidator is a validator for the "failure_code" field. It is called by the builders before save.
 	payment.FailureCodeValidator = paymentDescFailureCode.Validators[0].(func(string) error)
 	// paymentDescFeeCurrency is the schema descriptor for fee_currency field.
-	paymentDescFeeCurrency := paymentFields[19].Descriptor()
+	paymentDescFeeCurrency := paymentFields[21].Descriptor()
 	// payment.DefaultFeeCurrency holds the default value on creation for the fee_currency field.
 	payment.DefaultFeeCurrency = paymentDescFeeCurrency.Default.(string)
 	// payment.FeeCurrencyValidator is a validator for the "fee_currency" field. It is called by the builders before save.
 	payment.FeeCurrencyValidator = paymentDescFeeCurrency.Validators[0].(func(string) error)
 	// paymentDescVersion is the schema descriptor for version field.
-	paymentDescVersion := paymentFields[21].Descriptor()
+	paymentDescVersion := paymentFields[23].Descriptor()
 	// payment.DefaultVersion holds the default value on creation for the version field.
 	payment.DefaultVersion = paymentDescVersion.Default.(int64)
 	// paymentDescChecks is the schema descriptor for checks field.
-	paymentDescChecks := paymentFields[24].Descriptor()
+	paymentDescChecks := paymentFields[26].Descriptor()
 	// payment.DefaultChecks holds the default value on creation for the checks field.
 	payment.DefaultChecks = paymentDescChecks.Default.(int)
 	paymenteventFields := schema.PaymentEvent{}.Fields()
@@ -945,6 +945,10 @@ func init() {
 	sale.DefaultOfferSeconds = saleDescOfferSeconds.Default.(int)
 	// sale.OfferSecondsValidator is a validator for the "offer_seconds" field. It is called by the builders before save.
 	sale.OfferSecondsValidator = saleDescOfferSeconds.Validators[0].(func(int) error)
+	// saleDescAuthorizeEntries is the schema descriptor for authorize_entries field.
+	saleDescAuthorizeEntries := saleFields[20].Descriptor()
+	// sale.DefaultAuthorizeEntries holds the default value on creation for the authorize_entries field.
+	sale.DefaultAuthorizeEntries = saleDescAuthorizeEntries.Default.(bool)
 	// saleDescAccent is the schema descriptor for accent field.
 	saleDescAccent := saleFields[22].Descriptor()
 	// sale.DefaultAccent holds the default value on creation for the accent field.
@@ -1311,6 +1315,10 @@ func init() {
 	waitlistentryDescAccessKeys := waitlistentryFields[15].Descriptor()
 	// waitlistentry.AccessKeysValidator is a validator for the "access_keys" field. It is called by the builders before save.
 	waitlistentry.AccessKeysValidator = waitlistentryDescAccessKeys.Validators[0].(func(string) error)
+	// waitlistentryDescPaymentKey is the schema descriptor for payment_key field.
+	waitlistentryDescPaymentKey := waitlistentryFields[17].Descriptor()
+	// waitlistentry.PaymentKeyValidator is a validator for the "payment_key" field. It is called by the builders before save.
+	waitlistentry.PaymentKeyValidator = waitlistentryDescPaymentKey.Validators[0].(func(string) error)
 	webhookdeliveryFields := schema.WebhookDelivery{}.Fields()
 	_ = webhookdeliveryFields
 	// webhookdeliveryDescSubject is the schema descriptor for subject field.

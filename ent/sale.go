@@ -60,6 +60,8 @@ type Sale struct {
 	EntrySeconds int `json:"entry_seconds,omitempty"`
 	// lifetime of the offers of a draw
 	OfferSeconds int `json:"offer_seconds,omitempty"`
+	// whether an entry of the draw counts only once a card is authorized for it
+	AuthorizeEntries bool `json:"authorize_entries,omitempty"`
 	// accent colour of its page, #rrggbb; empty = that of the installation
 	Accent string `json:"accent,omitempty"`
 	// grows each time the gate in Redis is rebuilt; 0 = never loaded
@@ -263,6 +265,12 @@ func (_m *Sale) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.OfferSeconds = int(value.Int64)
 			}
+		case sale.FieldAuthorizeEntries:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field authorize_entries", values[i])
+			} else if value.Valid {
+				_m.AuthorizeEntries = value.Bool
+			}
 		case sale.FieldAccent:
 			if value, ok := values[i].(*sql.NullString); !ok {
 				return fmt.Errorf("unexpected type %T for field accent", values[i])
@@ -463,6 +471,9 @@ func (_m *Sale) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("offer_seconds=")
 	builder.WriteString(fmt.Sprintf("%v", _m.OfferSeconds))
+	builder.WriteString(", ")
+	builder.WriteString("authorize_entries=")
+	builder.WriteString(fmt.Sprintf("%v", _m.AuthorizeEntries))
 	builder.WriteString(", ")
 	builder.WriteString("accent=")
 	builder.WriteString(_m.Accent)

@@ -260,6 +260,10 @@ func (_c *SaleCreate) defaults() {
 		v := sale.DefaultOfferSeconds
 		_c.mutation.SetOfferSeconds(v)
 	}
+	if _, ok := _c.mutation.AuthorizeEntries(); !ok {
+		v := sale.DefaultAuthorizeEntries
+		_c.mutation.SetAuthorizeEntries(v)
+	}
 	if _, ok := _c.mutation.Accent(); !ok {
 		v := sale.DefaultAccent
 		_c.mutation.SetAccent(v)
@@ -422,6 +426,9 @@ func (_c *SaleCreate) check() error {
 		if err := sale.OfferSecondsValidator(v); err != nil {
 			return &ValidationError{Name: "offer_seconds", err: fmt.Errorf(`ent: validator failed for field "Sale.offer_seconds": %w`, err)}
 		}
+	}
+	if _, ok := _c.mutation.AuthorizeEntries(); !ok {
+		return &ValidationError{Name: "authorize_entries", err: errors.New(`ent: missing required field "Sale.authorize_entries"`)}
 	}
 	if _, ok := _c.mutation.Accent(); !ok {
 		return &ValidationError{Name: "accent", err: errors.New(`ent: missing required field "Sale.accent"`)}
@@ -623,6 +630,10 @@ func (_c *SaleCreate) createSpec() (*Sale, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.OfferSeconds(); ok {
 		_spec.SetField(sale.FieldOfferSeconds, field.TypeInt, value)
 		_node.OfferSeconds = value
+	}
+	if value, ok := _c.mutation.AuthorizeEntries(); ok {
+		_spec.SetField(sale.FieldAuthorizeEntries, field.TypeBool, value)
+		_node.AuthorizeEntries = value
 	}
 	if value, ok := _c.mutation.Accent(); ok {
 		_spec.SetField(sale.FieldAccent, field.TypeString, value)

@@ -403,6 +403,9 @@ func (_u *SaleUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.AddedOfferSeconds(); ok {
 		_spec.AddField(sale.FieldOfferSeconds, field.TypeInt, value)
 	}
+	if value, ok := _u.mutation.AuthorizeEntries(); ok {
+		_spec.SetField(sale.FieldAuthorizeEntries, field.TypeBool, value)
+	}
 	if value, ok := _u.mutation.Accent(); ok {
 		_spec.SetField(sale.FieldAccent, field.TypeString, value)
 	}
@@ -876,6 +879,9 @@ func (_u *SaleUpdateOne) sqlSave(ctx context.Context) (_node *Sale, err error) {
 	}
 	if value, ok := _u.mutation.AddedOfferSeconds(); ok {
 		_spec.AddField(sale.FieldOfferSeconds, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AuthorizeEntries(); ok {
+		_spec.SetField(sale.FieldAuthorizeEntries, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.Accent(); ok {
 		_spec.SetField(sale.FieldAccent, field.TypeString, value)

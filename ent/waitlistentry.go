@@ -48,6 +48,10 @@ type WaitlistEntry struct {
 	Skipped string `json:"skipped,omitempty"`
 	// what access rules count of the buyer, as in person_keys
 	AccessKeys *string `json:"access_keys,omitempty"`
+	// DUE: the draw counts it once a card is authorized. DONE: its payment belongs to the order, or is to be closed
+	Card waitlistentry.Card `json:"card,omitempty"`
+	// of the authorized card, as that of an order, where a limit of the sale counts it
+	PaymentKey *string `json:"payment_key,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// UpdatedAt holds the value of the "updated_at" field.
@@ -66,7 +70,7 @@ func (*WaitlistEntry) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case waitlistentry.FieldQuantity, waitlistentry.FieldVersion, waitlistentry.FieldLine:
 			values[i] = new(sql.NullInt64)
-		case waitlistentry.FieldStatus, waitlistentry.FieldContactKey, waitlistentry.FieldAddressKey, waitlistentry.FieldNonce, waitlistentry.FieldSkipped, waitlistentry.FieldAccessKeys:
+		case waitlistentry.FieldStatus, waitlistentry.FieldContactKey, waitlistentry.FieldAddressKey, waitlistentry.FieldNonce, waitlistentry.FieldSkipped, waitlistentry.FieldAccessKeys, waitlistentry.FieldCard, waitlistentry.FieldPaymentKey:
 			values[i] = new(sql.NullString)
 		case waitlistentry.FieldOfferExpiresAt, waitlistentry.FieldCreatedAt, waitlistentry.FieldUpdatedAt:
 			values[i] = new(sql.NullTime)
@@ -195,6 +199,19 @@ func (_m *WaitlistEntry) assignValues(columns []string, values []any) error {
 				_m.AccessKeys = new(string)
 				*_m.AccessKeys = value.String
 			}
+		case waitlistentry.FieldCard:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field card", values[i])
+			} else if value.Valid {
+				_m.Card = waitlistentry.Card(value.String)
+			}
+		case waitlistentry.FieldPaymentKey:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field payment_key", values[i])
+			} else if value.Valid {
+				_m.PaymentKey = new(string)
+				*_m.PaymentKey = value.String
+			}
 		case waitlistentry.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -297,6 +314,14 @@ func (_m *WaitlistEntry) String() string {
 	builder.WriteString(", ")
 	if v := _m.AccessKeys; v != nil {
 		builder.WriteString("access_keys=")
+		builder.WriteString(*v)
+	}
+	builder.WriteString(", ")
+	builder.WriteString("card=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Card))
+	builder.WriteString(", ")
+	if v := _m.PaymentKey; v != nil {
+		builder.WriteString("payment_key=")
 		builder.WriteString(*v)
 	}
 	builder.WriteString(", ")

@@ -176,6 +176,10 @@ func (_c *WaitlistEntryCreate) defaults() {
 		v := waitlistentry.DefaultSkipped
 		_c.mutation.SetSkipped(v)
 	}
+	if _, ok := _c.mutation.Card(); !ok {
+		v := waitlistentry.DefaultCard
+		_c.mutation.SetCard(v)
+	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -245,6 +249,19 @@ func (_c *WaitlistEntryCreate) check() error {
 	if v, ok := _c.mutation.AccessKeys(); ok {
 		if err := waitlistentry.AccessKeysValidator(v); err != nil {
 			return &ValidationError{Name: "access_keys", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.access_keys": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.Card(); !ok {
+		return &ValidationError{Name: "card", err: errors.New(`ent: missing required field "WaitlistEntry.card"`)}
+	}
+	if v, ok := _c.mutation.Card(); ok {
+		if err := waitlistentry.CardValidator(v); err != nil {
+			return &ValidationError{Name: "card", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.card": %w`, err)}
+		}
+	}
+	if v, ok := _c.mutation.PaymentKey(); ok {
+		if err := waitlistentry.PaymentKeyValidator(v); err != nil {
+			return &ValidationError{Name: "payment_key", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.payment_key": %w`, err)}
 		}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
@@ -347,6 +364,14 @@ func (_c *WaitlistEntryCreate) createSpec() (*WaitlistEntry, *sqlgraph.CreateSpe
 	if value, ok := _c.mutation.AccessKeys(); ok {
 		_spec.SetField(waitlistentry.FieldAccessKeys, field.TypeString, value)
 		_node.AccessKeys = &value
+	}
+	if value, ok := _c.mutation.Card(); ok {
+		_spec.SetField(waitlistentry.FieldCard, field.TypeEnum, value)
+		_node.Card = value
+	}
+	if value, ok := _c.mutation.PaymentKey(); ok {
+		_spec.SetField(waitlistentry.FieldPaymentKey, field.TypeString, value)
+		_node.PaymentKey = &value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(waitlistentry.FieldCreatedAt, field.TypeTime, value)

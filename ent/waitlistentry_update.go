@@ -138,6 +138,16 @@ func (_u *WaitlistEntryUpdate) check() error {
 			return &ValidationError{Name: "access_keys", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.access_keys": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.Card(); ok {
+		if err := waitlistentry.CardValidator(v); err != nil {
+			return &ValidationError{Name: "card", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.card": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.PaymentKey(); ok {
+		if err := waitlistentry.PaymentKeyValidator(v); err != nil {
+			return &ValidationError{Name: "payment_key", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.payment_key": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -206,6 +216,15 @@ func (_u *WaitlistEntryUpdate) sqlSave(ctx context.Context) (_node int, err erro
 	}
 	if _u.mutation.AccessKeysCleared() {
 		_spec.ClearField(waitlistentry.FieldAccessKeys, field.TypeString)
+	}
+	if value, ok := _u.mutation.Card(); ok {
+		_spec.SetField(waitlistentry.FieldCard, field.TypeEnum, value)
+	}
+	if value, ok := _u.mutation.PaymentKey(); ok {
+		_spec.SetField(waitlistentry.FieldPaymentKey, field.TypeString, value)
+	}
+	if _u.mutation.PaymentKeyCleared() {
+		_spec.ClearField(waitlistentry.FieldPaymentKey, field.TypeString)
 	}
 	if value, ok := _u.mutation.CreatedAt(); ok {
 		_spec.SetField(waitlistentry.FieldCreatedAt, field.TypeTime, value)
@@ -307,6 +326,16 @@ func (_u *WaitlistEntryUpdateOne) check() error {
 			return &ValidationError{Name: "access_keys", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.access_keys": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.Card(); ok {
+		if err := waitlistentry.CardValidator(v); err != nil {
+			return &ValidationError{Name: "card", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.card": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.PaymentKey(); ok {
+		if err := waitlistentry.PaymentKeyValidator(v); err != nil {
+			return &ValidationError{Name: "payment_key", err: fmt.Errorf(`ent: validator failed for field "WaitlistEntry.payment_key": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -392,6 +421,15 @@ func (_u *WaitlistEntryUpdateOne) sqlSave(ctx context.Context) (_node *WaitlistE
 	}
 	if _u.mutation.AccessKeysCleared() {
 		_spec.ClearField(waitlistentry.FieldAccessKeys, field.TypeString)
+	}
+	if value, ok := _u.mutation.Card(); ok {
+		_spec.SetField(waitlistentry.FieldCard, field.TypeEnum, value)
+	}
+	if value, ok := _u.mutation.PaymentKey(); ok {
+		_spec.SetField(waitlistentry.FieldPaymentKey, field.TypeString, value)
+	}
+	if _u.mutation.PaymentKeyCleared() {
+		_spec.ClearField(waitlistentry.FieldPaymentKey, field.TypeString)
 	}
 	if value, ok := _u.mutation.CreatedAt(); ok {
 		_spec.SetField(waitlistentry.FieldCreatedAt, field.TypeTime, value)

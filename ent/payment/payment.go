@@ -15,6 +15,10 @@ const (
 	FieldID = "id"
 	// FieldOrderID holds the string denoting the order_id field in the database.
 	FieldOrderID = "order_id"
+	// FieldEntryID holds the string denoting the entry_id field in the database.
+	FieldEntryID = "entry_id"
+	// FieldHold holds the string denoting the hold field in the database.
+	FieldHold = "hold"
 	// FieldUserID holds the string denoting the user_id field in the database.
 	FieldUserID = "user_id"
 	// FieldProvider holds the string denoting the provider field in the database.
@@ -75,6 +79,8 @@ const (
 var Columns = []string{
 	FieldID,
 	FieldOrderID,
+	FieldEntryID,
+	FieldHold,
 	FieldUserID,
 	FieldProvider,
 	FieldIdempotencyKey,
@@ -170,6 +176,33 @@ var (
 	DefaultChecks int
 )
 
+// Hold defines the type for the "hold" enum field.
+type Hold string
+
+// HoldNONE is the default value of the Hold enum.
+const DefaultHold = HoldNONE
+
+// Hold values.
+const (
+	HoldNONE      Hold = "NONE"
+	HoldAUTHORIZE Hold = "AUTHORIZE"
+	HoldSAVE      Hold = "SAVE"
+)
+
+func (h Hold) String() string {
+	return string(h)
+}
+
+// HoldValidator is a validator for the "hold" field enum values. It is called by the builders before save.
+func HoldValidator(h Hold) error {
+	switch h {
+	case HoldNONE, HoldAUTHORIZE, HoldSAVE:
+		return nil
+	default:
+		return fmt.Errorf("payment: invalid enum value for hold field: %q", h)
+	}
+}
+
 // Status defines the type for the "status" enum field.
 type Status string
 
@@ -178,11 +211,12 @@ const DefaultStatus = StatusCREATING
 
 // Status values.
 const (
-	StatusCREATING  Status = "CREATING"
-	StatusPENDING   Status = "PENDING"
-	StatusCLOSED    Status = "CLOSED"
-	StatusSUCCEEDED Status = "SUCCEEDED"
-	StatusREFUNDED  Status = "REFUNDED"
+	StatusCREATING   Status = "CREATING"
+	StatusPENDING    Status = "PENDING"
+	StatusAUTHORIZED Status = "AUTHORIZED"
+	StatusCLOSED     Status = "CLOSED"
+	StatusSUCCEEDED  Status = "SUCCEEDED"
+	StatusREFUNDED   Status = "REFUNDED"
 )
 
 func (s Status) String() string {
@@ -192,7 +226,7 @@ func (s Status) String() string {
 // StatusValidator is a validator for the "status" field enum values. It is called by the builders before save.
 func StatusValidator(s Status) error {
 	switch s {
-	case StatusCREATING, StatusPENDING, StatusCLOSED, StatusSUCCEEDED, StatusREFUNDED:
+	case StatusCREATING, StatusPENDING, StatusAUTHORIZED, StatusCLOSED, StatusSUCCEEDED, StatusREFUNDED:
 		return nil
 	default:
 		return fmt.Errorf("payment: invalid enum value for status field: %q", s)

@@ -124,6 +124,7 @@ const (
 	KindDECLINED         Kind = "DECLINED"
 	KindCLOSED           Kind = "CLOSED"
 	KindATTEMPT_DECLINED Kind = "ATTEMPT_DECLINED"
+	KindAUTHORIZED       Kind = "AUTHORIZED"
 	KindREFUND_FAILED    Kind = "REFUND_FAILED"
 	KindREFUNDED         Kind = "REFUNDED"
 	KindDISPUTED         Kind = "DISPUTED"
@@ -138,7 +139,7 @@ func (k Kind) String() string {
 // KindValidator is a validator for the "kind" field enum values. It is called by the builders before save.
 func KindValidator(k Kind) error {
 	switch k {
-	case KindSUCCEEDED, KindDECLINED, KindCLOSED, KindATTEMPT_DECLINED, KindREFUND_FAILED, KindREFUNDED, KindDISPUTED, KindDISPUTE_WON, KindDISPUTE_LOST:
+	case KindSUCCEEDED, KindDECLINED, KindCLOSED, KindATTEMPT_DECLINED, KindAUTHORIZED, KindREFUND_FAILED, KindREFUNDED, KindDISPUTED, KindDISPUTE_WON, KindDISPUTE_LOST:
 		return nil
 	default:
 		return fmt.Errorf("paymentevent: invalid enum value for kind field: %q", k)

@@ -55,6 +55,8 @@ const (
 	FieldEntrySeconds = "entry_seconds"
 	// FieldOfferSeconds holds the string denoting the offer_seconds field in the database.
 	FieldOfferSeconds = "offer_seconds"
+	// FieldAuthorizeEntries holds the string denoting the authorize_entries field in the database.
+	FieldAuthorizeEntries = "authorize_entries"
 	// FieldAccent holds the string denoting the accent field in the database.
 	FieldAccent = "accent"
 	// FieldEpoch holds the string denoting the epoch field in the database.
@@ -115,6 +117,7 @@ var Columns = []string{
 	FieldPrivate,
 	FieldEntrySeconds,
 	FieldOfferSeconds,
+	FieldAuthorizeEntries,
 	FieldAccent,
 	FieldEpoch,
 	FieldRevision,
@@ -184,6 +187,8 @@ var (
 	DefaultOfferSeconds int
 	// OfferSecondsValidator is a validator for the "offer_seconds" field. It is called by the builders before save.
 	OfferSecondsValidator func(int) error
+	// DefaultAuthorizeEntries holds the default value on creation for the "authorize_entries" field.
+	DefaultAuthorizeEntries bool
 	// DefaultAccent holds the default value on creation for the "accent" field.
 	DefaultAccent string
 	// AccentValidator is a validator for the "accent" field. It is called by the builders before save.

@@ -19,11 +19,15 @@ type Payment struct{ ent.Schema }
 func (Payment) Fields() []ent.Field {
 	return []ent.Field{
 		key(id.Payment{}),
-		field.UUID("order_id", id.Order{}).Immutable(),
+		field.UUID("order_id", id.Order{}).Comment("of an authorization for an entry that is not drawn: the entry"),
+		field.UUID("entry_id", id.Waitlist{}).Optional().Nillable().Immutable().
+			Comment("the entry of a draw that the card is authorized for; null = a payment of an order"),
+		field.Enum("hold").Values("NONE", "AUTHORIZE", "SAVE").Default("NONE").Immutable().
+			Comment("AUTHORIZE: money is held and captured later. SAVE: the card is saved and charged later"),
 		field.UUID("user_id", id.User{}).Immutable(),
 		field.String("provider").MaxLen(32).Immutable(),
 		field.String("idempotency_key").MaxLen(64).Immutable().Comment("the buyer's, per order"),
-		field.Enum("status").Values("CREATING", "PENDING", "CLOSED", "SUCCEEDED", "REFUNDED").Default("CREATING").
+		field.Enum("status").Values("CREATING", "PENDING", "AUTHORIZED", "CLOSED", "SUCCEEDED", "REFUNDED").Default("CREATING").
 			Comment("CREATING: the provider's answer to the creation is not known yet"),
 		field.Int64("amount_minor").NonNegative().Immutable(),
 		currency(),
@@ -60,10 +64,11 @@ func (Payment) Fields() []ent.Field {
 func (Payment) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("order_id", "idempotency_key").Unique(),
-		index.Fields("order_id").Unique().StorageKey("payment_one_open_per_order").
-			Annotations(entsql.IndexWhere("status IN ('CREATING', 'PENDING')")),
-		index.Fields("check_at").StorageKey("payment_open_by_check_at").
-			Annotations(entsql.IndexWhere("status IN ('CREATING', 'PENDING')")),
+		index.Fields("order_id").Unique().StorageKey("payment_one_live_per_order").
+			Annotations(entsql.IndexWhere("status IN ('CREATING', 'PENDING', 'AUTHORIZED')")),
+		index.Fields("check_at").StorageKey("payment_live_by_check_at").
+			Annotations(entsql.IndexWhere("status IN ('CREATING', 'PENDING', 'AUTHORIZED')")),
+		index.Fields("entry_id").Annotations(entsql.IndexWhere("entry_id IS NOT NULL")),
 		index.Fields("transaction"),  // operators search orders by what a bank statement says
 		index.Fields("provider_ref"), // and by what the provider's pages say
 		index.Fields("id").StorageKey("payment_disputed").Annotations(entsql.IndexWhere("dispute = 'OPEN'")),
@@ -81,7 +86,7 @@ func (PaymentEvent) Fields() []ent.Field {
 		field.String("provider").MaxLen(32).Immutable(),
 		field.String("event_id").MaxLen(128).Immutable().Comment("the provider's, or one derived from the answer"),
 		field.UUID("payment_id", id.Payment{}).Immutable().Comment("our payment, as the provider names it; may be unknown"),
-		field.Enum("kind").Values("SUCCEEDED", "DECLINED", "CLOSED", "ATTEMPT_DECLINED", "REFUND_FAILED", "REFUNDED",
+		field.Enum("kind").Values("SUCCEEDED", "DECLINED", "CLOSED", "ATTEMPT_DECLINED", "AUTHORIZED", "REFUND_FAILED", "REFUNDED",
 			"DISPUTED", "DISPUTE_WON", "DISPUTE_LOST").Immutable().
 			Comment("REFUNDED: the amount is all that went back of the payment so far"),
 		field.Int64("amount_minor").Immutable(),

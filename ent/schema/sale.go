@@ -43,6 +43,8 @@ func (Sale) Fields() []ent.Field {
 		field.Int("entry_seconds").NonNegative().Default(0).
 			Comment("how long after the opening a draw takes entries; 0 = the sale is a rush"),
 		field.Int("offer_seconds").NonNegative().Default(0).Comment("lifetime of the offers of a draw"),
+		field.Bool("authorize_entries").Default(false).
+			Comment("whether an entry of the draw counts only once a card is authorized for it"),
 		field.String("accent").MaxLen(7).Default("").
 			Comment("accent colour of its page, #rrggbb; empty = that of the installation"),
 		field.Int64("epoch").Default(0).Comment("grows each time the gate in Redis is rebuilt; 0 = never loaded"),

@@ -36,6 +36,10 @@ func (WaitlistEntry) Fields() []ent.Field {
 		field.Int64("line").NonNegative().Default(0).Comment("number in the draw from 1 on; 0 = not drawn"),
 		field.String("skipped").MaxLen(16).Default("").Comment("why it ended without an offer, if the buyer did not leave: a draw.Reason"),
 		field.String("access_keys").MaxLen(32).Optional().Nillable().Comment("what access rules count of the buyer, as in person_keys"),
+		field.Enum("card").Values("NONE", "DUE", "AUTHORIZED", "DONE").Default("NONE").
+			Comment("DUE: the draw counts it once a card is authorized. DONE: its payment belongs to the order, or is to be closed"),
+		field.String("payment_key").MaxLen(32).Optional().Nillable().
+			Comment("of the authorized card, as that of an order, where a limit of the sale counts it"),
 		instant("created_at"),
 		instant("updated_at"),
 	}
@@ -57,6 +61,10 @@ func (WaitlistEntry) Indexes() []ent.Index {
 		index.Fields("item_id", "line").StorageKey("waitlist_turns").Annotations(entsql.IndexWhere("line > 0 AND status <> 'WAITING'")),
 		index.Fields("offer_expires_at").StorageKey("waitlist_offers").Annotations(entsql.IndexWhere("status = 'OFFERED'")),
 		index.Fields("id").StorageKey("waitlist_returns").Annotations(entsql.IndexWhere("return_due")),
+		index.Fields("id").StorageKey("waitlist_card_due").
+			Annotations(entsql.IndexWhere("card IN ('DUE', 'AUTHORIZED') AND status NOT IN ('ENTERED', 'WAITING')")),
+		index.Fields("sale_id", "payment_key").StorageKey("waitlist_payment_key").
+			Annotations(entsql.IndexWhere("payment_key IS NOT NULL")),
 		index.Fields("user_id"),
 	}
 }

@@ -43,6 +43,10 @@ const (
 	FieldSkipped = "skipped"
 	// FieldAccessKeys holds the string denoting the access_keys field in the database.
 	FieldAccessKeys = "access_keys"
+	// FieldCard holds the string denoting the card field in the database.
+	FieldCard = "card"
+	// FieldPaymentKey holds the string denoting the payment_key field in the database.
+	FieldPaymentKey = "payment_key"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// FieldUpdatedAt holds the string denoting the updated_at field in the database.
@@ -69,6 +73,8 @@ var Columns = []string{
 	FieldLine,
 	FieldSkipped,
 	FieldAccessKeys,
+	FieldCard,
+	FieldPaymentKey,
 	FieldCreatedAt,
 	FieldUpdatedAt,
 }
@@ -106,6 +112,8 @@ var (
 	SkippedValidator func(string) error
 	// AccessKeysValidator is a validator for the "access_keys" field. It is called by the builders before save.
 	AccessKeysValidator func(string) error
+	// PaymentKeyValidator is a validator for the "payment_key" field. It is called by the builders before save.
+	PaymentKeyValidator func(string) error
 )
 
 // Status defines the type for the "status" enum field.
@@ -135,6 +143,34 @@ func StatusValidator(s Status) error {
 		return nil
 	default:
 		return fmt.Errorf("waitlistentry: invalid enum value for status field: %q", s)
+	}
+}
+
+// Card defines the type for the "card" enum field.
+type Card string
+
+// CardNONE is the default value of the Card enum.
+const DefaultCard = CardNONE
+
+// Card values.
+const (
+	CardNONE       Card = "NONE"
+	CardDUE        Card = "DUE"
+	CardAUTHORIZED Card = "AUTHORIZED"
+	CardDONE       Card = "DONE"
+)
+
+func (c Card) String() string {
+	return string(c)
+}
+
+// CardValidator is a validator for the "card" field enum values. It is called by the builders before save.
+func CardValidator(c Card) error {
+	switch c {
+	case CardNONE, CardDUE, CardAUTHORIZED, CardDONE:
+		return nil
+	default:
+		return fmt.Errorf("waitlistentry: invalid enum value for card field: %q", c)
 	}
 }
 
