@@ -27,6 +27,18 @@ func (_c *PaymentCreate) SetOrderID(v typedid.Order) *PaymentCreate {
 	return _c
 }
 
+// SetEntryID sets the "entry_id" field.
+func (_c *PaymentCreate) SetEntryID(v typedid.Waitlist) *PaymentCreate {
+	_c.mutation.SetEntryID(v)
+	return _c
+}
+
+// SetHold sets the "hold" field.
+func (_c *PaymentCreate) SetHold(v payment.Hold) *PaymentCreate {
+	_c.mutation.SetHold(v)
+	return _c
+}
+
 // SetUserID sets the "user_id" field.
 func (_c *PaymentCreate) SetUserID(v typedid.User) *PaymentCreate {
 	_c.mutation.SetUserID(v)

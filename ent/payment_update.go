@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"seckill/ent/payment"
 	"seckill/ent/predicate"
+	typedid "seckill/internal/platform/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
@@ -26,6 +27,12 @@ type PaymentUpdate struct {
 // Where appends a list predicates to the PaymentUpdate builder.
 func (_u *PaymentUpdate) Where(ps ...predicate.Payment) *PaymentUpdate {
 	_u.mutation.Where(ps...)
+	return _u
+}
+
+// SetOrderID sets the "order_id" field.
+func (_u *PaymentUpdate) SetOrderID(v typedid.Order) *PaymentUpdate {
+	_u.mutation.SetOrderID(v)
 	return _u
 }
 
@@ -102,9 +109,22 @@ func (_u *PaymentUpdate) AddVersion(v int64) *PaymentUpdate {
 	return _u
 }
 
+// SetExpiresAt sets the "expires_at" field.
+func (_u *PaymentUpdate) SetExpiresAt(v time.Time) *PaymentUpdate {
+	_u.mutation.SetExpiresAt(v)
+	return _u
+}
+
 // SetCheckAt sets the "check_at" field.
 func (_u *PaymentUpdate) SetCheckAt(v time.Time) *PaymentUpdate {
 	_u.mutation.SetCheckAt(v)
+	return _u
+}
+
+// SetChecks sets the "checks" field.
+func (_u *PaymentUpdate) SetChecks(v int) *PaymentUpdate {
+	_u.mutation.ResetChecks()
+	_u.mutation.SetChecks(v)
 	return _u
 }
 

@@ -151,6 +151,12 @@ func (_c *SaleCreate) SetOfferSeconds(v int) *SaleCreate {
 	return _c
 }
 
+// SetAuthorizeEntries sets the "authorize_entries" field.
+func (_c *SaleCreate) SetAuthorizeEntries(v bool) *SaleCreate {
+	_c.mutation.SetAuthorizeEntries(v)
+	return _c
+}
+
 // SetAccent sets the "accent" field.
 func (_c *SaleCreate) SetAccent(v string) *SaleCreate {
 	_c.mutation.SetAccent(v)

@@ -149,6 +149,12 @@ func (_u *SaleUpdate) SetOfferSeconds(v int) *SaleUpdate {
 	return _u
 }
 
+// SetAuthorizeEntries sets the "authorize_entries" field.
+func (_u *SaleUpdate) SetAuthorizeEntries(v bool) *SaleUpdate {
+	_u.mutation.SetAuthorizeEntries(v)
+	return _u
+}
+
 // SetAccent sets the "accent" field.
 func (_u *SaleUpdate) SetAccent(v string) *SaleUpdate {
 	_u.mutation.SetAccent(v)

@@ -119,6 +119,12 @@ func (_c *WaitlistEntryCreate) SetNillableAccessKeys(v *string) *WaitlistEntryCr
 	return _c
 }
 
+// SetCard sets the "card" field.
+func (_c *WaitlistEntryCreate) SetCard(v waitlistentry.Card) *WaitlistEntryCreate {
+	_c.mutation.SetCard(v)
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *WaitlistEntryCreate) SetCreatedAt(v time.Time) *WaitlistEntryCreate {
 	_c.mutation.SetCreatedAt(v)

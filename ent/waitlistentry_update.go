@@ -84,6 +84,24 @@ func (_u *WaitlistEntryUpdate) SetSkipped(v string) *WaitlistEntryUpdate {
 	return _u
 }
 
+// SetCard sets the "card" field.
+func (_u *WaitlistEntryUpdate) SetCard(v waitlistentry.Card) *WaitlistEntryUpdate {
+	_u.mutation.SetCard(v)
+	return _u
+}
+
+// SetPaymentKey sets the "payment_key" field.
+func (_u *WaitlistEntryUpdate) SetPaymentKey(v string) *WaitlistEntryUpdate {
+	_u.mutation.SetPaymentKey(v)
+	return _u
+}
+
+// ClearPaymentKey clears the value of the "payment_key" field.
+func (_u *WaitlistEntryUpdate) ClearPaymentKey() *WaitlistEntryUpdate {
+	_u.mutation.ClearPaymentKey()
+	return _u
+}
+
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *WaitlistEntryUpdate) SetUpdatedAt(v time.Time) *WaitlistEntryUpdate {
 	_u.mutation.SetUpdatedAt(v)

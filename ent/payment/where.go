@@ -30,6 +30,11 @@ func OrderID(v typedid.Order) predicate.Payment {
 	return predicate.Payment(sql.FieldEQ(FieldOrderID, v))
 }
 
+// EntryID applies equality check predicate on the "entry_id" field. It's identical to EntryIDEQ.
+func EntryID(v typedid.Waitlist) predicate.Payment {
+	return predicate.Payment(sql.FieldEQ(FieldEntryID, v))
+}
+
 // Provider applies equality check predicate on the "provider" field. It's identical to ProviderEQ.
 func Provider(v string) predicate.Payment {
 	return predicate.Payment(sql.FieldEQ(FieldProvider, v))
@@ -58,6 +63,11 @@ func Checks(v int) predicate.Payment {
 // OrderIDIn applies the In predicate on the "order_id" field.
 func OrderIDIn(vs ...typedid.Order) predicate.Payment {
 	return predicate.Payment(sql.FieldIn(FieldOrderID, vs...))
+}
+
+// EntryIDIn applies the In predicate on the "entry_id" field.
+func EntryIDIn(vs ...typedid.Waitlist) predicate.Payment {
+	return predicate.Payment(sql.FieldIn(FieldEntryID, vs...))
 }
 
 // ProviderIn applies the In predicate on the "provider" field.

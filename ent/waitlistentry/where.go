@@ -15,6 +15,11 @@ func ID(id typedid.Waitlist) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldEQ(FieldID, id))
 }
 
+// IDNEQ applies the NEQ predicate on the ID field.
+func IDNEQ(id typedid.Waitlist) predicate.WaitlistEntry {
+	return predicate.WaitlistEntry(sql.FieldNEQ(FieldID, id))
+}
+
 // IDIn applies the In predicate on the ID field.
 func IDIn(ids ...typedid.Waitlist) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldIn(FieldID, ids...))
@@ -68,6 +73,11 @@ func ReturnDue(v bool) predicate.WaitlistEntry {
 // Line applies equality check predicate on the "line" field. It's identical to LineEQ.
 func Line(v int64) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldEQ(FieldLine, v))
+}
+
+// PaymentKey applies equality check predicate on the "payment_key" field. It's identical to PaymentKeyEQ.
+func PaymentKey(v string) predicate.WaitlistEntry {
+	return predicate.WaitlistEntry(sql.FieldEQ(FieldPaymentKey, v))
 }
 
 // ItemIDIn applies the In predicate on the "item_id" field.
@@ -143,6 +153,16 @@ func LineLTE(v int64) predicate.WaitlistEntry {
 // AccessKeysNotNil applies the NotNil predicate on the "access_keys" field.
 func AccessKeysNotNil() predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldNotNull(FieldAccessKeys))
+}
+
+// CardEQ applies the EQ predicate on the "card" field.
+func CardEQ(v Card) predicate.WaitlistEntry {
+	return predicate.WaitlistEntry(sql.FieldEQ(FieldCard, v))
+}
+
+// CardIn applies the In predicate on the "card" field.
+func CardIn(vs ...Card) predicate.WaitlistEntry {
+	return predicate.WaitlistEntry(sql.FieldIn(FieldCard, vs...))
 }
 
 // UpdatedAtLT applies the LT predicate on the "updated_at" field.

@@ -47,6 +47,7 @@ func (c *Checkout) join(ctx context.Context, in IssueInput, join waitlist.JoinIn
 	persons.Share = share
 	join.Sale, join.Item, join.User, join.Persons, join.From = parent.ID, item.ID, in.User, persons, in.From
 	join.Captcha, join.Waived, join.Closes = in.Captcha, !parent.Switches.CaptchaRequired, parent.EntriesCloseAt()
+	join.Card = parent.Draw.Authorize
 	entry, err := c.waitlist.Join(ctx, join)
 	switch reason := fault.ReasonOf(err); {
 	case reason == fault.SaleClosed:

@@ -71,6 +71,7 @@ const (
 	ReasonDeleted    Reason = "DELETED"      // the account was deleted
 	ReasonNoAccess   Reason = "NO_ACCESS"    // an access rule excludes the buyer
 	ReasonLimit      Reason = "LIMIT"        // the buyer has as many units as one may buy
+	ReasonCard       Reason = "CARD"         // no card was authorized before the entries were closed
 	ReasonTooFewLeft Reason = "TOO_FEW_LEFT" // more units are wanted than are left
 )
 

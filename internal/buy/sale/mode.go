@@ -28,6 +28,9 @@ const (
 type DrawRules struct {
 	EntrySeconds int `json:"entrySeconds"` // from the opening until the entries are closed
 	OfferSeconds int `json:"offerSeconds"` // lifetime of an offer
+	// Authorize says that an entry counts only once a card is authorized for it, which is
+	// charged if the entry is drawn.
+	Authorize bool `json:"authorizeEntries,omitempty"`
 }
 
 // On reports whether the sale is a draw.
@@ -38,7 +41,11 @@ func (r DrawRules) String() string {
 	if !r.On() {
 		return string(Rush)
 	}
-	return fmt.Sprintf("%s entries %d s, offers %d s", Draw, r.EntrySeconds, r.OfferSeconds)
+	text := fmt.Sprintf("%s entries %d s, offers %d s", Draw, r.EntrySeconds, r.OfferSeconds)
+	if r.Authorize {
+		text += ", cards authorized at entry"
+	}
+	return text
 }
 
 // OfferFor returns the lifetime of an offer of a draw.

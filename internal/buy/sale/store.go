@@ -119,7 +119,7 @@ func saleFromRow(r *ent.Sale) *Sale {
 			AccountAge: time.Duration(r.MinimumAccountAgeHours) * time.Hour},
 		LimitBy: ParseLimitBy(r.LimitBy), Access: access.Parse(r.Access),
 		Codes: access.ParseBatches(r.AccessCodes), Private: r.Private,
-		Draw:  DrawRules{EntrySeconds: r.EntrySeconds, OfferSeconds: r.OfferSeconds},
+		Draw:  DrawRules{EntrySeconds: r.EntrySeconds, OfferSeconds: r.OfferSeconds, Authorize: r.AuthorizeEntries},
 		Epoch: r.Epoch, Revision: r.Revision, CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt.UTC(),
 		Accent: accentOf(r.Accent), WasPublic: r.WasPublic, Notice: r.Notice, SettledAt: clock.UTC(r.SettledAt),
 		ExternalReference: postgres.Value(r.ExternalReference),

@@ -1,6 +1,7 @@
 package waitlist
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ func (s *Service) LeaveBlocked(ctx context.Context) (left int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("read waitlist entries of disabled users: %w", err)
 	}
-	return len(rows), s.endDisabled(ctx, rows)
+	return len(rows), s.end(ctx, rows)
 }
 
 // ofDisabledUser matches entries of users who are disabled.
@@ -40,8 +41,8 @@ var ofDisabledUser predicate.WaitlistEntry = func(s *sql.Selector) {
 		Where(sql.NotNull(users.C(user.FieldDisabledAt)))))
 }
 
-// endDisabled ends entries of users who are disabled: blocked, or deleted.
-func (s *Service) endDisabled(ctx context.Context, entries []*ent.WaitlistEntry) error {
+// end ends entries of users who are disabled, which are blocked or deleted, and others whose card is due.
+func (s *Service) end(ctx context.Context, entries []*ent.WaitlistEntry) error {
 	if len(entries) == 0 {
 		return nil
 	}
@@ -49,7 +50,8 @@ func (s *Service) endDisabled(ctx context.Context, entries []*ent.WaitlistEntry)
 	for i, row := range entries {
 		users[i] = row.UserID
 	}
-	rows, err := s.db.Ent.User.Query().Where(user.IDIn(users...)).Select(user.FieldID, user.FieldAccount).All(ctx)
+	rows, err := s.db.Ent.User.Query().Where(user.IDIn(users...), user.DisabledAtNotNil()).
+		Select(user.FieldID, user.FieldAccount).All(ctx)
 	if err != nil {
 		return fmt.Errorf("read disabled users: %w", err)
 	}
@@ -62,7 +64,7 @@ func (s *Service) endDisabled(ctx context.Context, entries []*ent.WaitlistEntry)
 	}
 	var failed []error
 	for _, row := range entries {
-		_, err := s.leave(ctx, row.ID, row.UserID, reasons[row.UserID])
+		_, err := s.leave(ctx, row.ID, row.UserID, cmp.Or(reasons[row.UserID], draw.ReasonCard))
 		if _, refused := fault.AsRefusal(err); !refused { // an entry that ended otherwise meanwhile is refused
 			failed = append(failed, err)
 		}

@@ -187,7 +187,7 @@ func (s *Service) closeEntries(ctx context.Context, d *Drawing) error {
 	})
 }
 
-// publishRoot ends the entries of users who are disabled, computes the tree of the others, and
+// publishRoot ends the entries of users who are disabled, and those whose card is due, computes the tree of the others, and
 // publishes its root together with the round whose random value will order them. The round
 // follows from the time of publication: a late one moves it on.
 func (s *Service) publishRoot(ctx context.Context, d *Drawing) error {
@@ -231,20 +231,22 @@ func (s *Service) publishRoot(ctx context.Context, d *Drawing) error {
 	})
 }
 
-// leaves ends the entries of disabled users and returns the leaves of the others.
+// leaves ends the entries of disabled users, and those whose card is due, and returns the leaves of
+// the others.
 func (s *Service) leaves(ctx context.Context, item id.Item) ([][32]byte, error) {
 	var leaves [][32]byte
 	err := s.eachUndrawn(ctx, item, func(ctx context.Context, entries []undrawnEntry) error {
-		disabled, err := s.db.Ent.WaitlistEntry.Query().Where(undrawn(item), entered,
-			waitlistentry.IDGTE(entries[0].id), waitlistentry.IDLTE(entries[len(entries)-1].id), ofDisabledUser).All(ctx)
+		ending, err := s.db.Ent.WaitlistEntry.Query().Where(undrawn(item), entered,
+			waitlistentry.IDGTE(entries[0].id), waitlistentry.IDLTE(entries[len(entries)-1].id),
+			waitlistentry.Or(ofDisabledUser, waitlistentry.CardEQ(waitlistentry.CardDUE))).All(ctx)
 		if err != nil {
 			return err
 		}
-		gone := make(map[id.Waitlist]bool, len(disabled))
-		for _, row := range disabled {
+		gone := make(map[id.Waitlist]bool, len(ending))
+		for _, row := range ending {
 			gone[row.ID] = true
 		}
-		if err := s.endDisabled(ctx, disabled); err != nil {
+		if err := s.end(ctx, ending); err != nil {
 			return err
 		}
 		for _, e := range entries {

@@ -39,6 +39,7 @@ type JoinInput struct {
 	Waived   bool           // the sale requires no captcha now
 	Nonce    string         // of the buyer, for the draw; "" = the sale is a rush
 	Closes   time.Time      // until when the draw takes entries
+	Card     bool           // the entry counts once a card is authorized for it
 
 	claim captcha.Claim // of Captcha
 }
@@ -214,10 +215,14 @@ func (s *Service) enter(ctx context.Context, item id.Item, inputs []JoinInput, e
 		}
 		now, entryIDs := s.now(), make([]id.Waitlist, len(inputs))
 		err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-			status := waitlistentry.StatusWAITING
+			status, card := waitlistentry.StatusWAITING, waitlistentry.CardNONE
 			if inputs[0].Nonce != "" {
 				status = waitlistentry.StatusENTERED
-				if err := countEntries(ctx, tx, inputs[0].Sale, item, len(inputs)); err != nil {
+				counted := len(inputs)
+				if inputs[0].Card { // all are of the same sale
+					card, counted = waitlistentry.CardDUE, 0
+				}
+				if err := countEntries(ctx, tx, inputs[0].Sale, item, counted); err != nil {
 					return err
 				}
 			}
@@ -226,7 +231,7 @@ func (s *Service) enter(ctx context.Context, item id.Item, inputs []JoinInput, e
 				entryIDs[i] = id.New[id.Waitlist]()
 				rows[i] = tx.WaitlistEntry.Create().SetID(entryIDs[i]).SetSaleID(in.Sale).SetItemID(in.Item).SetUserID(in.User).
 					SetQuantity(in.Quantity).SetNillableContactKey(columnOf(in.Persons.Contact)).
-					SetNillableAddressKey(columnOf(in.Persons.Address)).SetStatus(status).SetNillableNonce(columnOf(in.Nonce)).
+					SetNillableAddressKey(columnOf(in.Persons.Address)).SetStatus(status).SetCard(card).SetNillableNonce(columnOf(in.Nonce)).
 					SetNillableAccessKeys(columnOf(person.Key(in.Persons.Access()))).
 					SetCreatedAt(now).SetUpdatedAt(now)
 			}

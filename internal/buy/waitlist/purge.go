@@ -15,6 +15,7 @@ const purgeAfter = 7 * 24 * time.Hour
 func (s *Service) Purge(ctx context.Context) (map[string]int, error) {
 	return s.db.Purge(ctx, "purged", waitlistentry.Table,
 		waitlistentry.StatusIn(waitlistentry.StatusLEFT, waitlistentry.StatusEXPIRED), waitlistentry.ReturnDue(false),
+		waitlistentry.CardIn(waitlistentry.CardNONE, waitlistentry.CardDONE),
 		waitlistentry.UpdatedAtLT(s.now().Add(-purgeAfter)),
 		waitlistentry.Or(waitlistentry.Line(0),
 			waitlistentry.And(waitlistentry.StatusEQ(waitlistentry.StatusEXPIRED), waitlistentry.OfferExpiresAtIsNil())))

@@ -83,7 +83,9 @@ type Entry struct {
 	Task           *id.Task   // the order task; set from REDEEMED on
 	Nonce          string     // of the buyer, in the leaf of a draw; "" = not an entry of a draw
 	Line           int64      // number in the draw, from 1 on; 0 = not drawn
-	ReturnDue      bool       // units reserved for it in the gate have to be released
+	Card           Card
+	Skipped        draw.Reason // why it ended without an offer; "" = the buyer left, or it did not
+	ReturnDue      bool        // units reserved for it in the gate have to be released
 	CreatedAt      time.Time
 	UpdatedAt      time.Time
 }
@@ -94,7 +96,7 @@ func fromRow(row *ent.WaitlistEntry) *Entry {
 		Persons: person.Keys{Contact: keyOf(row.ContactKey), Address: keyOf(row.AddressKey)}.
 			WithAccess(postgres.Value(row.AccessKeys)),
 		Version: row.Version, OfferExpiresAt: row.OfferExpiresAt, Task: row.OrderID, ReturnDue: row.ReturnDue,
-		Nonce: postgres.Value(row.Nonce), Line: row.Line,
+		Nonce: postgres.Value(row.Nonce), Line: row.Line, Card: Card(row.Card), Skipped: draw.Reason(row.Skipped),
 		CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(),
 	}
 }
@@ -289,7 +291,7 @@ func (s *Service) change(ctx context.Context, e *Entry, set func(*ent.WaitlistEn
 		if changed, err = u.Save(ctx); err != nil || changed == 0 || e.Status == Offered {
 			return err
 		}
-		if e.Status == Entered {
+		if e.counts() {
 			return uncountEntries(ctx, tx, e.Item, 1)
 		}
 		expires, offered := u.Mutation().OfferExpiresAt()

@@ -89,7 +89,8 @@ func (p *Preloader) forgetPersons(ctx context.Context, saleID id.Sale) error {
 		}
 	}
 	err := p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		return tx.WaitlistEntry.Update().Where(waitlistentry.SaleID(saleID)).ClearContactKey().ClearAddressKey().Exec(ctx)
+		return tx.WaitlistEntry.Update().Where(waitlistentry.SaleID(saleID)).ClearContactKey().ClearAddressKey().ClearPaymentKey().
+			Exec(ctx)
 	})
 	if err != nil {
 		return fmt.Errorf("clear person keys of the waitlist of sale %s: %w", saleID, err)

@@ -146,7 +146,7 @@ func (s *Service) closeOne(ctx context.Context, p *Payment) closing {
 	if err != nil {
 		return closedNot
 	}
-	if state.Phase == PhaseOpen {
+	if state.Phase == PhaseOpen || state.Phase == PhaseAuthorized {
 		return closedNot // violates the contract of Close; ask again
 	}
 	if state.Phase == PhaseUnknown {
@@ -166,6 +166,9 @@ func (s *Service) note(ctx context.Context, p *Payment, state State) error {
 	event, ok := state.event(p.ID)
 	if !ok {
 		return nil
+	}
+	if err := s.namePayer(ctx, p.Provider, &event); err != nil {
+		return err
 	}
 	// Many calls may query one payment: all but one of them find the event recorded.
 	known, err := s.known(ctx, p.Provider, event.ID)

@@ -54,7 +54,7 @@ func (s *Service) settleAttempt(ctx context.Context, e *ent.PaymentEvent, p *Pay
 		if err := s.mark(ctx, tx, p, entpayment.Status(p.Status), e); err != nil {
 			return nil, err
 		}
-		if p.Decline == DeclineOf(e.Reason) {
+		if p.Decline == DeclineOf(e.Reason) || !p.hasOrder() {
 			return nil, nil
 		}
 		return s.noteOrder(ctx, tx, p.Order, order.Entry{Code: order.CodePaymentDeclined})

@@ -43,6 +43,7 @@ const (
 func (s *Service) Loops() []periodic.Loop {
 	loops := []periodic.Loop{
 		s.expiryLoop(),
+		s.entriesLoop(),
 		{Name: "order reviews", Every: reviewEvery, Timeout: reviewTimeout, Step: s.StepReviews, Log: s.log},
 		{Name: "payment events", Every: 500 * time.Millisecond, Idle: idle, Timeout: 10 * time.Second, Step: s.RetryEvents,
 			Log: s.log},
@@ -161,6 +162,14 @@ func (s *Service) later(ctx context.Context, row *ent.Payment, now time.Time) er
 // deadline it is closed at the provider, also when its order is not unpaid any more: some
 // providers would take the money days later.
 func (s *Service) check(ctx context.Context, p *Payment) (string, error) {
+	if !p.Entry.IsZero() {
+		return s.checkHold(ctx, p)
+	}
+	return s.checkOpen(ctx, p)
+}
+
+// checkOpen is check for a payment that waits for its buyer.
+func (s *Service) checkOpen(ctx context.Context, p *Payment) (string, error) {
 	state, err := s.query(ctx, p)
 	if err != nil {
 		return "", err

@@ -72,6 +72,7 @@ var outcomeLabels = map[outcome]string{
 	outcomeTwoTx: "held_second_transaction", outcomeUnmatched: "held_unmatched", outcomePutOff: "put_off",
 	outcomeRefundFailed: "refund_failed", outcomeRefundedWhole: "refunded_outside",
 	outcomeRefundedPart: "held_refunded_part", outcomeDisputed: "disputed", outcomeAttempt: "attempt_declined",
+	outcomeAuthorized: "authorized",
 }
 
 func (m *metrics) event(kind EventKind, o outcome) {

@@ -17,6 +17,7 @@ const (
 	outcomeUnmatched outcome = "held: still nothing to match it with"
 	outcomePutOff    outcome = "put off"
 
+	outcomeAuthorized    outcome = "authorized for an entry"
 	outcomeAttempt       outcome = "attempt declined: the payment stays open"
 	outcomeDisputed      outcome = "dispute noted"
 	outcomeRefundedWhole outcome = "refunded on the provider's pages"

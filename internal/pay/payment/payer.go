@@ -13,6 +13,7 @@ import (
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/sale"
 	"seckill/internal/identity/person"
+	"seckill/internal/platform/id"
 )
 
 // errPayerUsedUp reports that the units which a means of payment has paid in a sale use up a
@@ -23,18 +24,24 @@ var errPayerUsedUp = errors.New("the means of payment has used up the limit of t
 // a limit counts it.
 func (s *Service) namePayer(ctx context.Context, provider string, e *Event) error {
 	namer, ok := s.providers[provider].(PayerNamer)
-	if !ok || e.Kind != EventSucceeded || e.Payer != "" || e.Transaction == "" {
+	if !ok || e.Kind != EventSucceeded && e.Kind != EventAuthorized || e.Payer != "" || e.Transaction == "" {
 		return nil
 	}
 	p, err := s.Payment(ctx, e.Payment)
 	if err != nil || p == nil {
 		return err
 	}
-	o, err := s.orders.Reload(ctx, p.Order)
-	if err != nil || o == nil {
+	var of id.Sale
+	if entry, err := s.entry(ctx, p.Entry); err != nil {
 		return err
+	} else if entry != nil {
+		of = entry.SaleID
+	} else if o, err := s.orders.Reload(ctx, p.Order); err != nil || o == nil {
+		return err
+	} else {
+		of = o.Sale
 	}
-	row, err := s.db.Ent.Sale.Get(ctx, o.Sale)
+	row, err := s.db.Ent.Sale.Get(ctx, of)
 	if err != nil || !sale.ParseLimitBy(row.LimitBy).Payment {
 		return err
 	}
@@ -70,34 +77,43 @@ func (s *Service) countPayer(ctx context.Context, tx *ent.Tx, e *ent.PaymentEven
 	if key == "" {
 		return nil
 	}
-	if s.db.Dialect == dialect.Postgres { // SQLite has one writer
-		if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, string(key)); err != nil {
-			return fmt.Errorf("lock means of payment: %w", err)
-		}
-	}
-	paid := tx.Order.Query().Where(entorder.SaleID(o.Sale), entorder.PaymentKey(string(key)), entorder.IDNEQ(o.ID),
-		entorder.StatusIn(entorder.StatusPAID, entorder.StatusREFUNDING))
-	limit := sale.LimitOf(row)
-	if limit == 0 {
-		item, err := tx.SaleItem.Get(ctx, o.Item)
-		if err != nil {
-			return fmt.Errorf("read item %s: %w", o.Item, err)
-		}
-		limit = sale.ItemLimitOf(row, item)
-		paid.Where(entorder.ItemID(o.Item))
-	}
-	rows, err := paid.All(ctx)
+	limit, paid, err := s.paidWith(ctx, tx, row, o.Item, key, o.ID)
 	if err != nil {
-		return fmt.Errorf("read orders of a means of payment: %w", err)
+		return err
 	}
-	units := o.Quantity
-	for _, other := range rows {
-		units += order.FromRow(other).Left()
-	}
-	if units > limit {
+	if paid+o.Quantity > limit {
 		return errPayerUsedUp
 	}
 	return tx.Order.Update().Where(entorder.ID(o.ID)).SetPaymentKey(string(key)).Exec(ctx)
+}
+
+// paidWith locks a means of payment and returns the limit of its units in a sale, or without one of
+// the sale in an item, and the units that it paid for in other orders.
+func (s *Service) paidWith(ctx context.Context, tx *ent.Tx, row *ent.Sale, itemID id.Item, key person.Key,
+	own id.Order) (limit, units int, err error) {
+	if s.db.Dialect == dialect.Postgres { // SQLite has one writer
+		if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, string(key)); err != nil {
+			return 0, 0, fmt.Errorf("lock means of payment: %w", err)
+		}
+	}
+	paid := tx.Order.Query().Where(entorder.SaleID(row.ID), entorder.PaymentKey(string(key)), entorder.IDNEQ(own),
+		entorder.StatusIn(entorder.StatusPAID, entorder.StatusREFUNDING))
+	if limit = sale.LimitOf(row); limit == 0 {
+		item, err := tx.SaleItem.Get(ctx, itemID)
+		if err != nil {
+			return 0, 0, fmt.Errorf("read item %s: %w", itemID, err)
+		}
+		limit = sale.ItemLimitOf(row, item)
+		paid.Where(entorder.ItemID(itemID))
+	}
+	rows, err := paid.All(ctx)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read orders of a means of payment: %w", err)
+	}
+	for _, other := range rows {
+		units += order.FromRow(other).Left()
+	}
+	return limit, units, nil
 }
 
 // refusePayer returns money of a means of payment that has used up a limit, and cancels its order,

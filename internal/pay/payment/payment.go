@@ -10,6 +10,11 @@
 //	             │            │            ▲
 //	             └────────────┴──► CLOSED ─┘          (paid after it was closed)
 //
+//	of an entry of a draw (entry.go), which leads to an order if it is drawn
+//	          CREATING ──► PENDING ──► AUTHORIZED ──► SUCCEEDED
+//	             │            │            │
+//	             └────────────┴────────────┴──► CLOSED
+//
 //	refund    REQUESTED ──► REJECTED
 //	             │
 //	             ▼
@@ -46,6 +51,7 @@ import (
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/locale"
 	"seckill/internal/platform/money"
+	"seckill/internal/platform/postgres"
 )
 
 // Status is the state of a payment.
@@ -53,20 +59,24 @@ type Status string
 
 // States of a payment.
 const (
-	Creating  Status = "CREATING" // the provider's reply is not known yet
-	Pending   Status = "PENDING"  // waits for the buyer
-	Closed    Status = "CLOSED"   // declined, or not paid in time
-	Succeeded Status = "SUCCEEDED"
-	Refunded  Status = "REFUNDED"
+	Creating Status = "CREATING" // the provider's reply is not known yet
+	Pending  Status = "PENDING"  // waits for the buyer
+	// Authorized money is held, or its card is saved, until it is captured or released.
+	Authorized Status = "AUTHORIZED"
+	Closed     Status = "CLOSED" // declined, or not paid in time
+	Succeeded  Status = "SUCCEEDED"
+	Refunded   Status = "REFUNDED"
 )
 
 // IsOpen reports whether the payment can still be paid.
-func (s Status) IsOpen() bool { return s == Creating || s == Pending }
+func (s Status) IsOpen() bool { return s == Creating || s == Pending || s == Authorized }
 
-// Payment is one attempt to pay an order.
+// Payment is one attempt to pay an order, or to authorize the money of an entry of a draw.
 type Payment struct {
-	ID             id.Payment // also the provider's idempotency key
-	Order          id.Order
+	ID             id.Payment  // also the provider's idempotency key
+	Order          id.Order    // of an entry that is not drawn: the entry's id
+	Entry          id.Waitlist // zero = a payment that began with the order
+	Hold           Hold
 	User           id.User
 	Provider       string
 	IdempotencyKey string
@@ -92,11 +102,15 @@ type Payment struct {
 	UpdatedAt      time.Time
 }
 
+// hasOrder reports whether the payment is of an order, and not of an entry that is not drawn.
+func (p *Payment) hasOrder() bool { return p.Order != id.Order(p.Entry) }
+
 // known returns what the calls to the payment's provider need.
 func (p *Payment) known(number string, quantity int) Known {
 	return Known{Ref: p.ProviderRef, Transaction: p.Transaction, CreateInput: CreateInput{
 		Payment: p.ID, Order: p.Order, Number: number, Product: p.Product, Quantity: quantity, AmountMinor: p.AmountMinor,
 		Currency: p.Currency, Language: p.Language, CreatedAt: p.CreatedAt, ExpiresAt: p.ExpiresAt, ReturnURL: p.ReturnURL,
+		Hold: p.Hold, Entry: p.Entry,
 	}}
 }
 
@@ -108,7 +122,7 @@ func fromRow(row *ent.Payment) *Payment {
 		Transaction: row.Transaction, Declined: row.Declined, Decline: Decline(row.FailureCode), QRCode: row.QrCode,
 		RedirectURL: row.RedirectURL, ClientSecret: row.ClientSecret, Version: row.Version,
 		ExpiresAt: row.ExpiresAt.UTC(), CreatedAt: row.CreatedAt.UTC(), PaidAt: row.PaidAt, UpdatedAt: row.UpdatedAt.UTC(),
-		Dispute: Dispute(row.Dispute),
+		Dispute: Dispute(row.Dispute), Hold: Hold(row.Hold), Entry: postgres.Value(row.EntryID),
 	}
 	if row.FeeMinor != nil {
 		p.Fee = &money.Amount{Minor: *row.FeeMinor, Currency: row.FeeCurrency}

@@ -83,6 +83,32 @@ type PayerNamer interface {
 	Payer(ctx context.Context, transaction string) (string, error)
 }
 
+// Hold is what a payment does before it takes money.
+type Hold string
+
+// Kinds of holds.
+const (
+	NoHold Hold = "NONE"
+	// HoldMoney keeps the money for the shop until Capture or Close, or until it lapses.
+	HoldMoney Hold = "AUTHORIZE"
+	// HoldCard saves the card: Capture charges it while the buyer is away, Close forgets it.
+	HoldCard Hold = "SAVE"
+)
+
+// On reports whether money or a card is held.
+func (h Hold) On() bool { return h == HoldMoney || h == HoldCard }
+
+// Authorizer is a Provider that takes CreateInput.Hold. Its payments are PhaseAuthorized once the
+// buyer has confirmed them.
+type Authorizer interface {
+	Provider
+	// Holds returns how long money is held at least.
+	Holds() time.Duration
+	// Capture takes the whole money of an authorized payment, once, however often it is called.
+	// PhaseDeclined and PhaseClosed mean that it cannot be taken any more.
+	Capture(ctx context.Context, p Known) (State, error)
+}
+
 // Embedding is what a page needs, beside the client secret of a payment.
 type Embedding struct {
 	Key    string // of the account for browsers: not secret
@@ -155,12 +181,20 @@ type CreateInput struct {
 	Language    locale.Language // of the buyer; "" in payments of former releases
 	CreatedAt   time.Time       // when the shop began it: the same in repeated calls
 	ExpiresAt   time.Time
-	Address     string // the buyer's IP address; "" unless the buyer is there
-	ReturnURL   string // where the provider's page leads back to
+	Address     string      // the buyer's IP address; "" unless the buyer is there
+	ReturnURL   string      // where the provider's page leads back to
+	Hold        Hold        // NoHold unless the provider is an Authorizer
+	Entry       id.Waitlist // of a draw, with Hold: there is no order, or its number came later
 }
 
 // OrderText returns what the order is called, in the buyer's language.
 func (in CreateInput) OrderText() string {
+	if in.Hold.On() {
+		if in.Language == locale.Chinese {
+			return "抽签报名"
+		}
+		return "Draw entry"
+	}
 	if in.Language == locale.Chinese {
 		return "订单 " + in.Number
 	}
@@ -219,11 +253,12 @@ type Phase string
 
 // Phases of a payment at its provider.
 const (
-	PhaseUnknown  Phase = "UNKNOWN" // the provider does not know it
-	PhaseOpen     Phase = "OPEN"
-	PhasePaid     Phase = "PAID"
-	PhaseDeclined Phase = "DECLINED"
-	PhaseClosed   Phase = "CLOSED"
+	PhaseUnknown    Phase = "UNKNOWN" // the provider does not know it
+	PhaseOpen       Phase = "OPEN"
+	PhaseAuthorized Phase = "AUTHORIZED" // of CreateInput.Hold
+	PhasePaid       Phase = "PAID"
+	PhaseDeclined   Phase = "DECLINED"
+	PhaseClosed     Phase = "CLOSED"
 )
 
 // State is what a provider reports about a payment when queried.
@@ -252,7 +287,8 @@ type EventKind string
 
 // Kinds of events.
 const (
-	EventSucceeded    EventKind = "SUCCEEDED" // money was received
+	EventSucceeded    EventKind = "SUCCEEDED"  // money was received
+	EventAuthorized   EventKind = "AUTHORIZED" // money or a card is held; Ref and Transaction name the hold
 	EventDeclined     EventKind = "DECLINED"
 	EventClosed       EventKind = "CLOSED"
 	EventRefundFailed EventKind = "REFUND_FAILED" // money that went back has come back to the shop
@@ -289,7 +325,7 @@ type Event struct {
 // id is derived from its content, so that repeated queries give the same event.
 func (s State) event(payment id.Payment) (Event, bool) {
 	kind, ok := map[Phase]EventKind{
-		PhasePaid: EventSucceeded, PhaseDeclined: EventDeclined, PhaseClosed: EventClosed,
+		PhasePaid: EventSucceeded, PhaseAuthorized: EventAuthorized, PhaseDeclined: EventDeclined, PhaseClosed: EventClosed,
 	}[s.Phase]
 	name := "asked:" + string(kind) + ":" + payment.String() + ":"
 	if len(name)+len(s.Transaction) <= maxEventID {

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"seckill/internal/buy/order"
+	"seckill/internal/buy/waitlist"
 	"seckill/internal/identity/person"
 	"seckill/internal/outbox/webhook"
 	"seckill/internal/platform/batch"
@@ -69,8 +70,12 @@ type Config struct {
 	// OrderPage returns the address of the buyer's page of an order, to which providers
 	// send the buyer back; nil = its path.
 	OrderPage func(order id.Order, number string) string
-	Returns   origin.Set    // where PayInput.ReturnURL may lead
-	Persons   person.Hasher // for sales whose limits count means of payment
+	// EntryPage returns the address of the page of a sale, to which providers send those back who
+	// enter its draw; nil = its path.
+	EntryPage func(sale id.Sale) string
+	Draws     *waitlist.Service // whose entries may need a card; nil = none
+	Returns   origin.Set        // where PayInput.ReturnURL may lead
+	Persons   person.Hasher     // for sales whose limits count means of payment
 	// ReturnWithin bounds the random time after which units of cancelled and expired orders
 	// return to the gate; 0 = at once.
 	ReturnWithin time.Duration
@@ -124,6 +129,8 @@ type Service struct {
 	returns   time.Duration // Config.ReturnWithin
 	persons   person.Hasher
 	orderPage func(order id.Order, number string) string
+	entryPage func(sale id.Sale) string
+	draws     *waitlist.Service
 	returnTo  origin.Set // Config.Returns
 	looks     *batch.Batcher[look, []order.Cluster]
 	expiry    expiryScan
@@ -143,7 +150,7 @@ func New(cfg Config) *Service {
 		receipts: cfg.Receipts, gate: cfg.Gate, providers: map[string]Provider{}, offered: cfg.Providers,
 		events: cfg.Events, inbox: cfg.Inbox, timeout: cmp.Or(cfg.Timeout, ProviderTimeout),
 		patience: cmp.Or(cfg.Patience, defaultPatience), returns: cfg.ReturnWithin, persons: cfg.Persons,
-		orderPage: cfg.OrderPage, returnTo: cfg.Returns,
+		orderPage: cfg.OrderPage, entryPage: cfg.EntryPage, draws: cfg.Draws, returnTo: cfg.Returns,
 		expiry: expiryScan{batches: maxExpireBatches}, clock: cfg.Clock, shared: cfg.Shared,
 		metrics: newMetrics(cfg.Registerer), log: cfg.Log,
 	}
@@ -154,6 +161,9 @@ func New(cfg Config) *Service {
 	s.looks = s.newLooks()
 	if s.orderPage == nil {
 		s.orderPage = func(order id.Order, _ string) string { return "/orders/" + order.Public() }
+	}
+	if s.entryPage == nil {
+		s.entryPage = func(sale id.Sale) string { return "/sales/" + sale.Public() }
 	}
 	if s.clock == nil {
 		s.clock = clock.System{}

@@ -118,6 +118,9 @@ func (s *Service) settle(ctx context.Context, e *ent.PaymentEvent) (done, error)
 	if e.Kind == paymentevent.KindATTEMPT_DECLINED {
 		return s.settleAttempt(ctx, e, p)
 	}
+	if e.Kind == paymentevent.KindAUTHORIZED {
+		return s.settleAuthorized(ctx, e, p)
+	}
 	if e.Kind != paymentevent.KindSUCCEEDED {
 		return s.settleClosed(ctx, e, p)
 	}
@@ -166,15 +169,22 @@ func (s *Service) settleClosed(ctx context.Context, e *ent.PaymentEvent, p *Paym
 	if !p.Status.IsOpen() {
 		return s.finish(ctx, e, outcomeRepeated, nil)
 	}
-	return s.finish(ctx, e, outcomeClosed, func(ctx context.Context, tx *ent.Tx) (*order.Order, error) {
+	result, err := s.finish(ctx, e, outcomeClosed, func(ctx context.Context, tx *ent.Tx) (*order.Order, error) {
 		if err := s.mark(ctx, tx, p, entpayment.StatusCLOSED, e); err != nil {
 			return nil, err
 		}
-		if e.Kind != paymentevent.KindDECLINED {
+		if err := s.endEntryHold(ctx, tx, p); err != nil {
+			return nil, err
+		}
+		if e.Kind != paymentevent.KindDECLINED || !p.hasOrder() {
 			return nil, nil
 		}
 		return s.noteOrder(ctx, tx, p.Order, order.Entry{Code: order.CodePaymentDeclined})
 	})
+	if err == nil {
+		s.showEntry(ctx, p)
+	}
+	return result, err
 }
 
 // heldBefore reports whether another event about the same transaction is held, or was: a

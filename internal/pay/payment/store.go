@@ -9,11 +9,14 @@ import (
 	entorder "seckill/ent/order"
 	entpayment "seckill/ent/payment"
 	"seckill/ent/refund"
+	"seckill/ent/waitlistentry"
 	"seckill/internal/platform/id"
 )
 
 // openStatuses are the states in which a payment can still be paid.
-var openStatuses = []entpayment.Status{entpayment.StatusCREATING, entpayment.StatusPENDING}
+var openStatuses = []entpayment.Status{
+	entpayment.StatusCREATING, entpayment.StatusPENDING, entpayment.StatusAUTHORIZED,
+}
 
 // Payment returns a payment, or nil when there is none.
 func (s *Service) Payment(ctx context.Context, id id.Payment) (*Payment, error) {
@@ -100,6 +103,16 @@ func (s *Service) RefundsOf(ctx context.Context, orders ...id.Order) (map[id.Ord
 
 // knownTo returns what the calls to a payment's provider need.
 func (s *Service) knownTo(ctx context.Context, p *Payment) (Known, error) {
+	if p.Hold.On() {
+		row, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.ID(p.Entry)).Select(waitlistentry.FieldQuantity).Only(ctx)
+		if ent.IsNotFound(err) { // it ended long ago
+			return p.known("", 1), nil
+		}
+		if err != nil {
+			return Known{}, fmt.Errorf("read entry %s: %w", p.Entry, err)
+		}
+		return p.known("", row.Quantity), nil
+	}
 	row, err := s.db.Ent.Order.Query().Where(entorder.ID(p.Order)).Select(entorder.FieldNumber, entorder.FieldQuantity).
 		Only(ctx)
 	if err != nil {

@@ -271,7 +271,8 @@ func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*
 			SetHideExactStock(d.HideExactStock).SetRequiresAddress(d.RequiresAddress).
 			SetRequiresVerifiedContact(d.Requires.VerifiedContact).SetMinimumAccountAgeHours(d.accountAge()).
 			SetLimitBy(d.limitBy().String()).SetAccess(d.rules().JSON()).SetAccent(d.Accent).SetCreatedBy(by.ID).
-			SetEntrySeconds(d.Draw.EntrySeconds).SetOfferSeconds(d.Draw.OfferSeconds).SetCreatedAt(c.At)
+			SetEntrySeconds(d.Draw.EntrySeconds).SetOfferSeconds(d.Draw.OfferSeconds).
+			SetAuthorizeEntries(d.Draw.Authorize).SetCreatedAt(c.At)
 		if d.Switches != nil {
 			setSwitches(create.Mutation(), *d.Switches)
 		}
@@ -436,7 +437,8 @@ func (s *Service) updateDraft(ctx context.Context, by sale.Actor, saleID id.Sale
 				SetPurchaseLimit(d.largestLimit()).SetHideExactStock(d.HideExactStock).SetRequiresAddress(d.RequiresAddress).
 				SetRequiresVerifiedContact(d.Requires.VerifiedContact).SetMinimumAccountAgeHours(d.accountAge()).
 				SetLimitBy(d.limitBy().String()).SetAccess(d.rules().JSON()).SetAccent(d.Accent).
-				SetEntrySeconds(d.Draw.EntrySeconds).SetOfferSeconds(d.Draw.OfferSeconds)
+				SetEntrySeconds(d.Draw.EntrySeconds).SetOfferSeconds(d.Draw.OfferSeconds).
+				SetAuthorizeEntries(d.Draw.Authorize)
 			if d.PurchaseLimit > 0 {
 				u.SetTotalLimit(d.PurchaseLimit)
 			} else {

@@ -36,11 +36,13 @@ func isIntent(ref string) bool { return strings.HasPrefix(ref, "pi_") }
 
 // intend creates a payment intent, which the buyer confirms on the page.
 func (p *Provider) intend(ctx context.Context, in payment.CreateInput) (*api.PaymentIntent, error) {
+	known := metadata(in)
+	known[shownBy] = onElement
 	i, err := p.client.V1PaymentIntents.Create(ctx, &api.PaymentIntentCreateParams{
 		Params: api.Params{IdempotencyKey: api.String(in.Payment.String())}, Amount: api.Int64(in.AmountMinor),
 		Currency:           api.String(strings.ToLower(in.Currency)),
 		PaymentMethodTypes: []*string{api.String("card")}, Description: api.String(in.Description(maxText)),
-		Metadata: map[string]string{"payment": in.Payment.String(), "order": in.Order.String(), shownBy: onElement},
+		Metadata: known, CaptureMethod: captureMethod(in),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create payment intent: %w", refusal(err))
@@ -77,13 +79,15 @@ func (p *Provider) stateOfIntent(i *api.PaymentIntent) payment.State {
 	switch i.Status { //nolint:exhaustive // all others can still be paid
 	case api.PaymentIntentStatusSucceeded:
 		state.Phase = payment.PhasePaid
+	case api.PaymentIntentStatusRequiresCapture:
+		state.Phase, state.AmountMinor = payment.PhaseAuthorized, i.AmountCapturable
 	case api.PaymentIntentStatusCanceled:
 		state.Phase = payment.PhaseClosed
 	}
 	return state
 }
 
-// intentEnded decodes an event about an intent that was paid or cancelled. Those of Checkout,
+// intentEnded decodes an event about an intent that was paid, cancelled, or authorized for an entry. Those of Checkout,
 // and of other software of the account, are ignored.
 func intentEnded(e api.Event, kind payment.EventKind) (payment.Event, error) {
 	var i api.PaymentIntent
@@ -91,8 +95,12 @@ func intentEnded(e api.Event, kind payment.EventKind) (payment.Event, error) {
 		return payment.Event{}, fmt.Errorf("event %s: %w", e.ID, err)
 	}
 	ours, err := id.ParseUUID[id.Payment](i.Metadata["payment"])
-	if err != nil || i.Metadata[shownBy] != onElement {
-		return payment.Event{}, nil // not of the page
+	held := i.Metadata[ofEntry] != ""
+	if err != nil || i.Metadata[shownBy] != onElement && !held || kind == payment.EventAuthorized && !held {
+		return payment.Event{}, nil // not of the page, nor of an entry
+	}
+	if held && kind == payment.EventClosed && i.CancellationReason == api.PaymentIntentCancellationReasonAutomatic {
+		kind = payment.EventDeclined // it lapsed, and the shop did not release it
 	}
 	return payment.Event{
 		ID: e.ID, Payment: ours, Kind: kind, Ref: i.ID, Transaction: i.ID, AmountMinor: i.AmountReceived,

@@ -33,6 +33,17 @@ func (p *Provider) fee(ctx context.Context, intent string) (fee *money.Amount, r
 // Payer returns the fingerprint of the card of a payment, which is the same for all payments with
 // its number at the account; "" for a means without one.
 func (p *Provider) Payer(ctx context.Context, intent string) (string, error) {
+	if isSetup(intent) {
+		i, err := p.client.V1SetupIntents.Retrieve(ctx, intent,
+			&api.SetupIntentRetrieveParams{Expand: []*string{api.String("payment_method")}})
+		if err != nil {
+			return "", fmt.Errorf("read card of %s: %w", intent, err)
+		}
+		if i.PaymentMethod == nil || i.PaymentMethod.Card == nil {
+			return "", nil
+		}
+		return i.PaymentMethod.Card.Fingerprint, nil
+	}
 	i, err := p.client.V1PaymentIntents.Retrieve(ctx, intent,
 		&api.PaymentIntentRetrieveParams{Expand: []*string{api.String("latest_charge")}})
 	if err != nil {

@@ -1,6 +1,7 @@
 // Package stripe takes payments at Stripe: the buyer pays on a page of Stripe Checkout, which
 // leads back to the order, or with a publishable key on the page of the order, by Stripe's
-// Payment Element. The shop sees no card data. A payment keeps its way if the setting changes:
+// Payment Element. The shop sees no card data. Money of entries of draws is held by an intent that
+// is captured later, or the card is saved by a setup intent (hold.go). A payment keeps its way if the setting changes:
 // its reference is that of a session or of a payment intent.
 //
 // The ids of our payments and refunds are the idempotency keys. The page takes cards and
@@ -121,6 +122,9 @@ func (p *Provider) Terms() payment.Terms {
 
 // Create opens a page of Checkout, or creates what the Payment Element confirms.
 func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.Created, error) {
+	if in.Hold == payment.HoldCard {
+		return p.save(ctx, in)
+	}
 	if p.publishable != "" {
 		i, err := p.intend(ctx, in)
 		if err != nil {
@@ -175,7 +179,7 @@ func lines(in payment.CreateInput) []*api.CheckoutSessionCreateLineItemParams {
 }
 
 func (p *Provider) open(ctx context.Context, in payment.CreateInput) (*api.CheckoutSession, error) {
-	known := map[string]string{"payment": in.Payment.String(), "order": in.Order.String()}
+	known := metadata(in)
 	var language *string // nil = that of the browser
 	if in.Language != "" {
 		language = api.String(string(in.Language))
@@ -185,7 +189,7 @@ func (p *Provider) open(ctx context.Context, in payment.CreateInput) (*api.Check
 		PaymentMethodTypes: []*string{api.String("card")}, ClientReferenceID: api.String(in.Payment.String()),
 		SuccessURL: api.String(in.ReturnURL), CancelURL: api.String(in.ReturnURL), ExpiresAt: api.Int64(expiry(in).Unix()),
 		Metadata: known, PaymentIntentData: &api.CheckoutSessionCreatePaymentIntentDataParams{Metadata: known,
-			Description: api.String(in.Description(maxText))},
+			Description: api.String(in.Description(maxText)), CaptureMethod: captureMethod(in)},
 		Locale: language, LineItems: lines(in),
 	})
 	if err != nil {
@@ -203,9 +207,16 @@ func (p *Provider) Query(ctx context.Context, known payment.Known) (payment.Stat
 		state, err := p.queryIntent(ctx, known.Ref)
 		return p.withFee(ctx, known, state), err
 	}
+	if isSetup(known.Ref) {
+		return p.querySetup(ctx, known.Ref, known.Payment)
+	}
 	s, err := p.client.V1CheckoutSessions.Retrieve(ctx, known.Ref, nil)
 	if err != nil {
 		return payment.State{}, fmt.Errorf("read checkout session: %w", refusal(err))
+	}
+	if held := heldBy(s); known.Hold.On() && held != "" {
+		known.Ref = held
+		return p.Query(ctx, known)
 	}
 	return p.withFee(ctx, known, p.state(s)), nil
 }
@@ -225,6 +236,18 @@ func (p *Provider) Close(ctx context.Context, known payment.Known) (payment.Stat
 	switch {
 	case isIntent(known.Ref):
 		return p.cancelIntent(ctx, known.Ref)
+	case isSetup(known.Ref):
+		return p.forget(ctx, known)
+	case known.Ref == "" && known.Hold == payment.HoldCard:
+		made, err := p.save(ctx, known.CreateInput)
+		if _, ok := errors.AsType[payment.RequestRefused](err); ok {
+			return payment.State{Phase: payment.PhaseClosed, At: p.clock.Now()}, nil // never taken
+		}
+		if err != nil {
+			return payment.State{}, err
+		}
+		known.Ref = made.Ref
+		return p.Close(ctx, known)
 	case known.Ref == "" && p.publishable != "":
 		i, err := p.intend(ctx, known.CreateInput)
 		if _, ok := errors.AsType[payment.RequestRefused](err); ok {
@@ -247,7 +270,12 @@ func (p *Provider) Close(ctx context.Context, known payment.Known) (payment.Stat
 	}
 	s, err := p.client.V1CheckoutSessions.Expire(ctx, known.Ref, nil)
 	if refusal, ok := errors.AsType[*api.Error](err); ok && refusal.HTTPStatusCode == http.StatusBadRequest {
-		return p.Query(ctx, known) // paid or expired already
+		state, err := p.Query(ctx, known) // paid, authorized or expired already
+		if err == nil && state.Phase == payment.PhaseAuthorized {
+			known.Ref = state.Ref
+			return p.Close(ctx, known)
+		}
+		return state, err
 	}
 	if err != nil {
 		return payment.State{}, fmt.Errorf("expire checkout session: %w", err)
@@ -282,6 +310,8 @@ var kinds = map[api.EventType]payment.EventKind{
 	api.EventTypePaymentIntentPaymentFailed:           payment.EventAttemptDeclined,
 	api.EventTypePaymentIntentSucceeded:               payment.EventSucceeded,
 	api.EventTypePaymentIntentCanceled:                payment.EventClosed,
+	api.EventTypePaymentIntentAmountCapturableUpdated: payment.EventAuthorized,
+	api.EventTypeSetupIntentSucceeded:                 payment.EventAuthorized,
 	api.EventTypeChargeRefunded:                       payment.EventRefunded,
 	api.EventTypeRefundFailed:                         payment.EventRefundFailed,
 	api.EventTypeRefundUpdated:                        payment.EventRefundFailed,
@@ -321,6 +351,9 @@ func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, err
 	}
 	if kind == payment.EventAttemptDeclined {
 		return attemptDeclined(e)
+	}
+	if e.Type == api.EventTypeSetupIntentSucceeded {
+		return cardSaved(e)
 	}
 	if strings.HasPrefix(string(e.Type), "payment_intent.") {
 		return intentEnded(e, kind)
