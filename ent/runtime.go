@@ -946,73 +946,73 @@ func init() {
 	// sale.OfferSecondsValidator is a validator for the "offer_seconds" field. It is called by the builders before save.
 	sale.OfferSecondsValidator = saleDescOfferSeconds.Validators[0].(func(int) error)
 	// saleDescAuthorizeEntries is the schema descriptor for authorize_entries field.
-	saleDescAuthorizeEntries := saleFields[20].Descriptor()
+	saleDescAuthorizeEntries := saleFields[22].Descriptor()
 	// sale.DefaultAuthorizeEntries holds the default value on creation for the authorize_entries field.
 	sale.DefaultAuthorizeEntries = saleDescAuthorizeEntries.Default.(bool)
 	// saleDescAccent is the schema descriptor for accent field.
-	saleDescAccent := saleFields[22].Descriptor()
+	saleDescAccent := saleFields[23].Descriptor()
 	// sale.DefaultAccent holds the default value on creation for the accent field.
 	sale.DefaultAccent = saleDescAccent.Default.(string)
 	// sale.AccentValidator is a validator for the "accent" field. It is called by the builders before save.
 	sale.AccentValidator = saleDescAccent.Validators[0].(func(string) error)
 	// saleDescEpoch is the schema descriptor for epoch field.
-	saleDescEpoch := saleFields[23].Descriptor()
+	saleDescEpoch := saleFields[24].Descriptor()
 	// sale.DefaultEpoch holds the default value on creation for the epoch field.
 	sale.DefaultEpoch = saleDescEpoch.Default.(int64)
 	// saleDescRevision is the schema descriptor for revision field.
-	saleDescRevision := saleFields[24].Descriptor()
+	saleDescRevision := saleFields[25].Descriptor()
 	// sale.DefaultRevision holds the default value on creation for the revision field.
 	sale.DefaultRevision = saleDescRevision.Default.(int64)
 	// saleDescNotice is the schema descriptor for notice field.
-	saleDescNotice := saleFields[27].Descriptor()
+	saleDescNotice := saleFields[28].Descriptor()
 	// sale.DefaultNotice holds the default value on creation for the notice field.
 	sale.DefaultNotice = saleDescNotice.Default.(string)
 	// sale.NoticeValidator is a validator for the "notice" field. It is called by the builders before save.
 	sale.NoticeValidator = saleDescNotice.Validators[0].(func(string) error)
 	// saleDescWasPublic is the schema descriptor for was_public field.
-	saleDescWasPublic := saleFields[28].Descriptor()
+	saleDescWasPublic := saleFields[29].Descriptor()
 	// sale.DefaultWasPublic holds the default value on creation for the was_public field.
 	sale.DefaultWasPublic = saleDescWasPublic.Default.(bool)
 	// saleDescCaptchaRequired is the schema descriptor for captcha_required field.
-	saleDescCaptchaRequired := saleFields[30].Descriptor()
+	saleDescCaptchaRequired := saleFields[31].Descriptor()
 	// sale.DefaultCaptchaRequired holds the default value on creation for the captcha_required field.
 	sale.DefaultCaptchaRequired = saleDescCaptchaRequired.Default.(bool)
 	// saleDescCaptchaKinds is the schema descriptor for captcha_kinds field.
-	saleDescCaptchaKinds := saleFields[31].Descriptor()
+	saleDescCaptchaKinds := saleFields[32].Descriptor()
 	// sale.DefaultCaptchaKinds holds the default value on creation for the captcha_kinds field.
 	sale.DefaultCaptchaKinds = saleDescCaptchaKinds.Default.(string)
 	// saleDescPowMax is the schema descriptor for pow_max field.
-	saleDescPowMax := saleFields[32].Descriptor()
+	saleDescPowMax := saleFields[33].Descriptor()
 	// sale.DefaultPowMax holds the default value on creation for the pow_max field.
 	sale.DefaultPowMax = saleDescPowMax.Default.(int)
 	// sale.PowMaxValidator is a validator for the "pow_max" field. It is called by the builders before save.
 	sale.PowMaxValidator = saleDescPowMax.Validators[0].(func(int) error)
 	// saleDescPermitPerMille is the schema descriptor for permit_per_mille field.
-	saleDescPermitPerMille := saleFields[33].Descriptor()
+	saleDescPermitPerMille := saleFields[34].Descriptor()
 	// sale.DefaultPermitPerMille holds the default value on creation for the permit_per_mille field.
 	sale.DefaultPermitPerMille = saleDescPermitPerMille.Default.(int)
 	// sale.PermitPerMilleValidator is a validator for the "permit_per_mille" field. It is called by the builders before save.
 	sale.PermitPerMilleValidator = saleDescPermitPerMille.Validators[0].(func(int) error)
 	// saleDescInflowPerSecond is the schema descriptor for inflow_per_second field.
-	saleDescInflowPerSecond := saleFields[34].Descriptor()
+	saleDescInflowPerSecond := saleFields[35].Descriptor()
 	// sale.DefaultInflowPerSecond holds the default value on creation for the inflow_per_second field.
 	sale.DefaultInflowPerSecond = saleDescInflowPerSecond.Default.(int)
 	// sale.InflowPerSecondValidator is a validator for the "inflow_per_second" field. It is called by the builders before save.
 	sale.InflowPerSecondValidator = saleDescInflowPerSecond.Validators[0].(func(int) error)
 	// saleDescReviewAccounts is the schema descriptor for review_accounts field.
-	saleDescReviewAccounts := saleFields[35].Descriptor()
+	saleDescReviewAccounts := saleFields[36].Descriptor()
 	// sale.DefaultReviewAccounts holds the default value on creation for the review_accounts field.
 	sale.DefaultReviewAccounts = saleDescReviewAccounts.Default.(int)
 	// sale.ReviewAccountsValidator is a validator for the "review_accounts" field. It is called by the builders before save.
 	sale.ReviewAccountsValidator = saleDescReviewAccounts.Validators[0].(func(int) error)
 	// saleDescLimitBurst is the schema descriptor for limit_burst field.
-	saleDescLimitBurst := saleFields[36].Descriptor()
+	saleDescLimitBurst := saleFields[37].Descriptor()
 	// sale.DefaultLimitBurst holds the default value on creation for the limit_burst field.
 	sale.DefaultLimitBurst = saleDescLimitBurst.Default.(int)
 	// sale.LimitBurstValidator is a validator for the "limit_burst" field. It is called by the builders before save.
 	sale.LimitBurstValidator = saleDescLimitBurst.Validators[0].(func(int) error)
 	// saleDescLimitPerSecond is the schema descriptor for limit_per_second field.
-	saleDescLimitPerSecond := saleFields[37].Descriptor()
+	saleDescLimitPerSecond := saleFields[38].Descriptor()
 	// sale.DefaultLimitPerSecond holds the default value on creation for the limit_per_second field.
 	sale.DefaultLimitPerSecond = saleDescLimitPerSecond.Default.(float64)
 	// sale.LimitPerSecondValidator is a validator for the "limit_per_second" field. It is called by the builders before save.

@@ -104,7 +104,7 @@ func (*Sale) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case sale.FieldCreatedBy:
 			values[i] = &sql.NullScanner{S: new(typedid.User)}
-		case sale.FieldHideExactStock, sale.FieldRequiresAddress, sale.FieldRequiresVerifiedContact, sale.FieldPrivate, sale.FieldWasPublic, sale.FieldCaptchaRequired:
+		case sale.FieldHideExactStock, sale.FieldRequiresAddress, sale.FieldRequiresVerifiedContact, sale.FieldPrivate, sale.FieldAuthorizeEntries, sale.FieldWasPublic, sale.FieldCaptchaRequired:
 			values[i] = new(sql.NullBool)
 		case sale.FieldLimitPerSecond:
 			values[i] = new(sql.NullFloat64)

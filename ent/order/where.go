@@ -30,11 +30,6 @@ func IDGT(id typedid.Order) predicate.Order {
 	return predicate.Order(sql.FieldGT(FieldID, id))
 }
 
-// IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id typedid.Order) predicate.Order {
-	return predicate.Order(sql.FieldGTE(FieldID, id))
-}
-
 // IDLT applies the LT predicate on the ID field.
 func IDLT(id typedid.Order) predicate.Order {
 	return predicate.Order(sql.FieldLT(FieldID, id))
