@@ -139,6 +139,12 @@ func (_c *SaleCreate) SetAccess(v string) *SaleCreate {
 	return _c
 }
 
+// SetPrivate sets the "private" field.
+func (_c *SaleCreate) SetPrivate(v bool) *SaleCreate {
+	_c.mutation.SetPrivate(v)
+	return _c
+}
+
 // SetEntrySeconds sets the "entry_seconds" field.
 func (_c *SaleCreate) SetEntrySeconds(v int) *SaleCreate {
 	_c.mutation.SetEntrySeconds(v)

@@ -135,6 +135,18 @@ func (_u *SaleUpdate) SetAccess(v string) *SaleUpdate {
 	return _u
 }
 
+// SetAccessCodes sets the "access_codes" field.
+func (_u *SaleUpdate) SetAccessCodes(v string) *SaleUpdate {
+	_u.mutation.SetAccessCodes(v)
+	return _u
+}
+
+// SetPrivate sets the "private" field.
+func (_u *SaleUpdate) SetPrivate(v bool) *SaleUpdate {
+	_u.mutation.SetPrivate(v)
+	return _u
+}
+
 // SetEntrySeconds sets the "entry_seconds" field.
 func (_u *SaleUpdate) SetEntrySeconds(v int) *SaleUpdate {
 	_u.mutation.ResetEntrySeconds()

@@ -9,7 +9,33 @@ import (
 	"context"
 	"seckill/graph/model"
 	"seckill/internal/buy/member"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
+	"seckill/internal/staff/operator"
 )
+
+func (r *mutationResolver) CreateAccessCodes(ctx context.Context, input model.CreateAccessCodesInput) (*model.CreateAccessCodesPayload, error) {
+	saleID, _ := id.ParseSale(input.SaleID) // none has the zero id
+	batch, err := r.Operator.CreateCodes(ctx, operator.CodesInput{
+		ActInput: operator.ActInput{By: actor(ctx), Sale: saleID, Note: deref(input.Note)},
+		Source:   input.Source, Codes: input.Codes, Uses: input.Uses, Expires: deref(input.ExpiresAt),
+	})
+	return &model.CreateAccessCodesPayload{Batch: r.toBatch(batch)}, err
+}
+
+func (r *mutationResolver) RevokeAccessCodes(ctx context.Context, input model.RevokeAccessCodesInput) (*model.RevokeAccessCodesPayload, error) {
+	saleID, _ := id.ParseSale(input.SaleID) // none has the zero id
+	batch, err := r.Operator.RevokeCodes(ctx, operator.RevokeInput{
+		ActInput: operator.ActInput{By: actor(ctx), Sale: saleID, Note: deref(input.Note)},
+		Batch:    input.Batch, Number: deref(input.Number),
+	})
+	return &model.RevokeAccessCodesPayload{Batch: r.toBatch(batch)}, err
+}
+
+func (r *mutationResolver) RedeemAccessCode(ctx context.Context, input model.RedeemAccessCodeInput) (*model.RedeemAccessCodePayload, error) {
+	v, err := r.Checkout.Redeem(ctx, callerID(ctx), input.Slug, input.Code)
+	return &model.RedeemAccessCodePayload{Sale: r.toSale(v)}, err
+}
 
 func (r *mutationResolver) ChangeAccessMembers(ctx context.Context, input model.ChangeAccessMembersInput) (*model.ChangeAccessMembersPayload, error) {
 	changed, err := r.Members.Apply(ctx, actor(ctx).ID, member.Change{
@@ -19,6 +45,18 @@ func (r *mutationResolver) ChangeAccessMembers(ctx context.Context, input model.
 		return nil, err
 	}
 	return toChangedMembers(input.List, changed), nil
+}
+
+func (r *queryResolver) AccessCodes(ctx context.Context, after int, batch int, first int, saleID string) ([]*model.AccessCode, error) {
+	of, err := id.ParseSale(saleID)
+	if err != nil {
+		return nil, nil
+	}
+	codes, err := r.Operator.Codes(ctx, actor(ctx), operator.BatchRef{Sale: of, Number: batch}, after, first)
+	if fault.ReasonOf(err) == fault.Unknown {
+		return nil, nil
+	}
+	return toCodes(codes), err
 }
 
 func (r *queryResolver) AccessLists(ctx context.Context) ([]*model.AccessList, error) {

@@ -8,6 +8,7 @@ import (
 	"seckill/internal/buy/member"
 	"seckill/internal/buy/sale"
 	"seckill/internal/buy/storefront"
+	"seckill/internal/staff/operator"
 )
 
 // accessOf parses access rules; nil where they were left out.
@@ -77,6 +78,30 @@ func toAccessLists(lists []member.ListSize) []*model.AccessList {
 	out := make([]*model.AccessList, len(lists))
 	for i, l := range lists {
 		out[i] = &model.AccessList{Name: l.List, Members: l.Count}
+	}
+	return out
+}
+
+func (r *Resolver) toBatches(v *sale.Sale) []*model.AccessCodeBatch {
+	out := make([]*model.AccessCodeBatch, len(v.Codes))
+	for i := range v.Codes {
+		out[i] = r.toBatch(&v.Codes[i])
+	}
+	return out
+}
+
+func (r *Resolver) toBatch(b *access.Batch) *model.AccessCodeBatch {
+	if b == nil {
+		return nil
+	}
+	return &model.AccessCodeBatch{Number: b.Number, Source: b.Source, Codes: b.Codes, Uses: b.Uses, CreatedAt: b.Created,
+		ExpiresAt: unlessZero(b.Expires), Revoked: b.Revoked, RevokedCodes: len(b.RevokedCodes), Valid: r.Codes.Knows(b)}
+}
+
+func toCodes(codes []operator.Code) []*model.AccessCode {
+	out := make([]*model.AccessCode, len(codes))
+	for i, code := range codes {
+		out[i] = &model.AccessCode{Number: code.Number, Code: code.Text, Revoked: code.Revoked}
 	}
 	return out
 }

@@ -52,7 +52,7 @@ func (r *Resolver) limit(ctx context.Context, _ any, next graphql.Resolver, burs
 
 // crowded are the operations of the crowd before a gate. The accounts of one network have shares in
 // them, because a new account costs a script little, and a single call of a user costs Redis nothing.
-var crowded = []string{"createCaptcha", "issueSeckillPath", "enterQueue", "joinWaitlist", "enterDraw"}
+var crowded = []string{"createCaptcha", "issueSeckillPath", "enterQueue", "joinWaitlist", "enterDraw", "redeemAccessCode"}
 
 // CheckRateLimits returns an error for a limit of an operation that has none in the
 // schema.

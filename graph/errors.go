@@ -69,6 +69,9 @@ func (r *Resolver) userError(ctx context.Context, refusal fault.Refusal) model.U
 	case reservation.NoneLeft:
 		return r.soldOut(ctx, v)
 	case reservation.LimitReached:
+		if v.By == person.Code {
+			return basicError(ctx, code, path)
+		}
 		return overLimit(ctx, v)
 	case reservation.AlreadyOrdered:
 		return model.AlreadyOrderedError{Code: code, Message: msg, Path: path, Source: v.Task}

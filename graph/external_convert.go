@@ -34,7 +34,7 @@ func upsertedSale(in model.UpsertSaleInput) operator.SaleDraft {
 	d := saleDraft(model.CreateSaleInput{
 		Title: in.Title, Slug: in.Slug, Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
 		PaymentWindowSeconds: in.PaymentWindowSeconds, PurchaseLimit: in.PurchaseLimit, HideExactStock: in.HideExactStock,
-		RequiresAddress:        in.RequiresAddress,
+		Private: in.Private, RequiresAddress: in.RequiresAddress,
 		RequireVerifiedContact: in.RequireVerifiedContact, MinimumAccountAge: in.MinimumAccountAge, Items: in.Items,
 		LimitBy: in.LimitBy, Access: in.Access, Draw: in.Draw, Accent: in.Accent,
 	})

@@ -94,13 +94,14 @@ func (r *Resolver) catalogueNode(ctx context.Context, kind id.Kind, u uuid.UUID)
 		return orNil(toGoods(goods)), err
 	case id.KindItem:
 		item, v, err := r.Shop.Item(ctx, id.Item(u))
-		if err != nil || visible(ctx, v) == nil {
+		if v, err = r.visible(ctx, v, err); err != nil || v == nil {
 			return nil, err
 		}
 		return orNil(toItem(item)), nil
 	default:
 		v, err := r.Shop.Sale(ctx, id.Sale(u))
-		return orNil(r.toSale(visible(ctx, v))), err
+		v, err = r.visible(ctx, v, err)
+		return orNil(r.toSale(v)), err
 	}
 }
 

@@ -69,7 +69,7 @@ func (r *Resolver) upcoming(ctx context.Context, text string) (*sale.Sale, error
 		return nil, unknown("saleId")
 	}
 	v, err := r.Shop.Sale(ctx, saleID)
-	if v = visible(ctx, v); err == nil && v == nil {
+	if v, err = r.visible(ctx, v, err); err == nil && v == nil {
 		err = unknown("saleId")
 	}
 	return v, err

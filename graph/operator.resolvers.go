@@ -55,7 +55,8 @@ func (r *interventionResolver) RequestedBy(ctx context.Context, obj *model.Inter
 
 func (r *interventionResolver) Sale(ctx context.Context, obj *model.Intervention) (*model.Sale, error) {
 	v, err := r.Shop.Sale(ctx, obj.Source.Sale)
-	return r.toSale(visible(ctx, v)), err
+	v, err = r.visible(ctx, v, err)
+	return r.toSale(v), err
 }
 
 func (r *mutationResolver) CreateGoods(ctx context.Context, input model.CreateGoodsInput) (*model.CreateGoodsPayload, error) {

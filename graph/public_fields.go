@@ -18,7 +18,7 @@ func PublicFields() map[string][]string {
 			"accent", "access", "drawOpensAt", "endsAt", "entriesCloseAt", "id", "items", "limitBy", "mode",
 			"nextTransitionAt", "notice", "offerSeconds",
 			"paymentWindowSeconds", "phase",
-			"purchaseLimit", "requiresAddress", "revision", "rules", "serverTime", "slug", "startsAt", "title",
+			"private", "purchaseLimit", "requiresAddress", "revision", "rules", "serverTime", "slug", "startsAt", "title",
 		},
 		"AccessRule":   {"afterSeconds", "from", "kind", "name"},
 		"Accent":       {"color", "dark", "light"},

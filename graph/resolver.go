@@ -10,6 +10,7 @@ package graph
 
 import (
 	"seckill/internal/buy/acceptance"
+	"seckill/internal/buy/access"
 	"seckill/internal/buy/admission/queue"
 	"seckill/internal/buy/checkout"
 	"seckill/internal/buy/member"
@@ -43,6 +44,7 @@ type Resolver struct {
 	Shop        *storefront.Storefront
 	Checkout    *checkout.Checkout
 	Members     *member.Service
+	Codes       access.Codes
 	Queue       *queue.Service
 	Waitlist    *waitlist.Service
 	Orders      *order.Store

@@ -34,14 +34,16 @@ func (r *queryResolver) Sales(ctx context.Context, first *int, after *string, la
 func (r *queryResolver) Sale(ctx context.Context, by model.SaleLookup) (*model.Sale, error) {
 	if by.Slug != nil {
 		v, err := r.Shop.SaleBySlug(ctx, *by.Slug)
-		return r.toSale(visible(ctx, v)), err
+		v, err = r.visible(ctx, v, err)
+		return r.toSale(v), err
 	}
 	saleID, err := id.ParseSale(deref(by.ID))
 	if err != nil {
 		return nil, nil
 	}
 	v, err := r.Shop.Sale(ctx, saleID)
-	return r.toSale(visible(ctx, v)), err
+	v, err = r.visible(ctx, v, err)
+	return r.toSale(v), err
 }
 
 func (r *saleResolver) Items(ctx context.Context, obj *model.Sale) ([]*model.SaleItem, error) {

@@ -9,12 +9,15 @@ import (
 	"seckill/internal/platform/id"
 )
 
-// visible returns a sale if the caller may see it, else nil.
-func visible(ctx context.Context, v *sale.Sale) *sale.Sale {
-	if v == nil || (!v.Public() && !reads(ctx, auth.SalesRead)) {
-		return nil
+// visible returns a sale that was read if the caller may see it, else nil.
+func (r *Resolver) visible(ctx context.Context, v *sale.Sale, err error) (*sale.Sale, error) {
+	if v == nil || err != nil || reads(ctx, auth.SalesRead) {
+		return v, err
 	}
-	return v
+	if seen, err := r.Shop.Sees(ctx, v, callerID(ctx)); err != nil || !seen {
+		return nil, err
+	}
+	return v, nil
 }
 
 // visibleGoods returns a product if the caller may see it, else nil.
@@ -51,13 +54,10 @@ func (r *Resolver) visibleSale(ctx context.Context, saleID string) (id.Sale, err
 		return id.Sale{}, unknown("saleId")
 	}
 	v, err := r.Shop.Sale(ctx, u)
-	if err != nil {
-		return id.Sale{}, err
+	if v, err = r.visible(ctx, v, err); err == nil && v == nil {
+		err = unknown("saleId")
 	}
-	if visible(ctx, v) == nil {
-		return id.Sale{}, unknown("saleId")
-	}
-	return u, nil
+	return u, err
 }
 
 // stockHidden reports whether the sale of an item shows availability in words instead of

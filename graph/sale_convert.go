@@ -35,7 +35,7 @@ func (r *Resolver) toSale(v *sale.Sale) *model.Sale {
 		Revision: int(v.Revision), Notice: unlessZero(v.Notice), PreheatAt: &v.PreheatAt, HideExactStock: &v.HideExactStock,
 		Switches: toSwitches(v.Switches), Source: v,
 		ExternalReference: unlessZero(v.ExternalReference), RequiresAddress: v.RequiresAddress, LimitBy: v.LimitBy.Kinds(),
-		Access: toAccessRules(v), Mode: v.Mode(), EntriesCloseAt: unlessZero(v.EntriesCloseAt()),
+		Access: toAccessRules(v), AccessCodes: r.toBatches(v), Private: v.Private, Mode: v.Mode(), EntriesCloseAt: unlessZero(v.EntriesCloseAt()),
 		OfferSeconds:           unlessZero(v.Draw.OfferSeconds),
 		RequireVerifiedContact: v.Requires.VerifiedContact, MinimumAccountAge: int(v.Requires.AccountAge / time.Hour),
 		Accent: toAccent(v.Accent), DrawOpensAt: drawOpensAt(v, now),
@@ -82,7 +82,8 @@ func toStock(s storefront.Stock, hidden bool) *model.Stock {
 }
 
 func saleFilter(ctx context.Context, f *model.SaleFilter) (storefront.SaleFilter, error) {
-	out := storefront.SaleFilter{Hidden: reads(ctx, auth.SalesRead)}
+	out := storefront.SaleFilter{Viewer: callerID(ctx)}
+	out.Hidden = reads(ctx, auth.SalesRead)
 	if f == nil {
 		return out, nil
 	}

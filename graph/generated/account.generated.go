@@ -24,6 +24,9 @@ type MutationResolver interface {
 	Logout(ctx context.Context, input model.LogoutInput) (*model.LogoutPayload, error)
 	RefreshSession(ctx context.Context, input model.RefreshSessionInput) (*model.RefreshSessionPayload, error)
 	Register(ctx context.Context, input model.RegisterInput) (*model.RegisterPayload, error)
+	CreateAccessCodes(ctx context.Context, input model.CreateAccessCodesInput) (*model.CreateAccessCodesPayload, error)
+	RevokeAccessCodes(ctx context.Context, input model.RevokeAccessCodesInput) (*model.RevokeAccessCodesPayload, error)
+	RedeemAccessCode(ctx context.Context, input model.RedeemAccessCodeInput) (*model.RedeemAccessCodePayload, error)
 	ChangeAccessMembers(ctx context.Context, input model.ChangeAccessMembersInput) (*model.ChangeAccessMembersPayload, error)
 	CreateCaptcha(ctx context.Context, input model.CreateCaptchaInput) (*model.CreateCaptchaPayload, error)
 	RequestEmail(ctx context.Context, input model.RequestEmailInput) (*model.RequestEmailPayload, error)
@@ -233,6 +236,20 @@ func (ec *executionContext) field_Mutation_correctRecipient_args(ctx context.Con
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.CorrectRecipientInput, error) {
 			return ec.unmarshalNCorrectRecipientInput2seckillᚋgraphᚋmodelᚐCorrectRecipientInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_createAccessCodes_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.CreateAccessCodesInput, error) {
+			return ec.unmarshalNCreateAccessCodesInput2seckillᚋgraphᚋmodelᚐCreateAccessCodesInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -731,6 +748,20 @@ func (ec *executionContext) field_Mutation_preheatSale_args(ctx context.Context,
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_redeemAccessCode_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.RedeemAccessCodeInput, error) {
+			return ec.unmarshalNRedeemAccessCodeInput2seckillᚋgraphᚋmodelᚐRedeemAccessCodeInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_refreshSession_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -961,6 +992,20 @@ func (ec *executionContext) field_Mutation_returnHeldPayment_args(ctx context.Co
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.ReturnHeldPaymentInput, error) {
 			return ec.unmarshalNReturnHeldPaymentInput2seckillᚋgraphᚋmodelᚐReturnHeldPaymentInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_revokeAccessCodes_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.RevokeAccessCodesInput, error) {
+			return ec.unmarshalNRevokeAccessCodesInput2seckillᚋgraphᚋmodelᚐRevokeAccessCodesInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1846,6 +1891,219 @@ func (ec *executionContext) fieldContext_Mutation_register(ctx context.Context, 
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_register_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_createAccessCodes(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_createAccessCodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().CreateAccessCodes(ctx, fc.Args["input"].(model.CreateAccessCodesInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
+				if err != nil {
+					var zeroVal *model.CreateAccessCodesPayload
+					return zeroVal, err
+				}
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "SALES_WRITE")
+				if err != nil {
+					var zeroVal *model.CreateAccessCodesPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Auth == nil {
+					var zeroVal *model.CreateAccessCodesPayload
+					return zeroVal, errors.New("directive auth is not implemented")
+				}
+				return ec.Directives.Auth(ctx, nil, directive0, role, scope)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.CreateAccessCodesPayload) graphql.Marshaler {
+			return ec.marshalOCreateAccessCodesPayload2ᚖseckillᚋgraphᚋmodelᚐCreateAccessCodesPayload(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_createAccessCodes(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CreateAccessCodesPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_createAccessCodes_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_revokeAccessCodes(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_revokeAccessCodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().RevokeAccessCodes(ctx, fc.Args["input"].(model.RevokeAccessCodesInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
+				if err != nil {
+					var zeroVal *model.RevokeAccessCodesPayload
+					return zeroVal, err
+				}
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "SALES_WRITE")
+				if err != nil {
+					var zeroVal *model.RevokeAccessCodesPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Auth == nil {
+					var zeroVal *model.RevokeAccessCodesPayload
+					return zeroVal, errors.New("directive auth is not implemented")
+				}
+				return ec.Directives.Auth(ctx, nil, directive0, role, scope)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.RevokeAccessCodesPayload) graphql.Marshaler {
+			return ec.marshalORevokeAccessCodesPayload2ᚖseckillᚋgraphᚋmodelᚐRevokeAccessCodesPayload(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_revokeAccessCodes(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RevokeAccessCodesPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_revokeAccessCodes_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_redeemAccessCode(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_redeemAccessCode(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().RedeemAccessCode(ctx, fc.Args["input"].(model.RedeemAccessCodeInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
+				if err != nil {
+					var zeroVal *model.RedeemAccessCodePayload
+					return zeroVal, err
+				}
+				if ec.Directives.Auth == nil {
+					var zeroVal *model.RedeemAccessCodePayload
+					return zeroVal, errors.New("directive auth is not implemented")
+				}
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
+			}
+			directive2 := func(ctx context.Context) (any, error) {
+				burst, err := ec.unmarshalNInt2int(ctx, 10)
+				if err != nil {
+					var zeroVal *model.RedeemAccessCodePayload
+					return zeroVal, err
+				}
+				perSecond, err := ec.unmarshalNFloat2float64(ctx, 0.100000)
+				if err != nil {
+					var zeroVal *model.RedeemAccessCodePayload
+					return zeroVal, err
+				}
+				if ec.Directives.RateLimit == nil {
+					var zeroVal *model.RedeemAccessCodePayload
+					return zeroVal, errors.New("directive rateLimit is not implemented")
+				}
+				return ec.Directives.RateLimit(ctx, nil, directive1, burst, perSecond)
+			}
+
+			next = directive2
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.RedeemAccessCodePayload) graphql.Marshaler {
+			return ec.marshalORedeemAccessCodePayload2ᚖseckillᚋgraphᚋmodelᚐRedeemAccessCodePayload(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_redeemAccessCode(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RedeemAccessCodePayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_redeemAccessCode_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -8146,6 +8404,27 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "register":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_register(ctx, field)
+			})
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "createAccessCodes":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_createAccessCodes(ctx, field)
+			})
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "revokeAccessCodes":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_revokeAccessCodes(ctx, field)
+			})
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "redeemAccessCode":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_redeemAccessCode(ctx, field)
 			})
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++

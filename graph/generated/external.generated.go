@@ -648,6 +648,9 @@ func (ec *executionContext) unmarshalInputUpsertSaleInput(ctx context.Context, o
 	if _, present := asMap["hideExactStock"]; !present {
 		asMap["hideExactStock"] = false
 	}
+	if _, present := asMap["private"]; !present {
+		asMap["private"] = false
+	}
 	if _, present := asMap["requiresAddress"]; !present {
 		asMap["requiresAddress"] = false
 	}
@@ -661,7 +664,7 @@ func (ec *executionContext) unmarshalInputUpsertSaleInput(ctx context.Context, o
 		asMap["rules"] = ""
 	}
 
-	fieldsInOrder := [...]string{"accent", "endsAt", "externalReference", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "access", "draw", "items", "limitBy", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
+	fieldsInOrder := [...]string{"accent", "endsAt", "externalReference", "hideExactStock", "private", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "access", "draw", "items", "limitBy", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -696,6 +699,13 @@ func (ec *executionContext) unmarshalInputUpsertSaleInput(ctx context.Context, o
 				return it, err
 			}
 			it.HideExactStock = data
+		case "private":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("private"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Private = data
 		case "requiresAddress":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("requiresAddress"))
 			data, err := ec.unmarshalNBoolean2bool(ctx, v)

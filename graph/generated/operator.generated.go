@@ -3328,6 +3328,9 @@ func (ec *executionContext) unmarshalInputCreateSaleInput(ctx context.Context, o
 	if _, present := asMap["hideExactStock"]; !present {
 		asMap["hideExactStock"] = false
 	}
+	if _, present := asMap["private"]; !present {
+		asMap["private"] = false
+	}
 	if _, present := asMap["requiresAddress"]; !present {
 		asMap["requiresAddress"] = false
 	}
@@ -3341,7 +3344,7 @@ func (ec *executionContext) unmarshalInputCreateSaleInput(ctx context.Context, o
 		asMap["rules"] = ""
 	}
 
-	fieldsInOrder := [...]string{"accent", "endsAt", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "access", "draw", "items", "limitBy", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
+	fieldsInOrder := [...]string{"accent", "endsAt", "hideExactStock", "private", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "access", "draw", "items", "limitBy", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -3369,6 +3372,13 @@ func (ec *executionContext) unmarshalInputCreateSaleInput(ctx context.Context, o
 				return it, err
 			}
 			it.HideExactStock = data
+		case "private":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("private"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Private = data
 		case "requiresAddress":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("requiresAddress"))
 			data, err := ec.unmarshalNBoolean2bool(ctx, v)
@@ -4273,7 +4283,7 @@ func (ec *executionContext) unmarshalInputUpdateSaleInput(ctx context.Context, o
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"accent", "endsAt", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "access", "draw", "items", "limitBy", "note", "paymentWindowSeconds", "purchaseLimit", "rules", "saleId", "slug", "startsAt", "title"}
+	fieldsInOrder := [...]string{"accent", "endsAt", "hideExactStock", "private", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "access", "draw", "items", "limitBy", "note", "paymentWindowSeconds", "purchaseLimit", "rules", "saleId", "slug", "startsAt", "title"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -4301,6 +4311,13 @@ func (ec *executionContext) unmarshalInputUpdateSaleInput(ctx context.Context, o
 				return it, err
 			}
 			it.HideExactStock = data
+		case "private":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("private"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Private = data
 		case "requiresAddress":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("requiresAddress"))
 			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)

@@ -176,6 +176,8 @@ enum AccessKind {
   ALL
   """Buyers of whom their sign-in provider states a claim."""
   CLAIM
+  """Buyers who redeemed a code, see ` + "`" + `redeemAccessCode` + "`" + `."""
+  CODE
   """Members of a list, see ` + "`" + `changeAccessMembers` + "`" + `."""
   LIST
   """Buyers with a verified contact."""
@@ -200,7 +202,7 @@ type AccessRule {
   kind: AccessKind!
   """Name of the group, such as ` + "`" + `Members` + "`" + `; null for ALL and VERIFIED_CONTACT."""
   name: String
-  """Of LIST the name of the list, of CLAIM the claim in the form ` + "`" + `tier=gold` + "`" + `; null otherwise."""
+  """Of LIST the name of the list, of CODE that of the codes, of CLAIM the claim in the form ` + "`" + `tier=gold` + "`" + `; null otherwise."""
   source: String @auth(role: OPERATOR, scope: SALES_READ)
 }
 
@@ -219,11 +221,11 @@ input AccessRuleInput {
   keepUnits: Int! = 0 @constraint(min: 0, max: 1000000)
   """Whom it fits. ALL is the last rule where it is used; without it, other buyers have no access."""
   kind: AccessKind!
-  """Name of the group for buyers, such as ` + "`" + `Members` + "`" + `; for CLAIM and LIST only."""
+  """Name of the group for buyers, such as ` + "`" + `Members` + "`" + `; for CLAIM, CODE and LIST only."""
   name: String @constraint(minLength: 1, maxLength: 40)
   """
-  Of LIST the name of the list, words of a-z and 0-9 with - between them; of CLAIM the claim in the form ` + "`" + `tier=gold` + "`" + `, which the settings of the provider name
-  in ` + "`" + `claims` + "`" + `.
+  Of LIST the name of the list and of CODE that of the codes (` + "`" + `CreateAccessCodesInput.source` + "`" + `), words of a-z and 0-9 with - between them; of CLAIM the claim
+  in the form ` + "`" + `tier=gold` + "`" + `, which the settings of the provider name in ` + "`" + `claims` + "`" + `.
   """
   source: String @constraint(minLength: 1, maxLength: 165)
 }
@@ -241,6 +243,10 @@ type SaleAccess {
 }
 
 extend type Sale {
+  """Batches of codes, by number; at most 100."""
+  accessCodes: [AccessCodeBatch!] @auth(role: OPERATOR, scope: SALES_READ) @listSize(assumedSize: 10)
+  """Whether only buyers whom an access rule fits see the sale, from whatever time. For others, and without sign-in, it does not exist."""
+  private: Boolean!
   """Rules of who may buy from when, in their order; empty = everyone from the opening on. At most 10."""
   access: [AccessRule!]! @listSize(assumedSize: 10)
 }
@@ -354,12 +360,160 @@ type ChangeAccessMembersPayload {
   userErrors: [UserError!]!
 }
 
+"""
+A batch of codes that give access to a sale. Codes are computed, and not stored.
+"""
+type AccessCodeBatch {
+  """Number of its codes."""
+  codes: Int!
+  """Time of its creation."""
+  createdAt: DateTime!
+  """Until when its codes can be redeemed; null = until the end of the sale."""
+  expiresAt: DateTime
+  """Number of the batch in its sale, from 1."""
+  number: Int!
+  """Whether the whole batch is revoked."""
+  revoked: Boolean!
+  """Number of its codes that are revoked one by one."""
+  revokedCodes: Int!
+  """Name by which access rules of the kind CODE refer to its codes."""
+  source: String!
+  """Units that can be bought with each code."""
+  uses: Int!
+  """Whether the installation still has the signing key of the batch. Without it no code of the batch is valid; create another one."""
+  valid: Boolean!
+}
+
+"""
+A code.
+"""
+type AccessCode {
+  """The code, for example ` + "`" + `2G8KQ4A-0V7WXB1-M3D9RTE` + "`" + `. Case, spaces and - make no difference."""
+  code: String!
+  """Number of the code in its batch, from 1."""
+  number: Int!
+  """Whether it is revoked."""
+  revoked: Boolean!
+}
+
+"""
+Input of ` + "`" + `createAccessCodes` + "`" + `.
+"""
+input CreateAccessCodesInput {
+  """Number of codes; 1 for a code that many buyers share."""
+  codes: Int! @constraint(min: 1, max: 100000)
+  """Until when the codes can be redeemed; until the end of the sale when left out. Access that was given stays."""
+  expiresAt: DateTime
+  """Reason, for the log."""
+  note: String @constraint(maxLength: 200)
+  """Sale to which the codes give access. Not one that is over."""
+  saleId: ID!
+  """Name by which access rules of the kind CODE refer to the codes: words of a-z and 0-9 with - between them."""
+  source: String! @constraint(minLength: 1, maxLength: 40)
+  """Units that can be bought with each code; 1 for a single-use code. Units that return give the use back."""
+  uses: Int! = 1 @constraint(min: 1, max: 1000000)
+}
+
+"""
+Outcome of ` + "`" + `createAccessCodes` + "`" + `.
+"""
+type CreateAccessCodesPayload {
+  """The new batch."""
+  batch: AccessCodeBatch
+  """Errors that refused the call; empty on success. ` + "`" + `CONFLICT` + "`" + ` when the sale is over or has 100 batches."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `revokeAccessCodes` + "`" + `.
+"""
+input RevokeAccessCodesInput {
+  """Number of the batch."""
+  batch: Int! @constraint(min: 1, max: 100)
+  """Reason, for the log."""
+  note: String @constraint(maxLength: 200)
+  """Number of the code to revoke (` + "`" + `AccessCode.number` + "`" + `); the whole batch when left out. At most 1000 codes of a batch are revoked one by one."""
+  number: Int @constraint(min: 1, max: 100000)
+  """The sale."""
+  saleId: ID!
+}
+
+"""
+Outcome of ` + "`" + `revokeAccessCodes` + "`" + `. Repeating the call changes nothing.
+"""
+type RevokeAccessCodesPayload {
+  """The batch."""
+  batch: AccessCodeBatch
+  """Errors that refused the call; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `redeemAccessCode` + "`" + `.
+"""
+input RedeemAccessCodeInput {
+  """The code. Case, spaces and - make no difference."""
+  code: String! @constraint(minLength: 1, maxLength: 64)
+  """Slug of the sale, as in the address of its page."""
+  slug: String! @constraint(minLength: 1, maxLength: 64)
+}
+
+"""
+Outcome of ` + "`" + `redeemAccessCode` + "`" + `. Repeating the call changes nothing.
+"""
+type RedeemAccessCodePayload {
+  """The sale. ` + "`" + `Sale.viewer.access` + "`" + ` has from when the caller may buy."""
+  sale: Sale
+  """Errors that refused the call; empty on success. ` + "`" + `CODE_INVALID` + "`" + ` also when there is no such sale."""
+  userErrors: [UserError!]!
+}
+
 extend type Query {
+  """
+  Codes of a batch, by number: at most 1000 after a number. For operators, and service tokens with ` + "`" + `SALES_WRITE` + "`" + `. Each call is recorded in the security log.
+  """
+  accessCodes(
+    """Number of the code before the first one; 0 = from the beginning."""
+    after: Int! = 0 @constraint(min: 0, max: 100000)
+    """Number of the batch."""
+    batch: Int! @constraint(min: 1, max: 100)
+    """Number of codes."""
+    first: Int! = 100 @constraint(min: 1, max: 1000)
+    """The sale."""
+    saleId: ID!
+  ): [AccessCode!] @auth(role: OPERATOR, scope: SALES_WRITE) @listSize(assumedSize: 100, slicingArguments: ["first"])
+
   """Lists of members that access rules may name, by name. For operators, and service tokens with ` + "`" + `USERS_READ` + "`" + `."""
   accessLists: [AccessList!] @auth(role: OPERATOR, scope: USERS_READ) @listSize(assumedSize: 100)
 }
 
 extend type Mutation {
+  """
+  Creates codes that give access to a sale, also while it is open. Which buyers a code lets in, and from when, the access rules of the sale with its ` + "`" + `source` + "`" + ` say.
+  For operators, and service tokens with ` + "`" + `SALES_WRITE` + "`" + `.
+  """
+  createAccessCodes(
+    """Input of the mutation."""
+    input: CreateAccessCodesInput!
+  ): CreateAccessCodesPayload @auth(role: OPERATOR, scope: SALES_WRITE)
+
+  """
+  Revokes codes: they cannot be redeemed, and access that they gave ends. Path tokens, places and orders stay. For operators, and service tokens with ` + "`" + `SALES_WRITE` + "`" + `.
+  """
+  revokeAccessCodes(
+    """Input of the mutation."""
+    input: RevokeAccessCodesInput!
+  ): RevokeAccessCodesPayload @auth(role: OPERATOR, scope: SALES_WRITE)
+
+  """
+  Gives the account the access of a code, also before the sale opens. It counts for all later calls of the account; of several codes for a sale the last one
+  counts. A use is counted when a unit is bought. For signed-in users. The calls of accounts on one network share a limit.
+  """
+  redeemAccessCode(
+    """Input of the mutation."""
+    input: RedeemAccessCodeInput!
+  ): RedeemAccessCodePayload @auth @rateLimit(burst: 10, perSecond: 0.1)
+
   """
   Adds members to a list, removes or replaces them. Repeated calls are safe. A longer file is sent in several calls: the first replaces, the others add. A change
   counts within a minute for later attempts; path tokens and places that a former member has stay.
@@ -1229,6 +1383,16 @@ enum ErrorCode {
   CAPTCHA_INVALID
   """The call needs an answered captcha."""
   CAPTCHA_REQUIRED
+  """The code could be redeemed until a time that has passed."""
+  CODE_EXPIRED
+  """There is no such code, or no such sale."""
+  CODE_INVALID
+  """The code is one of another sale."""
+  CODE_OTHER_SALE
+  """The code was revoked."""
+  CODE_REVOKED
+  """All uses of the code are taken. They return with units that are not paid."""
+  CODE_USED
   """The current state does not allow the operation, or another change came first."""
   CONFLICT
   """The account is younger than the sale requires; see ` + "`" + `Sale.minimumAccountAge` + "`" + `."""
@@ -1580,6 +1744,8 @@ input UpsertSaleInput {
   externalReference: String! @constraint(minLength: 1, maxLength: 64)
   """Whether buyers see stock as words (` + "`" + `Stock.level` + "`" + `) instead of numbers."""
   hideExactStock: Boolean! = false
+  """Whether only buyers whom an access rule fits see the sale. Needs ` + "`" + `access` + "`" + ` without a rule for ALL."""
+  private: Boolean! = false
   """Whether orders need a delivery address: buyers without one cannot buy."""
   requiresAddress: Boolean! = false
   """Whether buyers need a verified contact."""
@@ -2890,6 +3056,8 @@ enum SaleAct {
   APPROVE
   """Cancelled before it opened."""
   CANCEL
+  """Codes that give access were created or revoked."""
+  CHANGE_CODES
   """A product that the sale offers was changed."""
   CHANGE_GOODS
   """Created as a draft."""
@@ -3082,6 +3250,8 @@ input CreateSaleInput {
   endsAt: DateTime!
   """Whether buyers see stock as words (` + "`" + `Stock.level` + "`" + `) instead of numbers."""
   hideExactStock: Boolean! = false
+  """Whether only buyers whom an access rule fits see the sale. Needs ` + "`" + `access` + "`" + ` without a rule for ALL."""
+  private: Boolean! = false
   """Whether orders need a delivery address: buyers without one cannot buy."""
   requiresAddress: Boolean! = false
   """Whether buyers need a verified contact."""
@@ -3400,6 +3570,8 @@ input UpdateSaleInput {
   endsAt: DateTime
   """Whether buyers see stock as words (` + "`" + `Stock.level` + "`" + `) instead of numbers."""
   hideExactStock: Boolean
+  """Whether only buyers whom an access rule fits see the sale. Needs ` + "`" + `access` + "`" + ` without a rule for ALL."""
+  private: Boolean
   """Whether orders need a delivery address: buyers without one cannot buy."""
   requiresAddress: Boolean
   """Whether buyers need a verified contact."""
@@ -6797,6 +6969,42 @@ func (ec *executionContext) childFields_AccentShades(ctx context.Context, field 
 	return nil, fmt.Errorf("no field named %q was found under type AccentShades", field.Name)
 }
 
+func (ec *executionContext) childFields_AccessCode(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "code":
+		return ec.fieldContext_AccessCode_code(ctx, field)
+	case "number":
+		return ec.fieldContext_AccessCode_number(ctx, field)
+	case "revoked":
+		return ec.fieldContext_AccessCode_revoked(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AccessCode", field.Name)
+}
+
+func (ec *executionContext) childFields_AccessCodeBatch(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "codes":
+		return ec.fieldContext_AccessCodeBatch_codes(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_AccessCodeBatch_createdAt(ctx, field)
+	case "expiresAt":
+		return ec.fieldContext_AccessCodeBatch_expiresAt(ctx, field)
+	case "number":
+		return ec.fieldContext_AccessCodeBatch_number(ctx, field)
+	case "revoked":
+		return ec.fieldContext_AccessCodeBatch_revoked(ctx, field)
+	case "revokedCodes":
+		return ec.fieldContext_AccessCodeBatch_revokedCodes(ctx, field)
+	case "source":
+		return ec.fieldContext_AccessCodeBatch_source(ctx, field)
+	case "uses":
+		return ec.fieldContext_AccessCodeBatch_uses(ctx, field)
+	case "valid":
+		return ec.fieldContext_AccessCodeBatch_valid(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AccessCodeBatch", field.Name)
+}
+
 func (ec *executionContext) childFields_AccessList(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "members":
@@ -7001,6 +7209,16 @@ func (ec *executionContext) childFields_CorrectRecipientPayload(ctx context.Cont
 		return ec.fieldContext_CorrectRecipientPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type CorrectRecipientPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_CreateAccessCodesPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "batch":
+		return ec.fieldContext_CreateAccessCodesPayload_batch(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_CreateAccessCodesPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CreateAccessCodesPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_CreateCaptchaPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -8361,6 +8579,16 @@ func (ec *executionContext) childFields_Recipient(ctx context.Context, field gra
 	return nil, fmt.Errorf("no field named %q was found under type Recipient", field.Name)
 }
 
+func (ec *executionContext) childFields_RedeemAccessCodePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "sale":
+		return ec.fieldContext_RedeemAccessCodePayload_sale(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RedeemAccessCodePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RedeemAccessCodePayload", field.Name)
+}
+
 func (ec *executionContext) childFields_RefreshSessionPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "tokens":
@@ -8649,6 +8877,16 @@ func (ec *executionContext) childFields_ReturnHeldPaymentPayload(ctx context.Con
 	return nil, fmt.Errorf("no field named %q was found under type ReturnHeldPaymentPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_RevokeAccessCodesPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "batch":
+		return ec.fieldContext_RevokeAccessCodesPayload_batch(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RevokeAccessCodesPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RevokeAccessCodesPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_RevokeServiceTokenPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "serviceToken":
@@ -8707,6 +8945,10 @@ func (ec *executionContext) childFields_Sale(ctx context.Context, field graphql.
 		return ec.fieldContext_Sale_title(ctx, field)
 	case "viewer":
 		return ec.fieldContext_Sale_viewer(ctx, field)
+	case "accessCodes":
+		return ec.fieldContext_Sale_accessCodes(ctx, field)
+	case "private":
+		return ec.fieldContext_Sale_private(ctx, field)
 	case "access":
 		return ec.fieldContext_Sale_access(ctx, field)
 	case "requireVerifiedContact":

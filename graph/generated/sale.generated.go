@@ -845,6 +845,84 @@ func (ec *executionContext) fieldContext_Sale_viewer(_ context.Context, field gr
 	return fc, nil
 }
 
+func (ec *executionContext) _Sale_accessCodes(ctx context.Context, field graphql.CollectedField, obj *model.Sale) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Sale_accessCodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AccessCodes, nil
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
+				if err != nil {
+					var zeroVal []*model.AccessCodeBatch
+					return zeroVal, err
+				}
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "SALES_READ")
+				if err != nil {
+					var zeroVal []*model.AccessCodeBatch
+					return zeroVal, err
+				}
+				if ec.Directives.Auth == nil {
+					var zeroVal []*model.AccessCodeBatch
+					return zeroVal, errors.New("directive auth is not implemented")
+				}
+				return ec.Directives.Auth(ctx, obj, directive0, role, scope)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.AccessCodeBatch) graphql.Marshaler {
+			return ec.marshalOAccessCodeBatch2ᚕᚖseckillᚋgraphᚋmodelᚐAccessCodeBatchᚄ(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Sale_accessCodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Sale",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_AccessCodeBatch(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Sale_private(ctx context.Context, field graphql.CollectedField, obj *model.Sale) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Sale_private(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Private, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Sale_private(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Sale", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
 func (ec *executionContext) _Sale_access(ctx context.Context, field graphql.CollectedField, obj *model.Sale) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3736,6 +3814,16 @@ func (ec *executionContext) _Sale(ctx context.Context, sel ast.SelectionSet, obj
 			}
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "accessCodes":
+			out.Values[i] = ec._Sale_accessCodes(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "private":
+			out.Values[i] = ec._Sale_private(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "access":
 			out.Values[i] = ec._Sale_access(ctx, field, obj)
 			if out.Values[i] == graphql.Null {

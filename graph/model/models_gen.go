@@ -74,6 +74,38 @@ type AccentShades struct {
 	Text string `json:"text"`
 }
 
+// A code.
+type AccessCode struct {
+	// The code, for example `2G8KQ4A-0V7WXB1-M3D9RTE`. Case, spaces and - make no difference.
+	Code string `json:"code"`
+	// Number of the code in its batch, from 1.
+	Number int `json:"number"`
+	// Whether it is revoked.
+	Revoked bool `json:"revoked"`
+}
+
+// A batch of codes that give access to a sale. Codes are computed, and not stored.
+type AccessCodeBatch struct {
+	// Number of its codes.
+	Codes int `json:"codes"`
+	// Time of its creation.
+	CreatedAt time.Time `json:"createdAt"`
+	// Until when its codes can be redeemed; null = until the end of the sale.
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+	// Number of the batch in its sale, from 1.
+	Number int `json:"number"`
+	// Whether the whole batch is revoked.
+	Revoked bool `json:"revoked"`
+	// Number of its codes that are revoked one by one.
+	RevokedCodes int `json:"revokedCodes"`
+	// Name by which access rules of the kind CODE refer to its codes.
+	Source string `json:"source"`
+	// Units that can be bought with each code.
+	Uses int `json:"uses"`
+	// Whether the installation still has the signing key of the batch. Without it no code of the batch is valid; create another one.
+	Valid bool `json:"valid"`
+}
+
 // A list of members.
 type AccessList struct {
 	// Number of its members.
@@ -106,7 +138,7 @@ type AccessRule struct {
 	Kind access.Kind `json:"kind"`
 	// Name of the group, such as `Members`; null for ALL and VERIFIED_CONTACT.
 	Name *string `json:"name,omitempty"`
-	// Of LIST the name of the list, of CLAIM the claim in the form `tier=gold`; null otherwise.
+	// Of LIST the name of the list, of CODE that of the codes, of CLAIM the claim in the form `tier=gold`; null otherwise.
 	Source *string `json:"source,omitempty"`
 }
 
@@ -121,10 +153,10 @@ type AccessRuleInput struct {
 	KeepUnits int `json:"keepUnits"`
 	// Whom it fits. ALL is the last rule where it is used; without it, other buyers have no access.
 	Kind access.Kind `json:"kind"`
-	// Name of the group for buyers, such as `Members`; for CLAIM and LIST only.
+	// Name of the group for buyers, such as `Members`; for CLAIM, CODE and LIST only.
 	Name *string `json:"name,omitempty"`
-	// Of LIST the name of the list, words of a-z and 0-9 with - between them; of CLAIM the claim in the form `tier=gold`, which the settings of the provider name
-	// in `claims`.
+	// Of LIST the name of the list and of CODE that of the codes (`CreateAccessCodesInput.source`), words of a-z and 0-9 with - between them; of CLAIM the claim
+	// in the form `tier=gold`, which the settings of the provider name in `claims`.
 	Source *string `json:"source,omitempty"`
 }
 
@@ -416,6 +448,30 @@ type CorrectRecipientPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `createAccessCodes`.
+type CreateAccessCodesInput struct {
+	// Number of codes; 1 for a code that many buyers share.
+	Codes int `json:"codes"`
+	// Until when the codes can be redeemed; until the end of the sale when left out. Access that was given stays.
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+	// Reason, for the log.
+	Note *string `json:"note,omitempty"`
+	// Sale to which the codes give access. Not one that is over.
+	SaleID string `json:"saleId"`
+	// Name by which access rules of the kind CODE refer to the codes: words of a-z and 0-9 with - between them.
+	Source string `json:"source"`
+	// Units that can be bought with each code; 1 for a single-use code. Units that return give the use back.
+	Uses int `json:"uses"`
+}
+
+// Outcome of `createAccessCodes`.
+type CreateAccessCodesPayload struct {
+	// The new batch.
+	Batch *AccessCodeBatch `json:"batch,omitempty"`
+	// Errors that refused the call; empty on success. `CONFLICT` when the sale is over or has 100 batches.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Input of `createCaptcha`.
 type CreateCaptchaInput struct {
 	// Prefer a kind that the client answers without the user: a proof of work, unless the sale lists kinds of its own. Ignored beside `kind`.
@@ -487,6 +543,8 @@ type CreateSaleInput struct {
 	EndsAt time.Time `json:"endsAt"`
 	// Whether buyers see stock as words (`Stock.level`) instead of numbers.
 	HideExactStock bool `json:"hideExactStock"`
+	// Whether only buyers whom an access rule fits see the sale. Needs `access` without a rule for ALL.
+	Private bool `json:"private"`
 	// Whether orders need a delivery address: buyers without one cannot buy.
 	RequiresAddress bool `json:"requiresAddress"`
 	// Whether buyers need a verified contact.
@@ -2175,6 +2233,22 @@ type Recipient struct {
 	Street string `json:"street"`
 }
 
+// Input of `redeemAccessCode`.
+type RedeemAccessCodeInput struct {
+	// The code. Case, spaces and - make no difference.
+	Code string `json:"code"`
+	// Slug of the sale, as in the address of its page.
+	Slug string `json:"slug"`
+}
+
+// Outcome of `redeemAccessCode`. Repeating the call changes nothing.
+type RedeemAccessCodePayload struct {
+	// The sale. `Sale.viewer.access` has from when the caller may buy.
+	Sale *Sale `json:"sale,omitempty"`
+	// Errors that refused the call; empty on success. `CODE_INVALID` also when there is no such sale.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Input of `refreshSession`.
 type RefreshSessionInput struct {
 	// The refresh token; leave it out when it travels as a cookie.
@@ -2568,6 +2642,26 @@ type ReturnHeldPaymentPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `revokeAccessCodes`.
+type RevokeAccessCodesInput struct {
+	// Number of the batch.
+	Batch int `json:"batch"`
+	// Reason, for the log.
+	Note *string `json:"note,omitempty"`
+	// Number of the code to revoke (`AccessCode.number`); the whole batch when left out. At most 1000 codes of a batch are revoked one by one.
+	Number *int `json:"number,omitempty"`
+	// The sale.
+	SaleID string `json:"saleId"`
+}
+
+// Outcome of `revokeAccessCodes`. Repeating the call changes nothing.
+type RevokeAccessCodesPayload struct {
+	// The batch.
+	Batch *AccessCodeBatch `json:"batch,omitempty"`
+	// Errors that refused the call; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Input of `revokeServiceToken`.
 type RevokeServiceTokenInput struct {
 	// The token.
@@ -2635,6 +2729,10 @@ type Sale struct {
 	Title string `json:"title"`
 	// What the caller can do here; null without a signed-in user.
 	Viewer *SaleViewer `json:"viewer,omitempty"`
+	// Batches of codes, by number; at most 100.
+	AccessCodes []*AccessCodeBatch `json:"accessCodes,omitempty"`
+	// Whether only buyers whom an access rule fits see the sale, from whatever time. For others, and without sign-in, it does not exist.
+	Private bool `json:"private"`
 	// Rules of who may buy from when, in their order; empty = everyone from the opening on. At most 10.
 	Access []*AccessRule `json:"access"`
 	// Whether buyers need a verified contact. Others are refused with `CONTACT_UNVERIFIED` before they get a path.
@@ -3580,6 +3678,8 @@ type UpdateSaleInput struct {
 	EndsAt *time.Time `json:"endsAt,omitempty"`
 	// Whether buyers see stock as words (`Stock.level`) instead of numbers.
 	HideExactStock *bool `json:"hideExactStock,omitempty"`
+	// Whether only buyers whom an access rule fits see the sale. Needs `access` without a rule for ALL.
+	Private *bool `json:"private,omitempty"`
 	// Whether orders need a delivery address: buyers without one cannot buy.
 	RequiresAddress *bool `json:"requiresAddress,omitempty"`
 	// Whether buyers need a verified contact.
@@ -3687,6 +3787,8 @@ type UpsertSaleInput struct {
 	ExternalReference string `json:"externalReference"`
 	// Whether buyers see stock as words (`Stock.level`) instead of numbers.
 	HideExactStock bool `json:"hideExactStock"`
+	// Whether only buyers whom an access rule fits see the sale. Needs `access` without a rule for ALL.
+	Private bool `json:"private"`
 	// Whether orders need a delivery address: buyers without one cannot buy.
 	RequiresAddress bool `json:"requiresAddress"`
 	// Whether buyers need a verified contact.

@@ -12,6 +12,7 @@ import (
 
 	"seckill/internal/app/server"
 	"seckill/internal/buy/acceptance"
+	"seckill/internal/buy/access"
 	"seckill/internal/buy/member"
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/orderfacts"
@@ -45,6 +46,7 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 		return nil, err
 	}
 	b.persons = person.NewHasher(keys.Derive("person keys"))
+	b.codes = access.NewCodes(keys.Derive("access codes"))
 	gates, err := newGates(ctx, b)
 	if err != nil {
 		return nil, err
@@ -97,7 +99,7 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	}
 	members := member.New(member.Config{
 		DB: svc.db, Users: accounts.directory, Names: names(cfg), Clock: b.clock,
-		Secrets: keys.Derive("members"), Security: accounts.security,
+		Secrets: keys.Derive("members"), Security: accounts.security, Revocations: accounts.revocations,
 	})
 	shop := newShop(b, gates, messages, stats, shopParts{orders: orders, admission: admission, waiting: waiting,
 		directory: accounts.directory, persons: b.persons, members: members})
@@ -163,6 +165,7 @@ type base struct {
 	tracer        *tracing.Tracer    // nil = off
 	absences      *ratelimit.Absences
 	persons       person.Hasher
+	codes         access.Codes
 }
 
 func newBase(cfg *config.Config, roles Roles, svc *services, log *slog.Logger) base {

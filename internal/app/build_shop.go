@@ -67,6 +67,7 @@ func newShop(b base, g gates, m messages, s stats, in shopParts) shop {
 			Restock: in.waiting.restockOutlooks, Tries: tries,
 			Risk: in.admission.risk, Book: book,
 			Observer: observer{s.counts}, Users: in.directory, Persons: in.persons, Members: in.members,
+			Codes: b.codes,
 		}),
 	}
 }

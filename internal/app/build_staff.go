@@ -102,7 +102,7 @@ func newAdmin(b base, g gates, s stats, in adminParts) (admin, error) {
 	out := admin{
 		operator: operator.New(operator.Config{
 			DB: b.svc.db, Sales: g.sales, Versions: g.versions, Catalog: g.catalog,
-			Gate: g.gate, Orders: in.orders.store, Gates: in.scheduler.preloader,
+			Codes: b.codes, Gate: g.gate, Orders: in.orders.store, Gates: in.scheduler.preloader,
 			Stock: g.stock, Payments: in.payments.service, Waitlist: in.waiting.service, Facts: b.facts(), Outbox: b.outbox,
 			Feed: s.feed, Inbox: in.messages.inbox, Security: in.accounts.security,
 			Persons: account.NewPersons(b.svc.db, b.clock), ExternalCaptcha: b.cfg.CaptchaVerifyURL != "",

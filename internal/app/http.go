@@ -177,7 +177,7 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 	*periodic.Loop, error) {
 	build := telemetry.ReadBuild()
 	resolver := &graph.Resolver{
-		Shop: in.shop.store, Checkout: in.shop.checkout, Members: in.shop.members,
+		Shop: in.shop.store, Checkout: in.shop.checkout, Members: in.shop.members, Codes: b.codes,
 		Addresses: in.shop.book, Captchas: in.admission.captchas,
 		Queue:  in.admission.queue,
 		Limits: in.admission.limits, Absences: b.absences, RateLimits: rateLimits(b.cfg), Waitlist: in.waiting.service,

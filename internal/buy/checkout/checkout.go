@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"time"
 
+	"seckill/internal/buy/access"
 	"seckill/internal/buy/admission/path"
 	"seckill/internal/buy/admission/queue"
 	"seckill/internal/buy/admission/risk"
@@ -45,6 +46,7 @@ type Checkout struct {
 	users    *account.Directory
 	persons  person.Hasher
 	members  *member.Service
+	codes    access.Codes
 	observer Observer
 }
 
@@ -64,6 +66,7 @@ type Config struct {
 	Users    *account.Directory // for sales that require something of an account
 	Persons  person.Hasher      // for sales whose limits count more than the account
 	Members  *member.Service    // for sales with access rules
+	Codes    access.Codes       // that give access
 	Observer Observer
 }
 
@@ -81,7 +84,7 @@ func New(cfg Config) *Checkout {
 		catalog: cfg.Catalog, stock: cfg.Stock, gate: cfg.Gate, orders: cfg.Orders, paths: cfg.Paths,
 		queue: cfg.Queue, waitlist: cfg.Waitlist, restock: cfg.Restock, tries: cfg.Tries, risk: cfg.Risk,
 		sharing: order.NewSharing(cfg.Orders), book: cfg.Book,
-		users: cfg.Users, persons: cfg.Persons, members: cfg.Members, observer: cfg.Observer,
+		users: cfg.Users, persons: cfg.Persons, members: cfg.Members, codes: cfg.Codes, observer: cfg.Observer,
 	}
 }
 
@@ -109,6 +112,11 @@ func (c *Checkout) Place(ctx context.Context, in Attempt) (Result, error) {
 	item, parent, err := c.find(ctx, in.Item)
 	if err != nil {
 		return Result{}, err
+	}
+	if parent.Private && c.paths.Permit(in.User, in.Item, in.PathToken).Until.IsZero() {
+		if err := c.hides(ctx, parent, in.User); err != nil {
+			return Result{}, err
+		}
 	}
 	began := time.Now()
 	result, err := c.take(ctx, parent, item, in)
@@ -183,6 +191,27 @@ func (c *Checkout) find(ctx context.Context, itemID id.Item) (*sale.Item, *sale.
 	return item, parent, nil
 }
 
+// findFor returns a public item and its sale as find does, of a private sale only for a buyer with access.
+func (c *Checkout) findFor(ctx context.Context, itemID id.Item, user id.User) (*sale.Item, *sale.Sale, error) {
+	item, parent, err := c.find(ctx, itemID)
+	if err == nil {
+		err = c.hides(ctx, parent, user)
+	}
+	return item, parent, err
+}
+
+// hides refuses the items of a private sale to a user whom no access rule fits, as if there were none.
+func (c *Checkout) hides(ctx context.Context, parent *sale.Sale, user id.User) error {
+	if !parent.Private {
+		return nil
+	}
+	a, _, err := c.members.Access(ctx, parent, user)
+	if err == nil && a.Rule == nil {
+		err = fault.Refused{Why: fault.Unknown, At: []string{"itemId"}}
+	}
+	return err
+}
+
 // newAttempt builds the input of the reserve script; it generates the task id.
 func (c *Checkout) newAttempt(in Attempt, parent *sale.Sale, item *sale.Item) (reservation.Attempt, error) {
 	task := id.NewTaskOf(parent.ID, item.ID, in.User)
@@ -235,6 +264,8 @@ func (c *Checkout) refuse(ctx context.Context, parent *sale.Sale, in Attempt, o 
 	case reservation.OverAddressLimit:
 		return Result{}, personLimit(parent, in.Item, reservation.LimitReached{By: person.Address, Remaining: o.LimitLeft,
 			At: []string{"quantity"}})
+	case reservation.OverCode:
+		return Result{}, reservation.LimitReached{By: person.Code, Remaining: o.LimitLeft, At: []string{"quantity"}}
 	case reservation.PathInvalid:
 		return Result{Task: c.task(ctx, parent, in, o)}, fault.Refused{Why: fault.PathInvalid, At: []string{"pathToken"}}
 	case reservation.AlreadyHolding:

@@ -17,45 +17,45 @@ import (
 // eligible refuses a buyer who lacks what the sale requires: access now, an address, a verified
 // contact, an older account. Place does not ask again: it needs a path token or an offer,
 // which only admitted buyers have. The writer of orders refuses a buyer who removed the
-// address since. It returns the share of the buyer.
+// address since. It returns the keys under which the access of the buyer is counted.
 func (c *Checkout) eligible(ctx context.Context, parent *sale.Sale, user id.User,
-	may func(access.Access, time.Time) bool) (person.Key, error) {
-	share, err := c.admits(ctx, parent, user, may)
+	may func(access.Access, time.Time) bool) (person.Keys, error) {
+	keys, err := c.admits(ctx, parent, user, may)
 	if err != nil {
-		return "", err
+		return person.Keys{}, err
 	}
 	if parent.Requires != (sale.Requirements{}) {
 		buyer, err := c.buyer(ctx, user)
 		switch {
 		case err != nil:
-			return "", err
+			return person.Keys{}, err
 		case parent.TooNew(buyer.CreatedAt):
-			return "", fault.Refused{Why: fault.AccountTooNew, At: []string{"itemId"}}
+			return person.Keys{}, fault.Refused{Why: fault.AccountTooNew, At: []string{"itemId"}}
 		case parent.Requires.VerifiedContact && !buyer.Verified:
-			return "", fault.Refused{Why: fault.ContactUnverified, At: []string{"itemId"}}
+			return person.Keys{}, fault.Refused{Why: fault.ContactUnverified, At: []string{"itemId"}}
 		}
 	}
 	needs, err := c.NeedsAddress(ctx, parent, user)
 	if err == nil && needs {
 		err = recipient.Required()
 	}
-	return share, err
+	return keys, err
 }
 
 // admits refuses a buyer whose access to a sale with rules does not allow something now. Rules are
 // fixed when a sale is approved, and an account only gains access with time: a path token was issued
 // under the rules of its sale, and Place asks again for offers alone, which may be days old. It
-// returns the share of the buyer.
+// returns the keys under which the access of the buyer is counted.
 func (c *Checkout) admits(ctx context.Context, parent *sale.Sale, user id.User,
-	may func(access.Access, time.Time) bool) (person.Key, error) {
+	may func(access.Access, time.Time) bool) (person.Keys, error) {
 	a, restricted, err := c.members.Access(ctx, parent, user)
 	if err != nil || !restricted {
-		return "", err
+		return person.Keys{}, err
 	}
 	if now := c.stock.ServerTime(); !may(a, now) {
-		return "", sale.NoAccess{Sale: parent, Access: a, ServerTime: now}
+		return person.Keys{}, sale.NoAccess{Sale: parent, Access: a, ServerTime: now}
 	}
-	return member.Share(a), nil
+	return member.Keys(parent, a), nil
 }
 
 // NeedsAddress reports whether a buyer has to add an address before buying in a sale.

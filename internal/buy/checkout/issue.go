@@ -43,7 +43,7 @@ type Issued struct {
 // captcha; nor do those that Redis refused to another buyer at most 20 ms ago, or sent to the
 // waiting room, where they cost one batched write.
 func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error) {
-	item, parent, err := c.find(ctx, in.Item)
+	item, parent, err := c.findFor(ctx, in.Item, in.User)
 	if err != nil {
 		return Issued{}, err
 	}
@@ -67,12 +67,12 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 	if recent != nil && !full && !c.stock.MayHaveReservation(item.ID, in.User) {
 		return Issued{}, closedAs(parent, recent)
 	}
-	share, err := c.eligible(ctx, parent, in.User, access.Access.Open)
+	allowed, err := c.eligible(ctx, parent, in.User, access.Access.Open)
 	if err != nil {
 		return Issued{}, err
 	}
 	if parent.Access.Kept() > 0 {
-		if o, refused := c.stock.RefuseUser(item.ID, in.User, share); refused {
+		if o, refused := c.stock.RefuseUser(item.ID, in.User, allowed.Share); refused {
 			_, err = c.refuse(ctx, parent, Attempt{User: in.User, Item: in.Item}, o)
 			return Issued{}, err
 		}
@@ -80,7 +80,7 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 	if request.Persons, err = c.admit(ctx, risk.IssuePath, parent, in); err != nil {
 		return Issued{}, err
 	}
-	request.Persons.Share = share
+	request.Persons = request.Persons.Under(allowed)
 	if full {
 		ticket, err := c.enter(ctx, in, item, parent, entry{request.Persons, true})
 		if !errors.Is(err, queue.ErrUnusedPath) {
@@ -123,7 +123,7 @@ func (c *Checkout) RefuseCaptcha(ctx context.Context, purpose captcha.Purpose, s
 			return notOpen(phase, parent, now)
 		}
 	}
-	share, err := c.admits(ctx, parent, user, access.Access.Waits)
+	allowed, err := c.admits(ctx, parent, user, access.Access.Waits)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (c *Checkout) RefuseCaptcha(ctx context.Context, purpose captcha.Purpose, s
 	}
 	var refusal error
 	for _, item := range parent.Items {
-		o, refused := c.stock.RefuseUser(item.ID, user, share)
+		o, refused := c.stock.RefuseUser(item.ID, user, allowed.Share)
 		if !refused || o.Code == reservation.NotStarted {
 			return nil
 		}
@@ -159,7 +159,7 @@ func (c *Checkout) mayHold(item id.Item, user id.User) bool {
 
 // EnterQueue returns a ticket of the waiting room, also before the opening.
 func (c *Checkout) EnterQueue(ctx context.Context, in IssueInput) (*queue.Ticket, error) {
-	item, parent, err := c.find(ctx, in.Item)
+	item, parent, err := c.findFor(ctx, in.Item, in.User)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func (c *Checkout) EnterQueue(ctx context.Context, in IssueInput) (*queue.Ticket
 	if parent.Draw.On() {
 		return nil, drawSale()
 	}
-	share, err := c.eligible(ctx, parent, in.User, access.Access.Waits)
+	allowed, err := c.eligible(ctx, parent, in.User, access.Access.Waits)
 	if err != nil {
 		return nil, err
 	}
@@ -177,8 +177,7 @@ func (c *Checkout) EnterQueue(ctx context.Context, in IssueInput) (*queue.Ticket
 	if err != nil {
 		return nil, err
 	}
-	persons.Share = share
-	return c.enter(ctx, in, item, parent, entry{persons, false})
+	return c.enter(ctx, in, item, parent, entry{persons.Under(allowed), false})
 }
 
 // admit asks the risk service about a buyer, and returns the keys by which the limits of the sale

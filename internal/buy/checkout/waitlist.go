@@ -22,7 +22,7 @@ func (c *Checkout) JoinWaitlist(ctx context.Context, in IssueInput) (*waitlist.E
 
 // join adds a user to the waitlist of an item, or enters the user in its draw.
 func (c *Checkout) join(ctx context.Context, in IssueInput, join waitlist.JoinInput) (*waitlist.Entry, error) {
-	item, parent, err := c.find(ctx, in.Item)
+	item, parent, err := c.findFor(ctx, in.Item, in.User)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (c *Checkout) join(ctx context.Context, in IssueInput, join waitlist.JoinIn
 	if phase := parent.Phase(now.At, false); phase == sale.PhaseUpcoming {
 		return nil, notOpen(phase, parent, now)
 	}
-	share, err := c.eligible(ctx, parent, in.User, access.Access.Open)
+	allowed, err := c.eligible(ctx, parent, in.User, access.Access.Open)
 	if err != nil {
 		return nil, err
 	}
@@ -44,8 +44,7 @@ func (c *Checkout) join(ctx context.Context, in IssueInput, join waitlist.JoinIn
 	if err != nil {
 		return nil, err
 	}
-	persons.Share = share
-	join.Sale, join.Item, join.User, join.Persons, join.From = parent.ID, item.ID, in.User, persons, in.From
+	join.Sale, join.Item, join.User, join.Persons, join.From = parent.ID, item.ID, in.User, persons.Under(allowed), in.From
 	join.Captcha, join.Waived, join.Closes = in.Captcha, !parent.Switches.CaptchaRequired, parent.EntriesCloseAt()
 	join.Card = parent.Draw.Authorize
 	entry, err := c.waitlist.Join(ctx, join)

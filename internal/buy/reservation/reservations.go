@@ -193,6 +193,16 @@ func (g *Gate) ReservationTasks(ctx context.Context, sale id.Sale, item id.Item,
 	return tasks, nil
 }
 
+// CodeLeft returns how many units may still be bought with a code of a sale, by its key; all while the
+// sale is not loaded.
+func (g *Gate) CodeLeft(ctx context.Context, sale id.Sale, code person.Key) (int, error) {
+	taken, err := g.readClient.HGet(ctx, g.keys.Units(id.ShardOf(sale), sale), string(code)).Int()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return 0, fmt.Errorf("uses of a code of sale %s: %w", sale, err)
+	}
+	return max(0, code.Uses()-taken), nil
+}
+
 // CountFormer counts what a user has reserved in a sale, and the user's expiries, under further
 // person keys, before the account is deleted. It returns the epoch of the gates; 0 = a gate is
 // missing or being built, and nothing was changed. A second call changes nothing.

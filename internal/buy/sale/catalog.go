@@ -217,7 +217,7 @@ func newSnapshot(sales []*Sale) *Snapshot {
 				continue
 			}
 			s.goods[item.Goods.ID] = item.Goods
-			if v.Public() {
+			if v.Public() && !v.Private {
 				s.public[item.Goods.ID] = true
 			}
 		}
@@ -245,5 +245,5 @@ func (s *Snapshot) Item(id id.Item) *Item { return s.items[id] }
 // GoodsByID returns the product with that id, or nil.
 func (s *Snapshot) GoodsByID(id id.Goods) *Goods { return s.goods[id] }
 
-// PublicGoods reports whether a product is in a sale that buyers may see.
+// PublicGoods reports whether a product is in a sale that all buyers may see.
 func (s *Snapshot) PublicGoods(id id.Goods) bool { return s.public[id] }

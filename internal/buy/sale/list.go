@@ -136,9 +136,10 @@ func (s *Store) Offered(ctx context.Context, goodsID id.Goods) (bool, error) {
 	return found, nil
 }
 
-// isPublic matches the sales of which Sale.Public is true.
+// isPublic matches the sales of which Sale.Public is true, without private ones.
 func isPublic(s *entsql.Selector) {
 	status := s.C(entsale.FieldStatus)
+	s.Where(entsql.EQ(s.C(entsale.FieldPrivate), false))
 	s.Where(entsql.Or(entsql.In(status, public...),
 		entsql.And(entsql.EQ(status, string(Cancelled)), entsql.EQ(s.C(entsale.FieldWasPublic), true))))
 }

@@ -21,7 +21,7 @@ import (
 // and how. A pause is none: everyone may stop a sale in an emergency.
 var preparing = []string{
 	string(ActCreate), string(ActUpdate), string(ActSubmit), string(ActApprove), string(ActSchedule), string(ActDescribe),
-	string(ActAdjust), string(ActSwitch), string(ActExtend), string(ActGoods),
+	string(ActAdjust), string(ActSwitch), string(ActExtend), string(ActGoods), string(ActCodes),
 }
 
 // PreparedBy reports whether a user prepared, approved or changed a sale of the catalogue

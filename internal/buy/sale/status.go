@@ -37,6 +37,7 @@ const (
 	ActExtend   Act = "EXTEND_SALE"  // a later end of a loaded sale
 	ActDescribe Act = "DESCRIBE"     // title and rules of a sale that was approved
 	ActGoods    Act = "CHANGE_GOODS" // a product that the sale offers was changed
+	ActCodes    Act = "CHANGE_CODES" // codes that give access were created or revoked
 )
 
 // who is the set of actors that may perform an act.
@@ -131,6 +132,14 @@ var moves = []move{
 	{ActSwitch, Preheated, Preheated, operators},
 	{ActSwitch, Live, Live, operators},
 	{ActSwitch, Paused, Paused, operators},
+	{ActCodes, Draft, Draft, operators},
+	{ActCodes, PendingApproval, PendingApproval, operators},
+	{ActCodes, Rejected, Rejected, operators},
+	{ActCodes, Approved, Approved, operators},
+	{ActCodes, Scheduled, Scheduled, operators},
+	{ActCodes, Preheated, Preheated, operators},
+	{ActCodes, Live, Live, operators},
+	{ActCodes, Paused, Paused, operators},
 	{ActExtend, Preheated, Preheated, operators},
 	{ActExtend, Live, Live, operators},
 	{ActExtend, Paused, Paused, operators},
@@ -192,6 +201,6 @@ func Acts() []Act {
 		ActCreate, ActUpdate, ActSubmit, ActApprove, ActReject, ActWithdraw, ActSchedule, ActPreheat, ActOpen, ActPause,
 		ActResume,
 		ActEnd, ActCancel, ActDiscard, ActSettle, ActRebuild, ActAdjust, ActVoid, ActExpire, ActHold, ActRelease, ActSwitch,
-		ActExtend, ActDescribe, ActGoods,
+		ActExtend, ActDescribe, ActGoods, ActCodes,
 	}
 }

@@ -76,6 +76,11 @@ var wanted = map[sale.Act]map[sale.Status]map[sale.Status]string{
 		sale.Approved: {sale.Approved: "o"}, sale.Scheduled: {sale.Scheduled: "o"}, sale.Preheated: {sale.Preheated: "o"},
 		sale.Live: {sale.Live: "o"}, sale.Paused: {sale.Paused: "o"},
 	},
+	sale.ActCodes: {
+		sale.Draft: {sale.Draft: "o"}, sale.PendingApproval: {sale.PendingApproval: "o"}, sale.Rejected: {sale.Rejected: "o"},
+		sale.Approved: {sale.Approved: "o"}, sale.Scheduled: {sale.Scheduled: "o"}, sale.Preheated: {sale.Preheated: "o"},
+		sale.Live: {sale.Live: "o"}, sale.Paused: {sale.Paused: "o"},
+	},
 	sale.ActExtend: {sale.Preheated: {sale.Preheated: "o"}, sale.Live: {sale.Live: "o"}, sale.Paused: {sale.Paused: "o"}},
 	sale.ActDescribe: {
 		sale.Approved: {sale.Approved: "o"}, sale.Scheduled: {sale.Scheduled: "o"}, sale.Preheated: {sale.Preheated: "o"},

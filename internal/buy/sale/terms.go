@@ -31,6 +31,7 @@ type Terms struct {
 	Access          []string      `json:"access,omitempty"` // in the form of access.Rule.String
 	Draw            string        `json:"draw,omitempty"`   // in the form of DrawRules.String
 	HideExactStock  bool          `json:"hideExactStock"`
+	Private         bool          `json:"private,omitempty"`
 	RequiresAddress bool          `json:"requiresAddress"`
 	VerifiedContact bool          `json:"requireVerifiedContact"`
 	AccountAge      int           `json:"minimumAccountAge"` // hours
@@ -61,7 +62,7 @@ func TermsOf(v *Sale) Terms {
 		Version: termsVersion, Title: v.Title, Rules: v.Rules, StartsAt: v.StartsAt.UTC(), EndsAt: v.EndsAt.UTC(),
 		PaymentWindow: int(v.PaymentWindow / time.Second), PurchaseLimit: v.PurchaseLimit, LimitBy: v.LimitBy.Kinds(),
 		Access:         v.Access.Texts(),
-		HideExactStock: v.HideExactStock, RequiresAddress: v.RequiresAddress,
+		HideExactStock: v.HideExactStock, Private: v.Private, RequiresAddress: v.RequiresAddress,
 		VerifiedContact: v.Requires.VerifiedContact, AccountAge: int(v.Requires.AccountAge / time.Hour),
 		CaptchaRequired: v.Switches.CaptchaRequired, CaptchaKinds: append([]string{}, v.Switches.CaptchaKinds...),
 		Accent: v.Accent.Color,
@@ -216,7 +217,7 @@ func (d *document) read(text string) error {
 // termOrder are the names of Terms and ItemTerms in the order of a page.
 var termOrder = []string{
 	"title", "rules", "startsAt", "endsAt", "paymentWindowSeconds", "purchaseLimit", "limitBy", "access", "draw",
-	"hideExactStock", "requiresAddress",
+	"hideExactStock", "private", "requiresAddress",
 	"requireVerifiedContact", "minimumAccountAge", "captchaRequired", "captchaKinds", "accent",
 	"name", "description", "imageUrl", "imageAlt", "price", "listPrice", "currency", "stock",
 }

@@ -7,6 +7,7 @@ import (
 	"seckill/internal/buy/sale"
 	"seckill/internal/platform/cursor"
 	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
 	"seckill/internal/platform/typed"
 )
 
@@ -31,8 +32,11 @@ type Page[T any] struct {
 	Total   int // length of the whole list
 }
 
-// SaleFilter selects sales.
-type SaleFilter = sale.Filter
+// SaleFilter selects sales for a buyer.
+type SaleFilter struct {
+	sale.Filter
+	Viewer id.User // who also sees the private sales to which an access rule gives access; zero = none
+}
 
 // SaleOrder is the sort order of sales.
 type SaleOrder struct {
@@ -46,7 +50,10 @@ func (s *Storefront) Sales(ctx context.Context, f SaleFilter, o SaleOrder, p Pag
 	if err != nil {
 		return Page[*sale.Sale]{}, err
 	}
-	list := s.matching(snap, f)
+	list, err := s.matching(ctx, snap, f)
+	if err != nil {
+		return Page[*sale.Sale]{}, err
+	}
 	rows, err := p.rows(o.Descending)
 	if err != nil {
 		return Page[*sale.Sale]{}, err
@@ -57,7 +64,7 @@ func (s *Storefront) Sales(ctx context.Context, f SaleFilter, o SaleOrder, p Pag
 	}
 	var others sale.ArchivePage[*sale.Sale]
 	if f.Archived() {
-		if others, err = s.catalog.ArchivedSales(ctx, snap, f, o.ByCreation, rows); err != nil {
+		if others, err = s.catalog.ArchivedSales(ctx, snap, f.Filter, o.ByCreation, rows); err != nil {
 			return Page[*sale.Sale]{}, unreadable(err)
 		}
 	}
@@ -66,11 +73,18 @@ func (s *Storefront) Sales(ctx context.Context, f SaleFilter, o SaleOrder, p Pag
 }
 
 // matching returns the active sales that match a filter.
-func (s *Storefront) matching(snap *sale.Snapshot, f SaleFilter) (list []*sale.Sale) {
+func (s *Storefront) matching(ctx context.Context, snap *sale.Snapshot, f SaleFilter) (list []*sale.Sale,
+	err error) {
 	now := s.Now()
 	q := typed.QueryOf(f.Search)
 	for _, v := range snap.Sales {
-		if (f.Hidden || v.Public()) &&
+		seen := f.Hidden
+		if !seen {
+			if seen, err = s.Sees(ctx, v, f.Viewer); err != nil {
+				return nil, err
+			}
+		}
+		if seen &&
 			(len(f.Statuses) == 0 || slices.Contains(f.Statuses, v.StatusAt(now))) &&
 			(f.StartsBefore.IsZero() || v.StartsAt.Before(f.StartsBefore)) &&
 			(q.Line == "" || sale.Matches(v, q, f.Hidden)) &&
@@ -78,7 +92,7 @@ func (s *Storefront) matching(snap *sale.Snapshot, f SaleFilter) (list []*sale.S
 			list = append(list, v)
 		}
 	}
-	return list
+	return list, nil
 }
 
 // GoodsSearch selects products.

@@ -109,6 +109,21 @@ func (s *Storefront) Product(ctx context.Context, goodsID id.Goods) (_ *sale.Goo
 	return g, public, unreadable(err)
 }
 
+// Sees reports whether a buyer may see a sale, zero = a visitor who is not signed in: a private sale if an
+// access rule fits the buyer, from whatever time.
+func (s *Storefront) Sees(ctx context.Context, v *sale.Sale, user id.User) (bool, error) {
+	switch {
+	case !v.Public():
+		return false, nil
+	case !v.Private:
+		return true, nil
+	case user.IsZero():
+		return false, nil
+	}
+	a, _, err := s.members.Access(ctx, v, user)
+	return a.Rule != nil, err
+}
+
 func unreadable(err error) error {
 	if err == nil || fault.CodeOf(err) == fault.RateLimited {
 		return err

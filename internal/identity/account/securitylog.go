@@ -51,6 +51,7 @@ const (
 	EventListRead        EventKind = "PERSONAL_DATA_READ"
 	EventHeldSettled     EventKind = "HELD_PAYMENT_SETTLED"
 	EventMembers         EventKind = "MEMBERS_CHANGED"
+	EventCodes           EventKind = "CODES_EXPORTED"
 )
 
 const (

@@ -131,6 +131,15 @@ func CodeOf(number uint32, uses int) Key {
 	return Key(fmt.Sprintf("%c%08x%08x", codeLetter, number, uint32(uses)))
 }
 
+// Uses returns the units of a code, by its key.
+func (k Key) Uses() int {
+	if !isCode(string(k)) {
+		return 0
+	}
+	n, _ := strconv.ParseUint(string(k[KeyChars-8:]), 16, 32) // isCode has read the digits
+	return int(n)
+}
+
 func isCode(text string) bool {
 	return len(text) == KeyChars && text[0] == codeLetter && strings.Trim(text[1:], "0123456789abcdef") == ""
 }

@@ -47,6 +47,7 @@ func (d SaleDraft) changes(before SaleDraft) changes {
 	put(c, "paymentWindowSeconds", int(before.PaymentWindow/time.Second), int(d.PaymentWindow/time.Second))
 	put(c, "purchaseLimit", before.PurchaseLimit, d.PurchaseLimit)
 	put(c, "hideExactStock", before.HideExactStock, d.HideExactStock)
+	put(c, "private", before.Private, d.Private)
 	put(c, "requiresAddress", before.RequiresAddress, d.RequiresAddress)
 	put(c, "requireVerifiedContact", before.Requires.VerifiedContact, d.Requires.VerifiedContact)
 	put(c, "minimumAccountAge", before.accountAge(), d.accountAge())

@@ -60,7 +60,7 @@ func copyOf(v *sale.Sale, in CopyInput) SaleDraft {
 	d := SaleDraft{
 		Title: in.Title, Rules: v.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt, PaymentWindow: v.PaymentWindow,
 		PurchaseLimit: v.PurchaseLimit, HideExactStock: v.HideExactStock, RequiresAddress: v.RequiresAddress,
-		Requires: v.Requires, LimitBy: &v.LimitBy, Access: &v.Access, Draw: v.Draw,
+		Private: v.Private, Requires: v.Requires, LimitBy: &v.LimitBy, Access: &v.Access, Draw: v.Draw,
 		Accent: v.Accent.Color, Switches: &v.Switches,
 	}
 	if d.Title == "" {

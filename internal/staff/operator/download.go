@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -42,17 +43,40 @@ func (s *Service) Downloads(authenticate func(*http.Request) (sale.Actor, error)
 			s.send(w, r, export)
 		}
 	})
+	mux.HandleFunc("GET "+CodesExportPath, func(w http.ResponseWriter, r *http.Request) {
+		by, err := authenticate(r)
+		if err == nil {
+			err = s.downloadCodes(w, r, by)
+		}
+		switch {
+		case fault.ReasonOf(err) == fault.Unknown:
+			http.Error(w, "There are no such codes.", http.StatusNotFound)
+		case err != nil:
+			s.refuse(w, r, err)
+		}
+	})
 	return mux
 }
 
 // send streams an export. After an error the connection is aborted, so that a partial
 // file is not taken for a complete one.
 func (s *Service) send(w http.ResponseWriter, r *http.Request, export *Export) {
+	headers(w, export.Name())
+	_, err := export.CSV(r.Context(), deadlineWriter{w})
+	s.brokeOff(r.Context(), err)
+}
+
+// headers makes a response the download of a CSV file.
+func headers(w http.ResponseWriter, name string) {
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
-	w.Header().Set("Content-Disposition", `attachment; filename="`+export.Name()+`"`)
+	w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
 	w.Header().Set("Cache-Control", "no-store")
-	if _, err := export.CSV(r.Context(), deadlineWriter{w}); err != nil {
-		s.cfg.Log.WarnContext(r.Context(), "export broke off", slog.Any("error", err))
+}
+
+// brokeOff aborts a download after an error.
+func (s *Service) brokeOff(ctx context.Context, err error) {
+	if err != nil {
+		s.cfg.Log.WarnContext(ctx, "export broke off", slog.Any("error", err))
 		panic(http.ErrAbortHandler)
 	}
 }

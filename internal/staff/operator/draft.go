@@ -50,6 +50,7 @@ type SaleDraft struct {
 	PaymentWindow   time.Duration // 0 = that of the installation
 	PurchaseLimit   int           // units per buyer over all items; 0 = no limit
 	HideExactStock  bool
+	Private         bool `json:",omitempty"`
 	RequiresAddress bool
 	Requires        sale.Requirements
 	LimitBy         *sale.LimitBy // nil = sale.DefaultLimitBy
@@ -152,7 +153,7 @@ func (d *SaleDraft) check(usual terms) error {
 		stock = min(stock, item.Stock)
 	}
 	faults = append(faults, checkAccess(d.rules(), d.EndsAt.Sub(d.StartsAt), stock),
-		checkDraw(d.Draw, d.EndsAt.Sub(d.StartsAt)))
+		checkPrivate(d.Private, d.rules()), checkDraw(d.Draw, d.EndsAt.Sub(d.StartsAt)))
 	if d.Draw.On() && d.rules().Kept() > 0 { // its offers follow the numbers alone
 		faults = append(faults, invalid(fault.Rule{Code: "no keepUnits in a draw"}, "access"))
 	}
@@ -268,7 +269,7 @@ func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*
 			SetStartsAt(d.StartsAt).SetEndsAt(d.EndsAt).SetPreheatAt(d.StartsAt.Add(-preheatBefore)).
 			SetPaymentWindowSeconds(int(d.PaymentWindow / time.Second)).SetPurchaseLimit(d.largestLimit()).
 			SetNillableTotalLimit(unlessZero(d.PurchaseLimit)).
-			SetHideExactStock(d.HideExactStock).SetRequiresAddress(d.RequiresAddress).
+			SetHideExactStock(d.HideExactStock).SetPrivate(d.Private).SetRequiresAddress(d.RequiresAddress).
 			SetRequiresVerifiedContact(d.Requires.VerifiedContact).SetMinimumAccountAgeHours(d.accountAge()).
 			SetLimitBy(d.limitBy().String()).SetAccess(d.rules().JSON()).SetAccent(d.Accent).SetCreatedBy(by.ID).
 			SetEntrySeconds(d.Draw.EntrySeconds).SetOfferSeconds(d.Draw.OfferSeconds).
@@ -337,6 +338,7 @@ type SalePatch struct {
 	PaymentWindow   *time.Duration
 	PurchaseLimit   *int // 0 = no limit
 	HideExactStock  *bool
+	Private         *bool
 	RequiresAddress *bool
 	VerifiedContact *bool
 	AccountAge      *time.Duration
@@ -352,7 +354,7 @@ func (p SalePatch) of(v *sale.Sale) SaleDraft {
 	d := SaleDraft{
 		Title: v.Title, Slug: v.Slug, Rules: v.Rules, StartsAt: v.StartsAt, EndsAt: v.EndsAt,
 		PaymentWindow: v.PaymentWindow, PurchaseLimit: v.PurchaseLimit, HideExactStock: v.HideExactStock,
-		RequiresAddress: v.RequiresAddress, Requires: v.Requires, LimitBy: cmp.Or(p.LimitBy, &v.LimitBy),
+		Private: v.Private, RequiresAddress: v.RequiresAddress, Requires: v.Requires, LimitBy: cmp.Or(p.LimitBy, &v.LimitBy),
 		Access: cmp.Or(p.Access, &v.Access),
 		Draw:   v.Draw, Accent: v.Accent.Color, Items: p.Items,
 	}
@@ -364,6 +366,7 @@ func (p SalePatch) of(v *sale.Sale) SaleDraft {
 	set(&d.PaymentWindow, p.PaymentWindow)
 	set(&d.PurchaseLimit, p.PurchaseLimit)
 	set(&d.HideExactStock, p.HideExactStock)
+	set(&d.Private, p.Private)
 	set(&d.RequiresAddress, p.RequiresAddress)
 	set(&d.Requires.VerifiedContact, p.VerifiedContact)
 	set(&d.Requires.AccountAge, p.AccountAge)
@@ -434,7 +437,8 @@ func (s *Service) updateDraft(ctx context.Context, by sale.Actor, saleID id.Sale
 		set: func(u *ent.SaleUpdate) {
 			u.SetTitle(d.Title).SetSlug(d.Slug).SetRules(d.Rules).SetStartsAt(d.StartsAt).SetEndsAt(d.EndsAt).
 				SetPreheatAt(d.StartsAt.Add(-preheatBefore)).SetPaymentWindowSeconds(int(d.PaymentWindow / time.Second)).
-				SetPurchaseLimit(d.largestLimit()).SetHideExactStock(d.HideExactStock).SetRequiresAddress(d.RequiresAddress).
+				SetPurchaseLimit(d.largestLimit()).SetHideExactStock(d.HideExactStock).SetPrivate(d.Private).
+				SetRequiresAddress(d.RequiresAddress).
 				SetRequiresVerifiedContact(d.Requires.VerifiedContact).SetMinimumAccountAgeHours(d.accountAge()).
 				SetLimitBy(d.limitBy().String()).SetAccess(d.rules().JSON()).SetAccent(d.Accent).
 				SetEntrySeconds(d.Draw.EntrySeconds).SetOfferSeconds(d.Draw.OfferSeconds).

@@ -147,6 +147,10 @@ func (e *env) acts(v *sale.Sale, by sale.Actor) map[sale.Act]func() error {
 		sale.ActSwitch: func() error {
 			return changed(e.ops.SetSwitches(ctx, in, operator.SwitchesPatch{PowMax: &hard}))
 		},
+		sale.ActCodes: func() error {
+			_, err := e.ops.CreateCodes(ctx, operator.CodesInput{ActInput: in, Source: "press", Codes: 2, Uses: 1})
+			return err
+		},
 		sale.ActAdjust: func() error {
 			_, err := e.ops.AdjustStock(ctx, operator.AdjustInput{By: by, Item: v.Items[0].ID, Units: 1, Note: "more"})
 			return err
@@ -170,12 +174,15 @@ var fits = map[sale.Act][]sale.Status{
 	sale.ActSwitch: {
 		sale.Draft, sale.PendingApproval, sale.Rejected, sale.Approved, sale.Scheduled, sale.Preheated, sale.Live, sale.Paused,
 	},
+	sale.ActCodes: {
+		sale.Draft, sale.PendingApproval, sale.Rejected, sale.Approved, sale.Scheduled, sale.Preheated, sale.Live, sale.Paused,
+	},
 	sale.ActAdjust: {sale.Approved, sale.Scheduled, sale.Preheated, sale.Live, sale.Paused},
 }
 
 var needsAdmin = map[sale.Act]bool{sale.ActApprove: true, sale.ActReject: true, sale.ActEnd: true}
 
-// Every operation, in every status, by every role: 550 attempts.
+// Every operation, in every status, by every role: 600 attempts.
 func TestEveryActInEveryStatusByEveryRole(t *testing.T) {
 	t.Parallel()
 	for _, status := range sale.Statuses() {

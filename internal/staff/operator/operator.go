@@ -25,6 +25,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/ent"
+	"seckill/internal/buy/access"
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
@@ -62,6 +63,7 @@ type Config struct {
 	// Stock is the copy of the gates in this process, refreshed after a change of stock so
 	// that the operator sees it at once; nil = it is visible a moment later.
 	Stock    *reservation.StockCache
+	Codes    access.Codes // makes the codes that give access
 	Payments *payment.Service
 	Waitlist *waitlist.Service
 	Facts    order.Facts          // of stock

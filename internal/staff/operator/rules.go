@@ -187,7 +187,7 @@ func cleanAccess(rules access.Rules) error {
 }
 
 // sourceFormat is the rule of what an access rule asks.
-var sourceFormat = fault.Rule{Code: "LIST: a name of a-z, 0-9 and -; CLAIM: name=value; others: none"}
+var sourceFormat = fault.Rule{Code: "LIST, CODE: a name of a-z, 0-9 and -; CLAIM: name=value; others: none"}
 
 // useless is the rule for an access rule that counts for no buyer.
 var useless = fault.Rule{Code: "no rule before it that fits the same buyers"}
@@ -221,6 +221,15 @@ func checkAccess(rules access.Rules, lasts time.Duration, stock int) error {
 		faults = append(faults, invalid(fault.Rule{Code: "a rule with afterSeconds: 0"}, "access"))
 	}
 	return fault.All(faults...)
+}
+
+// checkPrivate checks that a private sale has rules, and none that lets in everyone: it would be public
+// for all accounts.
+func checkPrivate(private bool, rules access.Rules) error {
+	if private && (len(rules) == 0 || rules.Asks(access.All)) {
+		return invalid(fault.Rule{Code: "access without a rule for ALL"}, "private")
+	}
+	return nil
 }
 
 // checkKept checks the units that an access rule keeps.

@@ -35,6 +35,7 @@ var actTexts = map[sale.Act]text{
 	sale.ActVoid:   {"voided an order", "作废订单"}, sale.ActExpire: {"expired an unpaid order", "结束未付订单"},
 	sale.ActHold: {"held orders for review", "暂缓订单付款待核实"}, sale.ActRelease: {"released an order from review", "核实后放行订单"},
 	sale.ActSwitch: {"changed its access controls", "修改准入控制"},
+	sale.ActCodes:  {"changed its codes", "变更邀请码"},
 	sale.ActExtend: {"extended it", "延长了活动"}, sale.ActDescribe: {"changed its title or rules", "修改了标题或规则"},
 	sale.ActGoods:          {"changed a product of it", "修改了商品"},
 	"REQUEST_ADJUST_STOCK": {"asked for a change of stock", "申请调整库存"}, "REQUEST_VOID_ORDER": {"asked to void an order",
@@ -91,6 +92,7 @@ var fields = []field{
 	{"paymentWindowSeconds", text{"Time to pay", "付款时限"}},
 	{"purchaseLimit", text{"Limit per person, all items", "全场每人限购"}},
 	{"hideExactStock", text{"Hide exact stock", "隐藏具体库存"}},
+	{"private", text{"Private sale", "私密专场"}},
 	{"requiresAddress", text{"Delivery address", "需要收货地址"}}, {"limitBy", text{"Counted as one buyer", "限购时视为同一买家"}},
 	{"requireVerifiedContact", text{"Verified contact", "需要已验证的联系方式"}},
 	{"minimumAccountAge", text{"Hours of account age", "最短注册时长（小时）"}},
@@ -108,6 +110,9 @@ var fields = []field{
 	{"requestedBy", text{"Requested by", "申请人"}}, {"requestNote", text{"Reason of the request", "申请原因"}},
 	{"confirmedBy", text{"Confirmed by", "确认人"}}, {"confirmNote", text{"Remark", "备注"}}, {"goods", text{"Product", "商品"}},
 	{"price", text{"Price", "秒杀价"}}, {"stock", text{"Stock", "库存"}},
+	{"batch", text{"Batch", "批次"}}, {"source", text{"Source", "来源名"}}, {"codes", text{"Codes", "邀请码数"}},
+	{"uses", text{"Units per code", "每码可购件数"}}, {"expiresAt", text{"Redeem until", "兑换截止"}},
+	{"revokedBatch", text{"Revoked batch", "作废批次"}}, {"revokedCode", text{"Revoked code", "作废邀请码"}},
 }
 
 // kinds are the kinds of captchas in words.
