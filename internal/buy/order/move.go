@@ -167,6 +167,16 @@ func Note(ctx context.Context, tx *ent.Tx, o *Order, at time.Time, e Entry) (*Or
 	return noted, Log(ctx, tx, noted, at, e)
 }
 
+// Extend moves the payment deadline of an unpaid order, in the caller's transaction.
+func Extend(ctx context.Context, tx *ent.Tx, o *Order, at, deadline time.Time) (*Order, error) {
+	if o.Status != PendingPayment || o.UnderReview() {
+		return nil, ErrMoved
+	}
+	extended, deadline := o.moved(o.Status, instant(at)), instant(deadline)
+	extended.PaymentDeadline, extended.Noted = &deadline, true
+	return extended, compareAndSet(ctx, tx, o, extended, ledgerLine{})
+}
+
 func (o *Order) moved(to Status, at time.Time) *Order {
 	next := *o
 	next.Status = to
@@ -204,7 +214,7 @@ func compareAndSet(ctx context.Context, tx *ent.Tx, was, is *Order, line ledgerL
 	switch {
 	case is.PaymentDeadline == nil:
 		update.ClearPaymentDeadline()
-	case was.PaymentDeadline == nil: // released from review
+	case was.PaymentDeadline == nil || !was.PaymentDeadline.Equal(*is.PaymentDeadline): // released from review, or extended
 		update.SetPaymentDeadline(*is.PaymentDeadline)
 	}
 	if is.Review != was.Review {

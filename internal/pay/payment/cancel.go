@@ -255,6 +255,9 @@ func (s *Service) closeLine(ctx context.Context, line []*order.Order, open map[i
 	var mu sync.Mutex
 	asked, answered := 0, false
 	_, err = atOnce(ctx, line, func(o *order.Order) (string, error) {
+		if s.drawnFirst(ctx, o, open[o.ID]) {
+			return "", nil
+		}
 		how := s.closeOne(ctx, open[o.ID])
 		mu.Lock()
 		defer mu.Unlock()

@@ -41,8 +41,6 @@ const (
 	followEvery = time.Second
 	// followAtOnce bounds the entries of one transaction of FollowEntries.
 	followAtOnce = 500
-	// maxWindow is the longest payment window of an order.
-	maxWindow = 7 * 24 * time.Hour
 )
 
 // authorizer returns the provider that authorizes cards for entries; nil = none is configured.
@@ -376,8 +374,7 @@ func (s *Service) redeemDrawn(ctx context.Context, counts map[string]int) error 
 }
 
 // redeem makes the order of a drawn entry. Its id is stored before it is used, so that a repeated
-// call makes the same order. Its buyer has until the end of the offer to pay it in another way,
-// should the money not be captured.
+// call makes the same order.
 func (s *Service) redeem(ctx context.Context, e *ent.WaitlistEntry) error {
 	p, err := one(s.db.Ent.Payment.Query().Where(entpayment.EntryID(e.ID), entpayment.StatusEQ(entpayment.StatusAUTHORIZED)).
 		Only(ctx))
@@ -405,11 +402,10 @@ func (s *Service) redeem(ctx context.Context, e *ent.WaitlistEntry) error {
 	if err != nil {
 		return err
 	}
-	window := max(time.Duration(parent.PaymentWindowSeconds)*time.Second, e.OfferExpiresAt.Sub(s.now()).Truncate(time.Second))
 	request := order.Request{
 		V: 1, Task: id.Task(p.Order), User: e.UserID, Sale: e.SaleID, Item: e.ItemID, Quantity: e.Quantity,
 		UnitPriceMinor: item.PriceMinor, Currency: item.Currency, IdempotencyKey: p.ID.String(),
-		PaymentWindowSeconds: int(min(window, maxWindow) / time.Second),
+		PaymentWindowSeconds: parent.PaymentWindowSeconds,
 	}
 	terms, err := request.ItemTerms()
 	if err != nil {
@@ -431,12 +427,8 @@ func (s *Service) checkHold(ctx context.Context, p *Payment) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case e == nil || e.Status == waitlistentry.StatusLEFT || e.Status == waitlistentry.StatusEXPIRED:
-		return s.release(ctx, p)
-	case e.Status == waitlistentry.StatusREDEEMED && (e.OrderID == nil || *e.OrderID != id.Task(p.Order)):
-		return s.release(ctx, p) // its buyer took the offer
-	case e.Status == waitlistentry.StatusREDEEMED:
-		return s.captureFor(ctx, p)
+	case e == nil || !waitlist.Status(e.Status).IsOpen():
+		return s.captureOrRelease(ctx, p, e)
 	case p.Status == Authorized:
 		state, err := s.query(ctx, p)
 		if err != nil || state.Phase == PhaseAuthorized {
@@ -457,26 +449,34 @@ func (s *Service) release(ctx context.Context, p *Payment) (string, error) {
 	return "released", nil
 }
 
-// captureFor takes the money of a drawn entry for its order. Without an order that waits for it, the
-// money is released.
-func (s *Service) captureFor(ctx context.Context, p *Payment) (string, error) {
+// captureOrRelease takes the money of an entry that has ended for its order. Without an order that
+// waits for it, the money is released.
+func (s *Service) captureOrRelease(ctx context.Context, p *Payment, e *ent.WaitlistEntry) (string, error) {
+	if !p.hasOrder() {
+		return s.release(ctx, p)
+	}
 	o, err := s.orders.Reload(ctx, p.Order)
 	if err != nil {
 		return "", err
 	}
-	if o == nil {
+	if o == nil && e != nil && e.OrderID != nil && *e.OrderID == id.Task(p.Order) {
 		failed, err := s.db.Ent.OrderFailure.Query().Where(orderfailure.ID(id.Task(p.Order))).Exist(ctx)
 		if err != nil || !failed {
 			return "", err // a worker writes the order
 		}
-		return s.release(ctx, p)
 	}
-	if o.Status != order.PendingPayment || o.TotalMinor() != p.AmountMinor || o.Currency != p.Currency {
+	if o == nil || o.Status != order.PendingPayment || o.TotalMinor() != p.AmountMinor || o.Currency != p.Currency {
 		return s.release(ctx, p)
 	}
 	provider, ok := s.providers[p.Provider].(Authorizer)
 	if !ok {
 		return "", fmt.Errorf("payment provider %q does not capture", p.Provider)
+	}
+	if o, err = s.giveOfferTime(ctx, o, e); err != nil {
+		if errors.Is(err, order.ErrMoved) {
+			return "", nil // the next check decides
+		}
+		return "", err
 	}
 	if o, err = s.review(ctx, o); err != nil {
 		if _, refused := fault.AsRefusal(err); refused {
@@ -497,4 +497,43 @@ func (s *Service) captureFor(ctx context.Context, p *Payment) (string, error) {
 		return "", err
 	}
 	return "captured", s.note(ctx, p, state)
+}
+
+// giveOfferTime moves the payment deadline of an order to the end of the offer that it was made of:
+// the provider may be away, or the money may not be captured, and then the buyer pays.
+func (s *Service) giveOfferTime(ctx context.Context, o *order.Order, e *ent.WaitlistEntry) (*order.Order, error) {
+	if e == nil || e.OfferExpiresAt == nil || o.PaymentDeadline == nil || !o.PaymentDeadline.Before(*e.OfferExpiresAt) {
+		return o, nil
+	}
+	extended := o
+	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
+		extended, err = order.Extend(ctx, tx, o, s.now(), *e.OfferExpiresAt)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("extend the payment deadline of order %s: %w", o.ID, err)
+	}
+	s.publisher.Publish(ctx, extended)
+	return extended, nil
+}
+
+// drawnFirst captures the authorized money of an order before it would expire, as after a time in
+// which no process ran. It reports whether the order need not expire.
+func (s *Service) drawnFirst(ctx context.Context, o *order.Order, p *Payment) bool {
+	if p.Status != Authorized {
+		return false
+	}
+	_, _ = s.check(ctx, p) // with an error the order expires if it still has to
+	now, err := s.orders.Reload(ctx, o.ID)
+	return err == nil && now != nil && now.Version != o.Version
+}
+
+// noteNotCaptured notes a decline in the log of the order of a drawn entry, whose buyer is reminded
+// to pay.
+func (s *Service) noteNotCaptured(ctx context.Context, tx *ent.Tx, p *Payment) (*order.Order, error) {
+	noted, err := s.noteOrder(ctx, tx, p.Order, order.Entry{Code: order.CodePaymentDeclined})
+	if err != nil || p.Entry.IsZero() || s.facts == nil || noted.PaymentDeadline == nil {
+		return noted, err
+	}
+	return noted, s.facts.Reviewed(ctx, tx, noted)
 }

@@ -93,6 +93,24 @@ func (f flakyBiller) Bill(ctx context.Context, day time.Time) (payment.Bill, err
 	return f.biller.Bill(ctx, day)
 }
 
+// flakyAuthorizer is a flaky provider that holds cards.
+type flakyAuthorizer struct {
+	*flaky
+
+	authorizer payment.Authorizer
+	namer      payment.PayerNamer
+}
+
+func (f flakyAuthorizer) Holds() time.Duration { return f.authorizer.Holds() }
+
+func (f flakyAuthorizer) Capture(ctx context.Context, p payment.Known) (payment.State, error) {
+	return lossy(f.flaky, "capture", func() (payment.State, error) { return f.authorizer.Capture(ctx, p) })
+}
+
+func (f flakyAuthorizer) Payer(ctx context.Context, transaction string) (string, error) {
+	return f.namer.Payer(ctx, transaction)
+}
+
 func (f *flaky) Create(ctx context.Context, in payment.CreateInput) (payment.Created, error) {
 	return lossy(f, "create", func() (payment.Created, error) { return f.Provider.Create(ctx, in) })
 }

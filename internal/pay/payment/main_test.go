@@ -22,6 +22,7 @@ import (
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/orderfacts"
 	"seckill/internal/buy/reservation"
+	"seckill/internal/buy/waitlist"
 	"seckill/internal/identity/person"
 	"seckill/internal/outbox/webhook"
 	"seckill/internal/pay/payment"
@@ -84,6 +85,7 @@ type shop struct {
 	settled   []string                    // reports of settled money
 	currency  string                      // of the items
 
+	draws      *waitlist.Service     // nil = no sale is a draw
 	registerer prometheus.Registerer // of the metrics; nil = none
 }
 
@@ -175,7 +177,7 @@ func (s *shop) restart() {
 		Cache: order.NewCache(s.conn, s.keys.Tasks, s.clock), Orders: s.published.publish, Timeout: testenv.Wait, Log: quiet,
 	})
 	s.pay = payment.New(payment.Config{
-		DB: s.db, Orders: s.orders, Publisher: publisher, Facts: orderfacts.Outbox{Webhooks: webhook.NewOutbox(s.clock, nil)}, Outbox: webhook.NewOutbox(s.clock, nil), Gate: s.flaky, Providers: []payment.Provider{cmp.Or(s.provider, payment.Provider(s.flaky))},
+		DB: s.db, Orders: s.orders, Publisher: publisher, Facts: orderfacts.Outbox{Webhooks: webhook.NewOutbox(s.clock, nil)}, Outbox: webhook.NewOutbox(s.clock, nil), Gate: s.flaky, Draws: s.draws, Providers: []payment.Provider{cmp.Or(s.provider, payment.Provider(s.flaky))},
 		Timeout: testenv.Wait, Patience: testenv.Wait, Clock: s.clock, Registerer: s.registerer, Log: quiet, Security: s, Events: s, Returns: origin.NewSet("https://store.example"),
 		Persons: person.NewHasher([][]byte{[]byte("a secret of at least 32 bytes, for tests")}),
 	})

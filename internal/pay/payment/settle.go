@@ -179,7 +179,7 @@ func (s *Service) settleClosed(ctx context.Context, e *ent.PaymentEvent, p *Paym
 		if e.Kind != paymentevent.KindDECLINED || !p.hasOrder() {
 			return nil, nil
 		}
-		return s.noteOrder(ctx, tx, p.Order, order.Entry{Code: order.CodePaymentDeclined})
+		return s.noteNotCaptured(ctx, tx, p)
 	})
 	if err == nil {
 		s.showEntry(ctx, p)
