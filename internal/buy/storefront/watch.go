@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// phaseEvery is the interval of phase checks. It bounds the delay of a pushed
-	// opening; clients show the opening on time by their own clock.
+	// phaseEvery is the interval of phase checks. Phases that change by the clock, such as
+	// an opening, are checked at that time; clients show them on time by their own clock.
 	phaseEvery = 200 * time.Millisecond
 	// stockEvery bounds the stock events of a sale to two per second.
 	stockEvery = 500 * time.Millisecond
@@ -159,7 +159,7 @@ func (s *Storefront) over(v *sale.Sale) bool {
 // Run checks the phases and the stock of all active sales and publishes changes to the hub,
 // until ctx ends.
 func (s *Storefront) Run(ctx context.Context) error {
-	phases, stocks, departures := time.NewTicker(phaseEvery), time.NewTicker(stockEvery), time.NewTicker(departuresEvery)
+	phases, stocks, departures := time.NewTimer(phaseEvery), time.NewTicker(stockEvery), time.NewTicker(departuresEvery)
 	defer phases.Stop()
 	defer stocks.Stop()
 	defer departures.Stop()
@@ -169,6 +169,7 @@ func (s *Storefront) Run(ctx context.Context) error {
 			return nil
 		case <-phases.C:
 			s.publish(ctx, s.phasesChanged)
+			phases.Reset(s.untilPhase(ctx))
 		case <-stocks.C:
 			s.publish(ctx, s.stockChanged)
 			s.publish(ctx, s.levelsChanged)
@@ -177,6 +178,23 @@ func (s *Storefront) Run(ctx context.Context) error {
 			s.forget(ctx)
 		}
 	}
+}
+
+// untilPhase returns the time until the next check of the phases: phaseEvery, or less if the
+// clock changes one before.
+func (s *Storefront) untilPhase(ctx context.Context) time.Duration {
+	wait := phaseEvery
+	snap, err := s.catalog.Snapshot(ctx)
+	if err != nil {
+		return wait
+	}
+	now := s.Now()
+	for _, v := range snap.Sales {
+		if at := v.NextTransition(now); v.Public() && at != nil {
+			wait = min(wait, at.Sub(now))
+		}
+	}
+	return wait
 }
 
 // publish publishes changes. An unreadable catalogue is reported by other code.
