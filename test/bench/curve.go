@@ -132,6 +132,7 @@ machine that other work shares.
 var remarks = map[string]string{
 	"stock":     "Where the stock is smaller than the orders, most answers are sold-out refusals from memory, which are cheaper.",
 	"buyers":    "Where buyers are fewer than orders, they repeat theirs with the same key and get the same task.",
+	"crowd":     "Here an order is all that a buyer asks for, from the captcha on; the p99 latency is that of `placeOrder` alone. Most get no unit.",
 	"sales":     "At most ten of them take the orders. A call of the script serves one item, so that its batches are smaller with ten.",
 	"old-sales": "A change of a sale reads the active sales only.",
 	"sockets":   "Each socket receives the stock at most twice a second; the generator, which reads them all, and the server share two cores.",

@@ -28,6 +28,8 @@ type axis struct {
 	quick  []int
 	// prepare brings an installation to the value and seeds the sales that are measured.
 	prepare func(ctx context.Context, g *growthSite, value int) error
+	// measure measures a prepared installation; nil = orders with a path token.
+	measure func(ctx context.Context, g *growthSite, value int) (point, error)
 }
 
 // point is one measurement.
@@ -60,6 +62,8 @@ func axes() []axis {
 		{Name: "buyers", Title: "accounts with a path token for the sale", values: []int{10, 1000, 100_000, 1_000_000},
 			quick:   []int{10, 1000, 10_000},
 			prepare: func(ctx context.Context, g *growthSite, v int) error { return g.offer(ctx, v, v+1000) }},
+		{Name: "crowd", Title: "buyers for each unit, from the captcha to the order", values: []int{1, 10, 100, 1000},
+			quick: []int{1, 10, 100}, prepare: func(context.Context, *growthSite, int) error { return nil }, measure: measureCrowd},
 		{Name: "sales", Title: "sales that are open at the same time", values: []int{1, 10, 100, 1000},
 			quick: []int{1, 10, 100}, prepare: manySales},
 		{Name: "old-sales", Title: "sales that ended long ago", values: []int{0, 100, 2000, 20_000},
@@ -121,7 +125,11 @@ func growthPoint(ctx context.Context, o options, a axis, value int) (p point, er
 		return p, err
 	}
 	profiled := g.shop.profile(ctx, o.profile, fmt.Sprintf("%s-%d.prof", a.Name, value), 3)
-	p, err = g.measure(ctx)
+	if a.measure != nil {
+		p, err = a.measure(ctx, g, value)
+	} else {
+		p, err = g.measure(ctx)
+	}
 	err = errors.Join(err, <-profiled)
 	if lost := g.lost.Load(); err == nil && lost > 0 {
 		err = fmt.Errorf("the server closed %d of %d sockets", lost, len(g.sockets))
@@ -208,6 +216,21 @@ func (g *growthSite) measure(ctx context.Context) (p point, err error) {
 }
 
 // requests returns the orders of all sales in turns.
+// measureCrowd sends the buyers of a new sale the whole way, with as many for each unit.
+func measureCrowd(ctx context.Context, g *growthSite, value int) (p point, err error) {
+	w := &suite{opts: g.opts, site: g.site, db: g.db, redis: g.redis, shop: g.shop, done: map[string][]sample{}}
+	w.opts.profile = "" // the point has one
+	if w.services, err = findServices(ctx, g.db, g.redis); err != nil {
+		return p, err
+	}
+	crowd := way{name: "way", buyers: g.opts.growthOrders, perUnit: value, waves: 3, latency: newLatencies()}
+	if err := (&product{program: g.opts.seckill, site: g.site, db: g.db, shop: g.shop}).measureWay(ctx, w, crowd); err != nil {
+		return p, err
+	}
+	whole := w.done[crowd.name][0]
+	return point{Rate: whole.rate(), P99: crowd.latency.at(99), CPU: whole.micros()}, nil
+}
+
 func (g *growthSite) requests() (requests [][]byte) {
 	for i := 0; len(requests) < g.opts.growthOrders; i++ {
 		before := len(requests)

@@ -17,8 +17,6 @@ import (
 )
 
 const (
-	// buyersPerUnit is how many buyers of the loser's way compete for one unit.
-	buyersPerUnit = 100
 	// waySettle is how long after the last answer a server may still write about refusals, and
 	// how long its use without buyers is measured.
 	waySettle = 2500 * time.Millisecond
@@ -26,16 +24,18 @@ const (
 
 // way is what a buyer does, from the captcha to the stored order.
 type way struct {
-	name   string
-	losers bool
-	waves  int // of buyers at once: the later ones of the losers find nothing left
-	goal   string
-	former string // goal of the processor time relative to the former product
+	name    string
+	buyers  int // 0 = a third of the orders of a round
+	perUnit int // buyers who compete for one unit; 1 = there is more than a unit for each
+	waves   int // of buyers at once: the later ones of the losers find nothing left
+	goal    string
+	former  string     // goal of the processor time relative to the former product
+	latency *latencies // of placeOrder; nil = not kept
 }
 
 var buyerWays = []way{
-	{name: "winner's way", waves: 1, goal: "9", former: "0.40"},
-	{name: "loser's way", losers: true, waves: 3, goal: "5", former: "0.35"},
+	{name: "winner's way", perUnit: 1, waves: 1, goal: "9", former: "0.40"},
+	{name: "loser's way", perUnit: 100, waves: 3, goal: "5", former: "0.35"},
 }
 
 // measureWays measures the whole way of a buyer by proof of work in all processes: of winners,
@@ -102,16 +102,20 @@ type walk struct {
 	*product
 	suite *suite
 	name  string
+	lats  *latencies // of placeOrder
 	whole sample
 	steps map[string]*sample
 }
 
 // measureWay sends buyers to a new sale.
 func (f *product) measureWay(ctx context.Context, w *suite, way way) error {
-	buyers := w.opts.orders / 3
-	stock := buyers + 100
-	if way.losers {
-		stock = max(1, buyers/buyersPerUnit)
+	buyers := way.buyers
+	if buyers == 0 {
+		buyers = w.opts.orders / 3
+	}
+	stock := max(1, buyers/way.perUnit)
+	if way.perUnit == 1 {
+		stock += 100
 	}
 	offer, err := f.seed(ctx, buyers, stock)
 	if err != nil {
@@ -123,7 +127,7 @@ func (f *product) measureWay(ctx context.Context, w *suite, way way) error {
 	if err := w.quiet(ctx, f.shop); err != nil {
 		return err
 	}
-	k := &walk{product: f, suite: w, name: f.prefix + way.name, steps: map[string]*sample{}, whole: sample{n: buyers}}
+	k := &walk{product: f, suite: w, name: f.prefix + way.name, lats: way.latency, steps: map[string]*sample{}, whole: sample{n: buyers}}
 	before, err := w.used(ctx, f.shop)
 	if err != nil {
 		return err
@@ -173,7 +177,7 @@ func (f *product) measureWay(ctx context.Context, w *suite, way way) error {
 	if err := written(ctx, f.db, offer.SaleID, sold); err != nil {
 		return err
 	}
-	if way.losers { // what waits in memory is written
+	if way.perUnit > 1 { // what waits in memory is written
 		if err := pause(ctx, waySettle); err != nil {
 			return err
 		}
@@ -218,10 +222,14 @@ func (k *walk) step(ctx context.Context, name string, requests [][]byte, want st
 	if err != nil {
 		return nil, err
 	}
-	s, err := k.suite.measure(ctx, k.shop, load{
+	l := load{
 		addr: k.shop.public, count: len(requests), request: cycle(requests), want: []byte(want),
 		answered: func(i int, answer []byte) { answers[i] = bytes.Clone(answer) },
-	})
+	}
+	if name == "placeOrder" {
+		l.latency = k.lats
+	}
+	s, err := k.suite.measure(ctx, k.shop, l)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

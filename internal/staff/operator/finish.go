@@ -24,6 +24,8 @@ const (
 	// finishEvery is the pause between steps: the delay until another process continues a
 	// change of stock after a crash.
 	finishEvery = time.Second
+	// idleFinish is the longest pause while there is none to continue.
+	idleFinish = 5 * time.Second
 	// finishBatch limits one step.
 	finishBatch = 100
 	// finishAfter leaves recent interventions to the process that started them.
@@ -33,7 +35,7 @@ const (
 // Loop returns the loop that finishes interventions. It may run in any number of
 // processes.
 func (s *Service) Loop() periodic.Loop {
-	return periodic.Loop{Name: "finish interventions", Every: finishEvery, Step: s.Step, Log: s.cfg.Log}
+	return periodic.Loop{Name: "finish interventions", Every: finishEvery, Idle: idleFinish, Step: s.Step, Log: s.cfg.Log}
 }
 
 // Step continues interventions that were interrupted, and refuses requests whose sale has
