@@ -45,7 +45,7 @@ func TestAServiceAccountWithAllScopesCannotBuyDecideOrConfirm(t *testing.T) {
 	permitted := map[string]bool{
 		"createGoods": true, "updateGoods": true, "upsertGoods": true, "createSale": true, "updateSale": true, "upsertSale": true,
 		"setOrderMetadata": true, "setFulfilment": true, "setUserExternalId": true,
-		"changeAccessMembers": true,
+		"changeAccessMembers": true, "createAccessCodes": true, "revokeAccessCodes": true,
 	}
 	for _, field := range schema.Mutation.Fields {
 		if field.Directives.ForName("auth") == nil {

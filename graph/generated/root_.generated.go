@@ -470,7 +470,7 @@ type RedeemAccessCodePayload {
 
 extend type Query {
   """
-  Codes of a batch, by number: at most 1000 after a number. For operators, and service tokens with ` + "`" + `SALES_WRITE` + "`" + `. Each call is recorded in the security log.
+  Codes of a batch, by number: at most 1000 after a number. Each call is recorded in the security log. For operators, and service tokens with ` + "`" + `SALES_WRITE` + "`" + `.
   """
   accessCodes(
     """Number of the code before the first one; 0 = from the beginning."""
@@ -507,7 +507,7 @@ extend type Mutation {
 
   """
   Gives the account the access of a code, also before the sale opens. It counts for all later calls of the account; of several codes for a sale the last one
-  counts. A use is counted when a unit is bought. For signed-in users. The calls of accounts on one network share a limit.
+  counts. A use is counted when a unit is bought. The accounts of one network share a limit. For signed-in users.
   """
   redeemAccessCode(
     """Input of the mutation."""

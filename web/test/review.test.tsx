@@ -31,7 +31,7 @@ function reviewed(fields: object = {}): AdminSale & Previewed {
   const [item] = items;
   const listPrice = { amount: '399.00', currencyCode: 'CNY' };
   return {
-    ...of, status: 'PENDING_APPROVAL', preheatAt: null, requireVerifiedContact: true, minimumAccountAge: 48, requiresAddress: true, hideExactStock: false, offerSeconds: null, switches,
+    ...of, status: 'PENDING_APPROVAL', preheatAt: null, requireVerifiedContact: true, minimumAccountAge: 48, requiresAddress: true, hideExactStock: false, private: false, accessCodes: [], offerSeconds: null, switches,
     access: [{ kind: 'LIST', name: 'Members', source: 'vip', from: of.startsAt, afterSeconds: 0, keepUnits: 12, keepSeconds: 3600, keptUntil: new Date(Date.now() + 25 * hour).toISOString() }],
     items: [{ ...item!, goods: { ...item!.goods, listPrice, description: 'A fine thing.' } }], ...fields,
   } as AdminSale & Previewed;

@@ -66,12 +66,12 @@ func TestPagesOfSalesRunThroughMemoryAndDatabase(t *testing.T) {
 	}{
 		{"all", storefront.SaleFilter{}, storefront.SaleOrder{}, 34},
 		{"newest first", storefront.SaleFilter{}, storefront.SaleOrder{Descending: true}, 34},
-		{"operators", storefront.SaleFilter{Hidden: true}, storefront.SaleOrder{ByCreation: true, Descending: true}, 35},
-		{"ended", storefront.SaleFilter{Phases: []sale.Phase{sale.PhaseEnded}}, storefront.SaleOrder{}, 30},
-		{"soon", storefront.SaleFilter{Phases: []sale.Phase{sale.PhaseUpcoming}}, storefront.SaleOrder{}, 4},
-		{"drafts", storefront.SaleFilter{Hidden: true, Statuses: []sale.Status{sale.Draft}}, storefront.SaleOrder{}, 1},
-		{"before", storefront.SaleFilter{StartsBefore: time.Now().Add(90 * time.Minute)}, storefront.SaleOrder{Descending: true}, 31},
-		{"search", storefront.SaleFilter{Search: "ended 1"}, storefront.SaleOrder{}, 10},
+		{"operators", storefront.SaleFilter{Filter: sale.Filter{Hidden: true}}, storefront.SaleOrder{ByCreation: true, Descending: true}, 35},
+		{"ended", storefront.SaleFilter{Filter: sale.Filter{Phases: []sale.Phase{sale.PhaseEnded}}}, storefront.SaleOrder{}, 30},
+		{"soon", storefront.SaleFilter{Filter: sale.Filter{Phases: []sale.Phase{sale.PhaseUpcoming}}}, storefront.SaleOrder{}, 4},
+		{"drafts", storefront.SaleFilter{Filter: sale.Filter{Hidden: true, Statuses: []sale.Status{sale.Draft}}}, storefront.SaleOrder{}, 1},
+		{"before", storefront.SaleFilter{Filter: sale.Filter{StartsBefore: time.Now().Add(90 * time.Minute)}}, storefront.SaleOrder{Descending: true}, 31},
+		{"search", storefront.SaleFilter{Filter: sale.Filter{Search: "ended 1"}}, storefront.SaleOrder{}, 10},
 	} {
 		var forward []string
 		in := storefront.PageInput{First: &size}

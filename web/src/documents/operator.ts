@@ -26,6 +26,17 @@ export const AdminSaleParts = graphql(
       keepSeconds
       keptUntil
     }
+    private
+    accessCodes {
+      number
+      source
+      codes
+      uses
+      expiresAt
+      revoked
+      revokedCodes
+      valid
+    }
     mode
     entriesCloseAt
     offerSeconds
@@ -68,6 +79,7 @@ export const SaleRowParts = graphql(`
     title
     startsAt
     status
+    private
     requireVerifiedContact
     items {
       goods {

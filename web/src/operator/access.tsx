@@ -12,7 +12,7 @@ import { Field, Form, type Values } from './form';
 import { ot } from './texts';
 
 /** Whom a rule fits, in the order of the choice. */
-const kinds = ['ALL', 'VERIFIED_CONTACT', 'LIST', 'CLAIM'] as const;
+const kinds = ['ALL', 'VERIFIED_CONTACT', 'LIST', 'CODE', 'CLAIM'] as const;
 type Kind = (typeof kinds)[number];
 
 /** A line of the form: one rule. */
@@ -68,7 +68,7 @@ export function AccessFields({ rules }: { rules: AdminSale['access'] }) {
 
 function RuleFields({ at, n, rule, remove }: { at: number; n: number; rule: Row['rule']; remove: () => void }) {
   const kind = useSignal<string>(rule.kind ?? 'ALL');
-  const named = kind.value === 'LIST' || kind.value === 'CLAIM';
+  const named = kind.value !== 'ALL' && kind.value !== 'VERIFIED_CONTACT';
   const minutes = (name: string, value: number | undefined) => (
     <input name={`${name}-${at}`} class="field font-normal" type="number" min="0" step="any" defaultValue={value ? value / 60 : undefined} disabled={name === 'keepSeconds' && kind.value === 'ALL'} />
   );
@@ -81,7 +81,7 @@ function RuleFields({ at, n, rule, remove }: { at: number; n: number; rule: Row[
       <Field label={ot('op.access.name')}>
         <input name={`name-${at}`} class="field font-normal" ref={bounded({ most: 40 })} required={named} disabled={!named} defaultValue={rule.name ?? ''} />
       </Field>
-      <Field label={ot(kind.value === 'CLAIM' ? 'op.access.source.CLAIM' : 'op.access.source.LIST')}>
+      <Field label={ot(kind.value === 'CLAIM' || kind.value === 'CODE' ? `op.access.source.${kind.value}` : 'op.access.source.LIST')}>
         <input name={`source-${at}`} class="field font-normal" ref={bounded({ most: 165 })} required={named} disabled={!named} defaultValue={rule.source ?? ''} />
       </Field>
       <Field label={ot('op.access.after')}>{minutes('afterSeconds', rule.afterSeconds)}</Field>

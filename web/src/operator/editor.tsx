@@ -97,6 +97,7 @@ function SaleForm({ goods, sale, discard }: { goods: Found; sale: AdminSale | nu
       ...(of['window'] && { paymentWindowSeconds: Math.round(Number(of['window']) * 60) }),
       rules: of['rules']!,
       hideExactStock: 'hide' in of,
+      private: 'private' in of,
       requiresAddress: 'address' in of,
       draw: of['mode'] === 'DRAW' ? { entrySeconds: Math.round(Number(of['entry']) * 60), offerSeconds: Math.round(Number(of['offer']) * 60) } : null,
       accent: of['accent'] || null,
@@ -181,6 +182,10 @@ function SaleForm({ goods, sale, discard }: { goods: Found; sale: AdminSale | nu
         <Mode sale={sale} />
         <LimitBy counted={sale?.limitBy ?? ['CONTACT']} />
         <AccessFields rules={sale?.access ?? []} />
+        <label class="flex items-center gap-2 sm:col-span-2">
+          <input type="checkbox" name="private" class="size-4 accent-fill" defaultChecked={sale?.private} />
+          {ot('op.private')}
+        </label>
         <Accent color={sale?.accent?.color ?? ''} />
       </div>
       {restored && (

@@ -34,6 +34,7 @@ const labels: Record<string, OpKey> = {
   permitRatio: 'op.detail.permits',
   purchaseLimit: 'op.saleLimit',
   hideExactStock: 'op.hide',
+  private: 'op.private',
   requiresAddress: 'op.address',
   requireVerifiedContact: 'op.contact',
   minimumAccountAge: 'op.accountAge',
@@ -67,6 +68,13 @@ const labels: Record<string, OpKey> = {
   currency: 'op.currency',
   goods: 'op.detail.item',
   terms: 'op.detail.terms',
+  batch: 'op.detail.batch',
+  source: 'op.codes.source',
+  codes: 'op.codes.count',
+  uses: 'op.codes.uses',
+  expiresAt: 'op.codes.expires',
+  revokedBatch: 'op.detail.revokedBatch',
+  revokedCode: 'op.detail.revokedCode',
 };
 
 /** The fields in the order in which they are shown. */

@@ -16,19 +16,24 @@ import { Pick, type Found } from './pick';
 import { save } from './save';
 import { ot } from './texts';
 
+/** Saves an export of the server; returns why not, null = done. */
+export async function saveFile(address: string, name: string): Promise<string | null> {
+  try {
+    const token = await bearer();
+    const response = await fetch(address, { headers: { authorization: `Bearer ${token}` } });
+    if (!response.ok) throw new Fault('UNAVAILABLE', '');
+    save(await response.blob(), name);
+    return null;
+  } catch (thrown) {
+    return faultText(toFault(thrown));
+  }
+}
+
 /** The ways to the report and to the orders as a file. */
 export function Downloads({ sale }: { sale: AdminSale }) {
   const why = useSignal<string | null>(null);
   const orders = async (): Promise<void> => {
-    try {
-      const token = await bearer();
-      const response = await fetch(`/exports/orders.csv?sale=${sale.id}`, { headers: { authorization: `Bearer ${token}` } });
-      if (!response.ok) throw new Fault('UNAVAILABLE', '');
-      save(await response.blob(), `${sale.slug}-orders.csv`);
-      why.value = null;
-    } catch (thrown) {
-      why.value = faultText(toFault(thrown));
-    }
+    why.value = await saveFile(`/exports/orders.csv?sale=${sale.id}`, `${sale.slug}-orders.csv`);
   };
   return (
     <section class="card grid gap-3 p-5">

@@ -87,6 +87,7 @@ function factsOf(sale: AdminSale): Fact[] {
     [ot('op.saleLimitFact'), sale.purchaseLimit === null ? ot('op.noLimit') : count(sale.purchaseLimit)],
     [ot('op.limitBy'), sale.limitBy.map((kind) => ot(`op.limitBy.${kind}`)).join(ot('op.and'))],
     [ot('op.access'), sale.access.length ? <AccessRules rules={sale.access} /> : ot('op.accessAll')],
+    [ot('op.seenBy'), ot(sale.private ? 'op.seenBy.access' : 'op.seenBy.all')],
     [ot('op.mode'), ot(`op.mode.${sale.mode}`)],
     ...(sale.entriesCloseAt && sale.offerSeconds
       ? ([[ot('op.entriesClose'), <DateTime at={sale.entriesCloseAt} zone />], [ot('op.offerFact'), span(sale.offerSeconds)]] satisfies Fact[])

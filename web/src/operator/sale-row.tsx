@@ -14,6 +14,11 @@ export function StatusChip({ status }: { status: SaleStatus }) {
   return <span key={status} class={`chip ${tones[status] ?? 'text-soft'}`}>{ot(`op.status.${status}`)}</span>;
 }
 
+/** The mark of a sale that only buyers with access see. */
+export function PrivateChip() {
+  return <span class="chip text-soft">{ot('op.privateMark')}</span>;
+}
+
 /** States in which units are sold. */
 const SELLING: SaleStatus[] = ['LIVE', 'PAUSED'];
 
@@ -33,6 +38,7 @@ export function SaleRow({ sale, children }: { sale: SaleOfList; children?: Compo
         <DateTime at={sale.startsAt} zone />
         <Units sale={sale} />
       </span>
+      {sale.private && <PrivateChip />}
       <StatusChip status={sale.status} />
       {children}
     </li>

@@ -17,6 +17,7 @@ import { Deferred } from '../ui/later';
 import { actionsOf, needs, runAction, type SaleAction, type AdminSale } from './acts';
 import { Approved } from './approved';
 import { acted, type Asked } from './asked';
+import { Codes } from './codes';
 import { Dashboard } from './dashboard';
 import { Form, Note, TemplateName, Texts, Times } from './form';
 import { Interventions } from './interventions';
@@ -29,7 +30,7 @@ import type { Mark } from './plot';
 import { Downloads } from './report';
 import { Preview } from './preview';
 import { Review } from './review';
-import { StatusChip } from './sale-row';
+import { PrivateChip, StatusChip } from './sale-row';
 import { Switches } from './switches';
 import { ot } from './texts';
 
@@ -70,6 +71,7 @@ function Shown({ sale, reload }: { sale: SaleDetails; reload: () => Promise<void
         <div class="flex flex-wrap items-center gap-3">
           <Title><bdi>{sale.title}</bdi></Title>
           {!sold && <StatusChip status={sale.status} />}
+          {sale.private && <PrivateChip />}
         </div>
         <span class="flex flex-wrap gap-4">
           {sold && (
@@ -105,6 +107,7 @@ function Shown({ sale, reload }: { sale: SaleDetails; reload: () => Promise<void
           <div class="grid gap-6">
             {APPROVED.includes(sale.status) && <Approved id={sale.id} names={namesOf(sale)} />}
             <Items sale={sale} acted={() => acts.value++} />
+            <Codes sale={sale} reload={reload} />
             <Switches sale={sale} reload={reload} />
           </div>
           <div class="grid gap-6">

@@ -20,6 +20,7 @@ import { SaleNotFound, Stale, Title, Unready } from '../ui/bits';
 import { useCountedTitle } from '../ui/title';
 import { Attempts } from './attempts';
 import { DrawCheck, DrawnItem } from './draw-check';
+import { CodeForm, CodeWaits, useLinkedCode, type LinkedCode } from './sale-code';
 import { quantityOf, SaleOutline, SaleView } from './sale-view';
 
 export { SalePreview } from './sale-preview'; // exported here, so that it shares the chunk of this page
@@ -92,16 +93,24 @@ export function SalePage({ slug }: { slug: string }) {
   const { page, reload } = useLoad(`sale ${slug}`, (signal) => ask(slug, signal));
   const loaded = page.value.state === 'ready' ? page.value : null;
   useSale(loaded?.data.id ?? null, slug);
+  const code = useLinkedCode(slug, reload);
   const card = cards.get(slug);
   if (page.value.state === 'loading' && card) return <div class={PAGE}><SaleOutline sale={card} /></div>;
-  if (page.value.state !== 'ready') return <Unready page={page.value} again={reload} inset missing={<div class="page"><SaleNotFound again={reload} /></div>} />;
+  if (page.value.state !== 'ready') return <Unready page={page.value} again={reload} inset missing={<div class="page"><CodeNote code={code} /><SaleNotFound again={reload} /></div>} />;
   const sale = sales.of(page.value.data.id).value ?? page.value.data;
   return (
     <div class={PAGE}>
       <Stale fault={page.value.fault} again={reload} />
+      <CodeNote code={code} />
       <Shown sale={sale} reload={reload} />
     </div>
   );
+}
+
+/** What became of the code of a link. */
+function CodeNote({ code }: { code: LinkedCode }) {
+  if (code.waits) return <CodeWaits />;
+  return code.why && <p class="note mb-4 text-warn" role="alert">{code.why}</p>;
 }
 
 /** The chosen item: the one in the address, else that of the order or the waitlist, else the first. */
@@ -138,6 +147,7 @@ function Shown({ sale, reload }: { sale: Sale; reload: () => void }) {
       checklist={<Checklist sale={sale} />}
       remind={<Remind sale={sale} />}
     >
+      {currentUser.value && <CodeForm sale={sale} reload={reload} />}
       {currentUser.value && <DrawCheck sale={sale} phase={phase} />}
       <DrawnItem key={item.id} sale={sale} item={item} />
       {currentUser.value && <Attempts sale={sale} phase={phase} />}

@@ -1,0 +1,3 @@
+import { mutation } from './mutation';
+
+export const RedeemAccessCode = mutation('RedeemAccessCode', `sale { id }`);
