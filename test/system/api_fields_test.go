@@ -45,6 +45,8 @@ var doors = map[string]string{
 	"SaleViewer":              `sale(by: {id: "{sale}"}) { viewer { %s } }`,
 	"SaleAccess":              `sale(by: {id: "{sale}"}) { viewer { access { %s } } }`,
 	"AccessRule":              `sale(by: {id: "{sale}"}) { access { %s } }`,
+	"AccessCodeBatch":         `sale(by: {id: "{sale}"}) { accessCodes { %s } }`,
+	"AccessCode":              `accessCodes(saleId: "{sale}", batch: 1) { %s }`,
 	"AccessList":              `accessLists { %s }`,
 	"SaleReminder":            `sale(by: {id: "{sale}"}) { viewer { reminder { %s } } }`,
 	"NoticeSettings":          `viewer { noticeSettings { %s } }`,

@@ -139,6 +139,7 @@ func newMatrix(s *site) *matrix {
 		}
 		m.tokens[name] = s.login(user.Account, user.Password)
 	}
+	s.codes(m.tokens["operator"], made.SaleID, 1, 1)
 	_, m.tokens["service"] = m.serviceToken(m.tokens["admin"], allScopes()...)
 	head, signature, _ := strings.Cut(owner.AccessToken[strings.Index(owner.AccessToken, ".")+1:], ".")
 	m.tokens["forged"] = owner.AccessToken[:strings.Index(owner.AccessToken, ".")+1] + head + "." + strings.Repeat("A", len(signature))

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/ent"
+	"seckill/internal/buy/access"
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/orderfacts"
 	"seckill/internal/buy/reservation"
@@ -128,6 +129,7 @@ func (e *env) config(versions *sale.Versions) operator.Config {
 		DB: e.db, Sales: e.sales, Versions: versions, Catalog: e.catalog,
 		Gate: reservation.NewGate(reservation.GateConfig{Client: e.conn.Script, Keys: e.keys, Timeout: testenv.Wait}), Orders: e.orders,
 		Gates:    e.pre,
+		Codes:    access.NewCodes([][]byte{[]byte("a secret of at least 32 bytes, for tests")}),
 		Facts:    orderfacts.Outbox{Webhooks: webhook.NewOutbox(e.clock, nil)},
 		Outbox:   webhook.NewOutbox(e.clock, nil),
 		Payments: e.pays,
