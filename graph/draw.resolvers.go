@@ -9,9 +9,22 @@ import (
 	"context"
 	"seckill/graph/model"
 	"seckill/internal/buy/checkout"
+	"seckill/internal/pay/payment"
 	"seckill/internal/platform/auth"
 	idpkg "seckill/internal/platform/id"
 )
+
+func (r *mutationResolver) AuthorizeEntry(ctx context.Context, input model.AuthorizeEntryInput) (*model.AuthorizeEntryPayload, error) {
+	entry, err := idpkg.ParseWaitlist(input.WaitlistEntryID)
+	if err != nil {
+		return nil, unknown("waitlistEntryId")
+	}
+	p, err := r.Payments.Authorize(ctx, payment.AuthorizeInput{
+		Entry: entry, User: auth.PrincipalFrom(ctx).UserID, IdempotencyKey: input.IdempotencyKey, Address: r.address(ctx),
+		Language: languageOf(ctx), ReturnURL: deref(input.ReturnURL),
+	})
+	return &model.AuthorizeEntryPayload{Payment: r.toPayment(ctx, p)}, err
+}
 
 func (r *mutationResolver) EnterDraw(ctx context.Context, input model.EnterDrawInput) (*model.EnterDrawPayload, error) {
 	item, err := idpkg.ParseItem(input.ItemID)
@@ -30,4 +43,12 @@ func (r *mutationResolver) EnterDraw(ctx context.Context, input model.EnterDrawI
 
 func (r *saleItemResolver) Drawing(ctx context.Context, obj *model.SaleItem) (*model.Drawing, error) {
 	return r.drawing(ctx, obj.Source)
+}
+
+func (r *waitlistEntryResolver) Payment(ctx context.Context, obj *model.WaitlistEntry) (*model.Payment, error) {
+	if obj.Card == nil || auth.PrincipalFrom(ctx).UserID != obj.Source.User {
+		return nil, nil
+	}
+	p, err := r.Payments.PaymentOfEntry(ctx, obj.ID)
+	return r.toPayment(ctx, p), err
 }

@@ -52,7 +52,7 @@ func drawRules(in *model.SaleDrawInput) sale.DrawRules {
 	if in == nil {
 		return sale.DrawRules{}
 	}
-	return sale.DrawRules{EntrySeconds: in.EntrySeconds, OfferSeconds: in.OfferSeconds}
+	return sale.DrawRules{EntrySeconds: in.EntrySeconds, OfferSeconds: in.OfferSeconds, Authorize: in.AuthorizeEntries}
 }
 
 func (r *Resolver) draw(ctx context.Context, item *sale.Item) (*model.Draw, error) {

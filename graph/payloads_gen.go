@@ -9,6 +9,7 @@ var payloads = map[string]setUserErrors{
 	"adjustStock":            userErrorsOf(func(p *model.AdjustStockPayload) *[]model.UserError { return &p.UserErrors }),
 	"answerReview":           userErrorsOf(func(p *model.AnswerReviewPayload) *[]model.UserError { return &p.UserErrors }),
 	"approveSale":            userErrorsOf(func(p *model.ApproveSalePayload) *[]model.UserError { return &p.UserErrors }),
+	"authorizeEntry":         userErrorsOf(func(p *model.AuthorizeEntryPayload) *[]model.UserError { return &p.UserErrors }),
 	"cancelOrder":            userErrorsOf(func(p *model.CancelOrderPayload) *[]model.UserError { return &p.UserErrors }),
 	"changeAccessMembers":    userErrorsOf(func(p *model.ChangeAccessMembersPayload) *[]model.UserError { return &p.UserErrors }),
 	"changePassword":         userErrorsOf(func(p *model.ChangePasswordPayload) *[]model.UserError { return &p.UserErrors }),

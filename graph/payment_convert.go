@@ -42,7 +42,8 @@ func toOptions(ctx context.Context, list []payment.Option) []*model.PaymentOptio
 // confirmed yet is pending like any other.
 var paymentStatuses = map[payment.Status]model.PaymentStatus{
 	payment.Creating: model.PaymentStatusPending, payment.Pending: model.PaymentStatusPending,
-	payment.Closed: model.PaymentStatusClosed, payment.Succeeded: model.PaymentStatusSucceeded,
+	payment.Authorized: model.PaymentStatusAuthorized,
+	payment.Closed:     model.PaymentStatusClosed, payment.Succeeded: model.PaymentStatusSucceeded,
 	payment.Refunded: model.PaymentStatusRefunded,
 }
 

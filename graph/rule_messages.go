@@ -125,6 +125,7 @@ var rulesInWords = map[fault.Rule]text{
 		"须为本店或设置中允许的来源的网址。"},
 	fault.NotOffered: {"this way to pay does not take the order. Please choose another one.",
 		"该支付方式不支持此订单，请选择其他方式。"},
+	fault.NoAuthorizer: {"cards at entry need Stripe, which is not set up here.", "报名时预授权需要 Stripe，本店尚未配置。"},
 	fault.NeedsAddress: {"a sale that limits by address requires one.", "按收货地址限购的活动须要求收货地址。"},
 	fault.OneGoodsID:   {"name the product by its id here or by its id in your system, not by both.", "须用商品 ID 或外部系统 ID 之一指定商品，不能同时使用。"},
 	fault.OneCurrency:  {"all items of a sale have one currency.", "同一活动的商品须使用同一币种。"},

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"seckill/graph/model"
+	"seckill/internal/buy/draw"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
 	"seckill/internal/buy/waitlist"
@@ -28,6 +29,9 @@ func toWaitlistEntry(e *waitlist.Entry) *model.WaitlistEntry {
 		return nil
 	}
 	out := &model.WaitlistEntry{ID: e.ID, Status: e.Status, Quantity: e.Quantity, Nonce: unlessZero(e.Nonce), Source: e}
+	if card, ok := entryCard(e); ok {
+		out.Card = &card
+	}
 	if e.Line > 0 {
 		rank := int(e.Line)
 		out.Rank = &rank
@@ -36,6 +40,23 @@ func toWaitlistEntry(e *waitlist.Entry) *model.WaitlistEntry {
 		out.OfferExpiresAt = e.OfferExpiresAt
 	}
 	return out
+}
+
+// entryCard returns the state of the card of an entry; false where the draw asks for none.
+func entryCard(e *waitlist.Entry) (model.EntryCard, bool) {
+	switch {
+	case e.Card == waitlist.NoCard:
+		return "", false
+	case e.Skipped == draw.ReasonLimit:
+		return model.EntryCardLimitReached, true
+	case e.Skipped == draw.ReasonCard:
+		return model.EntryCardTooLate, true
+	case e.Card == waitlist.CardDue && e.Status.IsOpen():
+		return model.EntryCardDue, true
+	case e.Card == waitlist.CardAuthorized && e.Status.IsOpen():
+		return model.EntryCardAuthorized, true
+	}
+	return model.EntryCardDone, true
 }
 
 // numbersHidden reports whether a message must not contain units of an item.

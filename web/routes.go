@@ -7,7 +7,7 @@ import (
 
 // routes are the patterns of the shop's pages, as in src/app.tsx and src/operator/pages.ts.
 var routes = []string{
-	"/", "/s/:slug", "/sign-in", "/register", "/forgot-password", "/reset-password", "/verify-email", "/account",
+	"/", "/s/:slug", "/s/:slug/card", "/sign-in", "/register", "/forgot-password", "/reset-password", "/verify-email", "/account",
 	"/orders", "/orders/:id", "/orders/:id/pay",
 	"/operate", "/operate/sales", "/operate/new", "/operate/sales/:id", "/operate/sales/:id/edit",
 	"/operate/sales/:id/bought", "/operate/sales/:id/report", "/operate/goods", "/operate/orders",

@@ -27,6 +27,70 @@ import (
 
 // region    **************************** field.gotpl *****************************
 
+func (ec *executionContext) _AuthorizeEntryPayload_payment(ctx context.Context, field graphql.CollectedField, obj *model.AuthorizeEntryPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AuthorizeEntryPayload_payment(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Payment, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Payment) graphql.Marshaler {
+			return ec.marshalOPayment2ᚖseckillᚋgraphᚋmodelᚐPayment(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_AuthorizeEntryPayload_payment(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AuthorizeEntryPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Payment(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _AuthorizeEntryPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.AuthorizeEntryPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AuthorizeEntryPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕseckillᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AuthorizeEntryPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AuthorizeEntryPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Drawing_drawnAt(ctx context.Context, field graphql.CollectedField, obj *model.Drawing) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -325,6 +389,50 @@ func (ec *executionContext) fieldContext_EnterDrawPayload_waitlistEntry(_ contex
 
 // region    **************************** input.gotpl *****************************
 
+func (ec *executionContext) unmarshalInputAuthorizeEntryInput(ctx context.Context, obj any) (model.AuthorizeEntryInput, error) {
+	var it model.AuthorizeEntryInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"idempotencyKey", "returnUrl", "waitlistEntryId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		case "returnUrl":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("returnUrl"))
+			data, err := ec.unmarshalOURL2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ReturnURL = data
+		case "waitlistEntryId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("waitlistEntryId"))
+			data, err := ec.unmarshalNID2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.WaitlistEntryID = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputEnterDrawInput(ctx context.Context, obj any) (model.EnterDrawInput, error) {
 	var it model.EnterDrawInput
 	if obj == nil {
@@ -391,17 +499,27 @@ func (ec *executionContext) unmarshalInputSaleDrawInput(ctx context.Context, obj
 		asMap[k] = v
 	}
 
+	if _, present := asMap["authorizeEntries"]; !present {
+		asMap["authorizeEntries"] = false
+	}
 	if _, present := asMap["offerSeconds"]; !present {
 		asMap["offerSeconds"] = 86400
 	}
 
-	fieldsInOrder := [...]string{"entrySeconds", "offerSeconds"}
+	fieldsInOrder := [...]string{"authorizeEntries", "entrySeconds", "offerSeconds"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
 			continue
 		}
 		switch k {
+		case "authorizeEntries":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("authorizeEntries"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AuthorizeEntries = data
 		case "entrySeconds":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("entrySeconds"))
 			data, err := ec.unmarshalNInt2int(ctx, v)
@@ -428,6 +546,49 @@ func (ec *executionContext) unmarshalInputSaleDrawInput(ctx context.Context, obj
 // endregion ************************** interface.gotpl ***************************
 
 // region    **************************** object.gotpl ****************************
+
+var authorizeEntryPayloadImplementors = []string{"AuthorizeEntryPayload"}
+
+func (ec *executionContext) _AuthorizeEntryPayload(ctx context.Context, sel ast.SelectionSet, obj *model.AuthorizeEntryPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, authorizeEntryPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("AuthorizeEntryPayload")
+		case "payment":
+			out.Values[i] = ec._AuthorizeEntryPayload_payment(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._AuthorizeEntryPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
 
 var drawingImplementors = []string{"Drawing"}
 
@@ -559,6 +720,11 @@ func (ec *executionContext) _EnterDrawPayload(ctx context.Context, sel ast.Selec
 
 // region    ***************************** type.gotpl *****************************
 
+func (ec *executionContext) unmarshalNAuthorizeEntryInput2seckillᚋgraphᚋmodelᚐAuthorizeEntryInput(ctx context.Context, v any) (model.AuthorizeEntryInput, error) {
+	res, err := ec.unmarshalInputAuthorizeEntryInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalNDrawingState2seckillᚋinternalᚋbuyᚋwaitlistᚐDrawState(ctx context.Context, v any) (waitlist.DrawState, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := waitlist.DrawState(tmp)
@@ -598,6 +764,13 @@ func (ec *executionContext) marshalNSaleMode2seckillᚋinternalᚋbuyᚋsaleᚐM
 	return res
 }
 
+func (ec *executionContext) marshalOAuthorizeEntryPayload2ᚖseckillᚋgraphᚋmodelᚐAuthorizeEntryPayload(ctx context.Context, sel ast.SelectionSet, v *model.AuthorizeEntryPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._AuthorizeEntryPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalODrawing2ᚖseckillᚋgraphᚋmodelᚐDrawing(ctx context.Context, sel ast.SelectionSet, v *model.Drawing) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
@@ -610,6 +783,22 @@ func (ec *executionContext) marshalOEnterDrawPayload2ᚖseckillᚋgraphᚋmodel�
 		return graphql.Null
 	}
 	return ec._EnterDrawPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOEntryCard2ᚖseckillᚋgraphᚋmodelᚐEntryCard(ctx context.Context, v any) (*model.EntryCard, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(model.EntryCard)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOEntryCard2ᚖseckillᚋgraphᚋmodelᚐEntryCard(ctx context.Context, sel ast.SelectionSet, v *model.EntryCard) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
 }
 
 func (ec *executionContext) unmarshalOSaleDrawInput2ᚖseckillᚋgraphᚋmodelᚐSaleDrawInput(ctx context.Context, v any) (*model.SaleDrawInput, error) {

@@ -1301,9 +1301,54 @@ type Drawing {
 }
 
 """
+State of the card of an entry.
+"""
+enum EntryCard {
+  """Money is held, or the card is saved: the draw counts the entry."""
+  AUTHORIZED
+  """Charged or released, as ` + "`" + `WaitlistEntry.payment` + "`" + ` says: a payment that is AUTHORIZED still is on its way to either."""
+  DONE
+  """The draw counts the entry once a card is authorized by ` + "`" + `authorizeEntry` + "`" + `, and the entry ends when the entries are closed."""
+  DUE
+  """The entry has ended: the card, or the buyer, has used up a limit of the sale. What was held is released."""
+  LIMIT_REACHED
+  """The entry has ended: no card was authorized before the entries were closed. What was held is released."""
+  TOO_LATE
+}
+
+"""
+Input of ` + "`" + `authorizeEntry` + "`" + `.
+"""
+input AuthorizeEntryInput {
+  """Key that the client creates once per attempt and repeats in retries only."""
+  idempotencyKey: String! @constraint(minLength: 16, maxLength: 64, pattern: "[A-Za-z0-9_-]+")
+  """
+  Page that the provider leads back to, on the conditions of ` + "`" + `PayOrderInput.returnUrl` + "`" + `; by default the page of the sale in the settings.
+  """
+  returnUrl: URL
+  """Entry whose card is DUE."""
+  waitlistEntryId: ID!
+}
+
+"""
+Outcome of ` + "`" + `authorizeEntry` + "`" + `.
+"""
+type AuthorizeEntryPayload {
+  """The payment that the buyer confirms; it takes no money unless the entry is drawn."""
+  payment: Payment
+  """Errors that refused the call; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
 Rules of a draw. They are fixed by the approval of the sale.
 """
 input SaleDrawInput {
+  """
+  Whether an entry counts only once a card is authorized for it, which is charged if the entry is drawn and else released. Needs a provider that
+  authorizes cards: Stripe.
+  """
+  authorizeEntries: Boolean! = false
   """Seconds from ` + "`" + `startsAt` + "`" + ` until the entries are closed."""
   entrySeconds: Int! @constraint(min: 10, max: 7776000)
   """Lifetime of an offer in seconds. The first offers end before ` + "`" + `endsAt` + "`" + `."""
@@ -1340,6 +1385,8 @@ type EnterDrawPayload {
 }
 
 extend type Sale {
+  """Whether an entry of the draw counts only once a card is authorized for it: see ` + "`" + `authorizeEntry` + "`" + `."""
+  authorizesEntries: Boolean!
   """Time at which the entries of a draw are closed; null for a rush."""
   entriesCloseAt: DateTime
   """How the sale gives out its units."""
@@ -1354,6 +1401,10 @@ extend type SaleItem {
 }
 
 extend type WaitlistEntry {
+  """State of the card; null where the draw asks for none."""
+  card: EntryCard
+  """The newest payment by a card of the entry; null where there is none."""
+  payment: Payment
   """Text of the caller in the leaf of the entry: ` + "`" + `drawNonce` + "`" + ` of ` + "`" + `enterDraw` + "`" + `; null for an entry of a rush."""
   nonce: String
   """Wanted units."""
@@ -1363,6 +1414,14 @@ extend type WaitlistEntry {
 }
 
 extend type Mutation {
+  """
+  Begins the authorization of a card for an entry of the caller, until ` + "`" + `Sale.entriesCloseAt` + "`" + `: its price is held, or the card is saved where the bank would
+  release the money before the draw. An open payment is returned again.
+  """
+  authorizeEntry(
+    """Input of the mutation."""
+    input: AuthorizeEntryInput!
+  ): AuthorizeEntryPayload @auth @rateLimit(burst: 5, perSecond: 0.2)
   """Enters the draw of an item, on the conditions of ` + "`" + `joinWaitlist` + "`" + `. For signed-in users."""
   enterDraw(
     """Input of the mutation."""
@@ -4458,6 +4517,8 @@ type EmbeddedPayment {
 Status of a payment.
 """
 enum PaymentStatus {
+  """Of an entry of a draw: money is held, or the card is saved, until the entry is drawn or ends."""
+  AUTHORIZED
   """Closed at the provider: declined, or not paid in time."""
   CLOSED
   """Waits for the buyer."""
@@ -4469,7 +4530,7 @@ enum PaymentStatus {
 }
 
 """
-An attempt to pay an order.
+An attempt to pay an order, or to authorize a card for an entry of a draw.
 """
 type Payment implements Node {
   """Amount."""
@@ -7123,6 +7184,16 @@ func (ec *executionContext) childFields_AuthTokens(ctx context.Context, field gr
 	return nil, fmt.Errorf("no field named %q was found under type AuthTokens", field.Name)
 }
 
+func (ec *executionContext) childFields_AuthorizeEntryPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "payment":
+		return ec.fieldContext_AuthorizeEntryPayload_payment(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_AuthorizeEntryPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AuthorizeEntryPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_CancelOrderPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "order":
@@ -8955,6 +9026,8 @@ func (ec *executionContext) childFields_Sale(ctx context.Context, field graphql.
 		return ec.fieldContext_Sale_requireVerifiedContact(ctx, field)
 	case "minimumAccountAge":
 		return ec.fieldContext_Sale_minimumAccountAge(ctx, field)
+	case "authorizesEntries":
+		return ec.fieldContext_Sale_authorizesEntries(ctx, field)
 	case "entriesCloseAt":
 		return ec.fieldContext_Sale_entriesCloseAt(ctx, field)
 	case "mode":
@@ -9739,6 +9812,10 @@ func (ec *executionContext) childFields_WaitlistEntry(ctx context.Context, field
 		return ec.fieldContext_WaitlistEntry_offerExpiresAt(ctx, field)
 	case "status":
 		return ec.fieldContext_WaitlistEntry_status(ctx, field)
+	case "card":
+		return ec.fieldContext_WaitlistEntry_card(ctx, field)
+	case "payment":
+		return ec.fieldContext_WaitlistEntry_payment(ctx, field)
 	case "nonce":
 		return ec.fieldContext_WaitlistEntry_nonce(ctx, field)
 	case "quantity":

@@ -1001,6 +1001,29 @@ func (ec *executionContext) fieldContext_Sale_minimumAccountAge(_ context.Contex
 	return graphql.NewScalarFieldContext("Sale", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
+func (ec *executionContext) _Sale_authorizesEntries(ctx context.Context, field graphql.CollectedField, obj *model.Sale) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Sale_authorizesEntries(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AuthorizesEntries, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Sale_authorizesEntries(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Sale", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
 func (ec *executionContext) _Sale_entriesCloseAt(ctx context.Context, field graphql.CollectedField, obj *model.Sale) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3836,6 +3859,11 @@ func (ec *executionContext) _Sale(ctx context.Context, sel ast.SelectionSet, obj
 			}
 		case "minimumAccountAge":
 			out.Values[i] = ec._Sale_minimumAccountAge(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "authorizesEntries":
+			out.Values[i] = ec._Sale_authorizesEntries(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}

@@ -272,6 +272,24 @@ type AuthTokens struct {
 	DeviceToken *string `json:"deviceToken,omitempty"`
 }
 
+// Input of `authorizeEntry`.
+type AuthorizeEntryInput struct {
+	// Key that the client creates once per attempt and repeats in retries only.
+	IdempotencyKey string `json:"idempotencyKey"`
+	// Page that the provider leads back to, on the conditions of `PayOrderInput.returnUrl`; by default the page of the sale in the settings.
+	ReturnURL *string `json:"returnUrl,omitempty"`
+	// Entry whose card is DUE.
+	WaitlistEntryID string `json:"waitlistEntryId"`
+}
+
+// Outcome of `authorizeEntry`.
+type AuthorizeEntryPayload struct {
+	// The payment that the buyer confirms; it takes no money unless the entry is drawn.
+	Payment *Payment `json:"payment,omitempty"`
+	// Errors that refused the call; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // A failure without further details than its code.
 type BasicError struct {
 	// Machine-readable reason.
@@ -1975,7 +1993,7 @@ type PayOrderPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// An attempt to pay an order.
+// An attempt to pay an order, or to authorize a card for an entry of a draw.
 type Payment struct {
 	// Amount.
 	Amount *Money `json:"amount"`
@@ -2739,6 +2757,8 @@ type Sale struct {
 	RequireVerifiedContact bool `json:"requireVerifiedContact"`
 	// Least age of a buyer's account at the opening, in hours; 0 = any. Younger ones are refused with `ACCOUNT_TOO_NEW` before they get a path.
 	MinimumAccountAge int `json:"minimumAccountAge"`
+	// Whether an entry of the draw counts only once a card is authorized for it: see `authorizeEntry`.
+	AuthorizesEntries bool `json:"authorizesEntries"`
 	// Time at which the entries of a draw are closed; null for a rush.
 	EntriesCloseAt *time.Time `json:"entriesCloseAt,omitempty"`
 	// How the sale gives out its units.
@@ -2815,6 +2835,9 @@ type SaleConnection struct {
 
 // Rules of a draw. They are fixed by the approval of the sale.
 type SaleDrawInput struct {
+	// Whether an entry counts only once a card is authorized for it, which is charged if the entry is drawn and else released. Needs a provider that
+	// authorizes cards: Stripe.
+	AuthorizeEntries bool `json:"authorizeEntries"`
 	// Seconds from `startsAt` until the entries are closed.
 	EntrySeconds int `json:"entrySeconds"`
 	// Lifetime of an offer in seconds. The first offers end before `endsAt`.
@@ -3911,6 +3934,10 @@ type WaitlistEntry struct {
 	OfferExpiresAt *time.Time `json:"offerExpiresAt,omitempty"`
 	// Status of the entry.
 	Status waitlist.Status `json:"status"`
+	// State of the card; null where the draw asks for none.
+	Card *EntryCard `json:"card,omitempty"`
+	// The newest payment by a card of the entry; null where there is none.
+	Payment *Payment `json:"payment,omitempty"`
 	// Text of the caller in the leaf of the entry: `drawNonce` of `enterDraw`; null for an entry of a rush.
 	Nonce *string `json:"nonce,omitempty"`
 	// Wanted units.
@@ -4047,6 +4074,73 @@ type WithdrawSalePayload struct {
 	Sale *Sale `json:"sale,omitempty"`
 	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
+}
+
+// State of the card of an entry.
+type EntryCard string
+
+const (
+	// Money is held, or the card is saved: the draw counts the entry.
+	EntryCardAuthorized EntryCard = "AUTHORIZED"
+	// Charged or released, as `WaitlistEntry.payment` says: a payment that is AUTHORIZED still is on its way to either.
+	EntryCardDone EntryCard = "DONE"
+	// The draw counts the entry once a card is authorized by `authorizeEntry`, and the entry ends when the entries are closed.
+	EntryCardDue EntryCard = "DUE"
+	// The entry has ended: the card, or the buyer, has used up a limit of the sale. What was held is released.
+	EntryCardLimitReached EntryCard = "LIMIT_REACHED"
+	// The entry has ended: no card was authorized before the entries were closed. What was held is released.
+	EntryCardTooLate EntryCard = "TOO_LATE"
+)
+
+var AllEntryCard = []EntryCard{
+	EntryCardAuthorized,
+	EntryCardDone,
+	EntryCardDue,
+	EntryCardLimitReached,
+	EntryCardTooLate,
+}
+
+func (e EntryCard) IsValid() bool {
+	switch e {
+	case EntryCardAuthorized, EntryCardDone, EntryCardDue, EntryCardLimitReached, EntryCardTooLate:
+		return true
+	}
+	return false
+}
+
+func (e EntryCard) String() string {
+	return string(e)
+}
+
+func (e *EntryCard) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = EntryCard(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid EntryCard", str)
+	}
+	return nil
+}
+
+func (e EntryCard) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *EntryCard) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e EntryCard) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
 }
 
 // Sort direction.
@@ -4227,6 +4321,8 @@ func (e PaymentDispute) MarshalJSON() ([]byte, error) {
 type PaymentStatus string
 
 const (
+	// Of an entry of a draw: money is held, or the card is saved, until the entry is drawn or ends.
+	PaymentStatusAuthorized PaymentStatus = "AUTHORIZED"
 	// Closed at the provider: declined, or not paid in time.
 	PaymentStatusClosed PaymentStatus = "CLOSED"
 	// Waits for the buyer.
@@ -4238,6 +4334,7 @@ const (
 )
 
 var AllPaymentStatus = []PaymentStatus{
+	PaymentStatusAuthorized,
 	PaymentStatusClosed,
 	PaymentStatusPending,
 	PaymentStatusRefunded,
@@ -4246,7 +4343,7 @@ var AllPaymentStatus = []PaymentStatus{
 
 func (e PaymentStatus) IsValid() bool {
 	switch e {
-	case PaymentStatusClosed, PaymentStatusPending, PaymentStatusRefunded, PaymentStatusSucceeded:
+	case PaymentStatusAuthorized, PaymentStatusClosed, PaymentStatusPending, PaymentStatusRefunded, PaymentStatusSucceeded:
 		return true
 	}
 	return false

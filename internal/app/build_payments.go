@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"seckill/internal/buy/order"
+	"seckill/internal/buy/waitlist"
 	"seckill/internal/identity/account"
 	"seckill/internal/outbox/mail"
 	"seckill/internal/outbox/notice"
@@ -36,6 +37,7 @@ type paymentSetup struct {
 	keys     auth.Keys
 	listener net.Listener // nil without the API role
 	security *account.SecurityLog
+	draws    *waitlist.Service
 	receipts payment.Receipts
 }
 
@@ -49,11 +51,12 @@ func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (paymen
 		Gate: gate, Clock: g.clock, Shared: g.clock, Registerer: b.registry, Log: b.log,
 		Events: payment.EventStream{Publisher: m.publisher, Topic: topic}, Security: in.security, Inbox: m.inbox,
 		Timeout:      b.scaled(payment.ProviderTimeout),
-		ReturnWithin: payment.ReturnWithin, Persons: b.persons,
+		ReturnWithin: payment.ReturnWithin, Persons: b.persons, Draws: in.draws,
 	}
 	base, page := baseURL(b.cfg, in.listener), mail.OrderPage(b.cfg.Storefront)
 	cfg.Returns = b.storefronts(base)
 	cfg.OrderPage = func(order id.Order, number string) string { return mail.Link(base, page.Path(order, number)) }
+	cfg.EntryPage = func(slug string) string { return mail.Link(base, "/s/"+slug) }
 	p := payments{}
 	var err error
 	if cfg.Providers, err = setup.Providers(b.cfg, base, g.clock, b.svc.host.Transport); err != nil {

@@ -24,6 +24,7 @@ const Forgot = lazy(() => import('./pages/mail').then((module) => module.Forgot)
 const Reset = lazy(() => import('./pages/mail').then((module) => module.Reset));
 const VerifyEmail = lazy(() => import('./pages/mail').then((module) => module.VerifyEmail));
 const Orders = lazy(() => import('./pages/orders').then((module) => module.Orders));
+const EntryCardPage = lazy(() => import('./pages/entry-card').then((module) => module.EntryCardPage));
 const PayPage = lazy(() => import('./pages/pay').then((module) => module.PayPage));
 const OrderPage = lazy(() => import('./pages/orders').then((module) => module.OrderPage));
 
@@ -68,6 +69,7 @@ export function App() {
       <main id="main" tabIndex={-1} class="outline-none">
         <Switch>
           <Route path="/">{() => <Sales />}</Route>
+          <Route path="/s/:slug/card">{({ slug }) => <EntryCardPage slug={slug} />}</Route>
           <Route path="/s/:slug">{({ slug }) => <SalePage key={slug} slug={slug} />}</Route>
           <Route path="/sign-in">{() => <Sign isNew={false} />}</Route>
           <Route path="/register">{() => <Sign isNew />}</Route>

@@ -241,12 +241,16 @@ var (
 	paymentPermissions = []string{"camera=(), microphone=(), geolocation=(), payment=*, usb=()"}
 )
 
-// isPayment reports whether a path is that of the page on which an order is paid:
-// /orders/{id}/pay.
+// isPayment reports whether a path is that of a page on which a card is entered:
+// /orders/{id}/pay of an order, /s/{slug}/card of an entry of a draw.
 func isPayment(path string) bool {
-	order, ok := strings.CutPrefix(path, "/orders/")
-	id, pay, _ := strings.Cut(order, "/")
-	return ok && id != "" && pay == "pay"
+	for folder, page := range map[string]string{"/orders/": "pay", "/s/": "card"} {
+		if of, ok := strings.CutPrefix(path, folder); ok {
+			id, last, _ := strings.Cut(of, "/")
+			return id != "" && last == page
+		}
+	}
+	return false
 }
 
 // pageCSP returns the content policy of pages. The widget of an outside captcha loads

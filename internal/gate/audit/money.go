@@ -12,6 +12,7 @@ import (
 	entorder "seckill/ent/order"
 	entpayment "seckill/ent/payment"
 	entrefund "seckill/ent/refund"
+	"seckill/ent/waitlistentry"
 	"seckill/internal/buy/order"
 	"seckill/internal/pay/payment"
 	"seckill/internal/platform/id"
@@ -56,18 +57,25 @@ func (p paymentRow) pays() bool {
 	return p.came() && !slices.ContainsFunc(p.refunds, refundRow.isLate)
 }
 
-// readMoney reads the payments of an item's orders, by id.
+// readMoney reads the payments of an item's orders, and those that ended entries of its draw may still
+// hold, by id.
 func readMoney(ctx context.Context, tx *ent.Tx, sale id.Sale, item id.Item) (map[id.Payment]paymentRow, error) {
-	ofItem := func(column string) func(*sql.Selector) {
-		return func(s *sql.Selector) {
-			orders := sql.Table(entorder.Table)
-			s.Where(sql.In(s.C(column), sql.Select(orders.C(entorder.FieldID)).From(orders).
-				Where(sql.And(sql.EQ(orders.C(entorder.FieldSaleID), sale), sql.EQ(orders.C(entorder.FieldItemID), item)))))
-		}
+	ofItem := func(s *sql.Selector, column string) *sql.Predicate {
+		orders := sql.Table(entorder.Table)
+		return sql.In(s.C(column), sql.Select(orders.C(entorder.FieldID)).From(orders).
+			Where(sql.And(sql.EQ(orders.C(entorder.FieldSaleID), sale), sql.EQ(orders.C(entorder.FieldItemID), item))))
+	}
+	held := func(s *sql.Selector) {
+		entries := sql.Table(waitlistentry.Table)
+		ended := sql.Select(entries.C(waitlistentry.FieldID)).From(entries).Where(sql.And(
+			sql.EQ(entries.C(waitlistentry.FieldItemID), item), sql.NEQ(entries.C(waitlistentry.FieldCard), waitlistentry.CardNONE),
+			sql.In(entries.C(waitlistentry.FieldStatus), waitlistentry.StatusLEFT, waitlistentry.StatusEXPIRED)))
+		s.Where(sql.Or(ofItem(s, entpayment.FieldOrderID), sql.And(sql.In(s.C(entpayment.FieldEntryID), ended),
+			sql.In(s.C(entpayment.FieldStatus), payment.Creating, payment.Pending, payment.Authorized))))
 	}
 	money := map[id.Payment]paymentRow{}
 	for last := (id.Payment{}); ; {
-		rows, err := tx.Payment.Query().Where(ofItem(entpayment.FieldOrderID), entpayment.IDGT(last)).
+		rows, err := tx.Payment.Query().Where(held, entpayment.IDGT(last)).
 			Order(entpayment.ByID()).Limit(page).All(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read payments: %w", err)
@@ -83,7 +91,7 @@ func readMoney(ctx context.Context, tx *ent.Tx, sale id.Sale, item id.Item) (map
 	}
 	for last := (id.Refund{}); ; {
 		rows, err := tx.Refund.Query().
-			Where(ofItem(entrefund.FieldOrderID), entrefund.IDGT(last),
+			Where(func(s *sql.Selector) { s.Where(ofItem(s, entrefund.FieldOrderID)) }, entrefund.IDGT(last),
 				entrefund.Or(entrefund.Transaction(""), entrefund.CauseEQ(entrefund.CauseOUTSIDE)),
 				entrefund.StatusNEQ(entrefund.StatusREJECTED)).
 			Order(entrefund.ByID()).Limit(page).All(ctx)

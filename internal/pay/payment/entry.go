@@ -60,7 +60,7 @@ type AuthorizeInput struct {
 	IdempotencyKey string
 	Address        string // the buyer's IP address; may be empty
 	Language       locale.Language
-	ReturnURL      string // page that the provider leads back to
+	ReturnURL      string // page that the provider leads back to; "" = that of the sale
 }
 
 // Authorize begins the authorization of a card for an entry whose card is due. Like Pay it returns
@@ -87,11 +87,18 @@ func (s *Service) tryAuthorize(ctx context.Context, in AuthorizeInput) (*Payment
 	case e == nil || e.UserID != in.User:
 		return nil, fault.Refused{Why: fault.Unknown, At: at}
 	}
+	if in.ReturnURL == "" {
+		parent, err := s.db.Ent.Sale.Get(ctx, e.SaleID)
+		if err != nil {
+			return nil, fmt.Errorf("read sale %s: %w", e.SaleID, err)
+		}
+		in.ReturnURL = s.entryPage(parent.Slug)
+	}
 	p, err := s.byKey(ctx, id.Order(e.ID), in.IdempotencyKey)
 	switch {
 	case err != nil:
 		return nil, err
-	case p != nil && p.ReturnURL != s.entryReturn(in, e):
+	case p != nil && p.ReturnURL != in.ReturnURL:
 		return nil, fault.Refused{Why: fault.IdempotencyMismatch, At: []string{"idempotencyKey"}}
 	case p != nil:
 		return s.create(ctx, p, in.Address)
@@ -113,7 +120,7 @@ func (s *Service) tryAuthorize(ctx context.Context, in AuthorizeInput) (*Payment
 		if p, err = s.beginEntry(ctx, e, in, provider); err != nil {
 			return nil, err
 		}
-	case p.ReturnURL != s.entryReturn(in, e) || p.Provider != provider.Name():
+	case p.ReturnURL != in.ReturnURL || p.Provider != provider.Name():
 		if s.closeOne(ctx, p) == closedNot {
 			return nil, fault.New(fault.Unavailable, "The open payment cannot be closed yet. Please try again.")
 		}
@@ -122,13 +129,6 @@ func (s *Service) tryAuthorize(ctx context.Context, in AuthorizeInput) (*Payment
 		return nil, errNotPayable
 	}
 	return s.create(ctx, p, in.Address)
-}
-
-func (s *Service) entryReturn(in AuthorizeInput, e *ent.WaitlistEntry) string {
-	if in.ReturnURL != "" {
-		return in.ReturnURL
-	}
-	return s.entryPage(e.SaleID)
 }
 
 // entry returns the row of an entry; nil when there is none.
@@ -183,7 +183,7 @@ func (s *Service) beginEntry(ctx context.Context, e *ent.WaitlistEntry, in Autho
 		}
 		row, err := tx.Payment.Create().SetID(id.New[id.Payment]()).SetOrderID(id.Order(e.ID)).SetEntryID(e.ID).
 			SetHold(entpayment.Hold(hold)).SetUserID(e.UserID).SetProvider(provider.Name()).SetProduct(goods.Name).
-			SetLanguage(string(in.Language)).SetReturnURL(s.entryReturn(in, e)).SetIdempotencyKey(in.IdempotencyKey).
+			SetLanguage(string(in.Language)).SetReturnURL(in.ReturnURL).SetIdempotencyKey(in.IdempotencyKey).
 			SetAmountMinor(item.PriceMinor * int64(e.Quantity)).SetCurrency(item.Currency).SetExpiresAt(expires).
 			SetCheckAt(now.Add(firstCheck)).SetCreatedAt(now).SetUpdatedAt(now).Save(ctx)
 		if err != nil {

@@ -69,7 +69,13 @@ func (t Terms) limit(a money.Amount) string {
 // of the sale; nil when each order can be paid at one of them. A test bank takes everything, and
 // counts only where there is no other provider.
 func (s *Service) CheckSale(v *sale.Sale) error {
+	if err := s.CheckDraw(v.Draw); err != nil {
+		return err
+	}
 	providers := slices.DeleteFunc(slices.Clone(s.offered), func(p Provider) bool { return p.Terms().Test })
+	if v.Draw.Authorize {
+		providers = []Provider{s.authorizer()}
+	}
 	if len(providers) == 0 {
 		return nil
 	}
@@ -91,6 +97,14 @@ func (s *Service) CheckSale(v *sale.Sale) error {
 		}
 	}
 	return fault.All(faults...)
+}
+
+// CheckDraw refuses a draw that authorizes cards where no provider does.
+func (s *Service) CheckDraw(r sale.DrawRules) error {
+	if r.Authorize && s.authorizer() == nil {
+		return fault.BadField{At: []string{"draw", "authorizeEntries"}, Rule: fault.NoAuthorizer}
+	}
+	return nil
 }
 
 // brokenLimits returns which limit of each provider an amount breaks; "" when one takes it.

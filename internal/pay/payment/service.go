@@ -72,7 +72,7 @@ type Config struct {
 	OrderPage func(order id.Order, number string) string
 	// EntryPage returns the address of the page of a sale, to which providers send those back who
 	// enter its draw; nil = its path.
-	EntryPage func(sale id.Sale) string
+	EntryPage func(slug string) string
 	Draws     *waitlist.Service // whose entries may need a card; nil = none
 	Returns   origin.Set        // where PayInput.ReturnURL may lead
 	Persons   person.Hasher     // for sales whose limits count means of payment
@@ -129,7 +129,7 @@ type Service struct {
 	returns   time.Duration // Config.ReturnWithin
 	persons   person.Hasher
 	orderPage func(order id.Order, number string) string
-	entryPage func(sale id.Sale) string
+	entryPage func(slug string) string
 	draws     *waitlist.Service
 	returnTo  origin.Set // Config.Returns
 	looks     *batch.Batcher[look, []order.Cluster]
@@ -163,7 +163,7 @@ func New(cfg Config) *Service {
 		s.orderPage = func(order id.Order, _ string) string { return "/orders/" + order.Public() }
 	}
 	if s.entryPage == nil {
-		s.entryPage = func(sale id.Sale) string { return "/sales/" + sale.Public() }
+		s.entryPage = func(slug string) string { return "/s/" + slug }
 	}
 	if s.clock == nil {
 		s.clock = clock.System{}

@@ -105,6 +105,7 @@ var (
 	NeedsAddress            = Rule{Code: "needs requiresAddress"}
 	AllowedOrigin           = Rule{Code: "an address of an allowed origin"}
 	NotOffered              = Rule{Code: "option is not offered for this order"}
+	NoAuthorizer            = Rule{Code: "needs a provider that authorizes cards"}
 	KnownCurrency           = Rule{Code: "an amount of a known currency"}
 	StartInTheFuture        = Rule{Code: "startsAt in the future"}
 	CaptchaService          = Rule{Code: "a captcha service for EXTERNAL"}

@@ -242,7 +242,8 @@ func (s *Service) checkDraft(ctx context.Context, d *SaleDraft, after time.Time)
 	if err != nil {
 		return err
 	}
-	return d.check(terms{after: after, window: s.cfg.PaymentWindow, products: products})
+	return fault.All(d.check(terms{after: after, window: s.cfg.PaymentWindow, products: products}),
+		s.cfg.Payments.CheckDraw(d.Draw))
 }
 
 // CreateSale creates a sale as a draft.

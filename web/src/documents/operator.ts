@@ -39,6 +39,7 @@ export const AdminSaleParts = graphql(
     }
     mode
     entriesCloseAt
+    authorizesEntries
     offerSeconds
     hideExactStock
     requireVerifiedContact

@@ -99,7 +99,7 @@ function SaleForm({ goods, sale, discard }: { goods: Found; sale: AdminSale | nu
       hideExactStock: 'hide' in of,
       private: 'private' in of,
       requiresAddress: 'address' in of,
-      draw: of['mode'] === 'DRAW' ? { entrySeconds: Math.round(Number(of['entry']) * 60), offerSeconds: Math.round(Number(of['offer']) * 60) } : null,
+      draw: of['mode'] === 'DRAW' ? { entrySeconds: Math.round(Number(of['entry']) * 60), offerSeconds: Math.round(Number(of['offer']) * 60), authorizeEntries: of['authorize'] === 'on' } : null,
       accent: of['accent'] || null,
       requireVerifiedContact: 'contact' in of,
       minimumAccountAge: Number(of['age'] || 0),
@@ -250,7 +250,7 @@ function ItemRow({ row, name, goods, remove }: { row: Row; name: string; goods: 
 
 /** How the sale gives out its units, and the times of a draw in minutes, which a draw alone shows. */
 function Mode({ sale }: { sale: AdminSale | null }) {
-  const { mode = 'RUSH', startsAt, entriesCloseAt = null, offerSeconds = null } = sale ?? {};
+  const { mode = 'RUSH', startsAt, entriesCloseAt = null, offerSeconds = null, authorizesEntries = false } = sale ?? {};
   const entry = entriesCloseAt ? (Date.parse(entriesCloseAt) - Date.parse(startsAt!)) / 60_000 : 60;
   const minutes = (name: string, value: number, most: number) => (
     <input name={name} class="field font-normal" type="number" min="1" max={most} step="any" defaultValue={value} />
@@ -268,6 +268,13 @@ function Mode({ sale }: { sale: AdminSale | null }) {
       <div class="hidden group-has-[option[value=DRAW]:checked]:block">
         <Field label={ot('op.offer')}>{minutes('offer', (offerSeconds ?? 86_400) / 60, 20_160)}</Field>
       </div>
+      <label class="hidden items-start gap-2 group-has-[option[value=DRAW]:checked]:flex sm:col-span-2">
+        <input type="checkbox" name="authorize" class="mt-1 size-4 accent-fill" defaultChecked={authorizesEntries} />
+        <span>
+          {ot('op.authorize')}
+          <span class="block text-sm text-soft">{ot('op.authorize.help')}</span>
+        </span>
+      </label>
     </div>
   );
 }

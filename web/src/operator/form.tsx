@@ -41,6 +41,7 @@ const inputNames: Record<string, string> = {
   captchaRequired: 'required',
   entrySeconds: 'entry',
   offerSeconds: 'offer',
+  authorizeEntries: 'authorize',
   goodsId: 'goods',
   reason: 'note',
 };

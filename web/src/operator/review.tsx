@@ -90,7 +90,7 @@ function factsOf(sale: AdminSale): Fact[] {
     [ot('op.seenBy'), ot(sale.private ? 'op.seenBy.access' : 'op.seenBy.all')],
     [ot('op.mode'), ot(`op.mode.${sale.mode}`)],
     ...(sale.entriesCloseAt && sale.offerSeconds
-      ? ([[ot('op.entriesClose'), <DateTime at={sale.entriesCloseAt} zone />], [ot('op.offerFact'), span(sale.offerSeconds)]] satisfies Fact[])
+      ? ([[ot('op.entriesClose'), <DateTime at={sale.entriesCloseAt} zone />], [ot('op.offerFact'), span(sale.offerSeconds)], [ot('op.authorize'), needed(sale.authorizesEntries)]] satisfies Fact[])
       : []),
     [ot('op.detail.window'), span(sale.paymentWindowSeconds)],
     [ot('op.contactFact'), needed(sale.requireVerifiedContact)],

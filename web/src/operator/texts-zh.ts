@@ -193,6 +193,8 @@ export const zh: Record<OpKey, string> = {
   'op.entry': '报名时长（开始后，分钟）',
   'op.offer': '中签有效期（分钟）',
   'op.entriesClose': '报名截止',
+  'op.authorize': '报名须预授权银行卡',
+  'op.authorize.help': '报名时预授权商品金额，中签后扣款，未中签则解除。需要配置 Stripe。',
   'op.offerFact': '中签有效期',
   'op.drawing': '抽签',
   'op.drawing.ENTRIES': '报名中',

@@ -194,6 +194,8 @@ const en = {
   'op.entry': 'Take entries for (minutes after the start)',
   'op.offer': 'An offer is valid for (minutes)',
   'op.entriesClose': 'Entries close',
+  'op.authorize': 'An entry needs a card',
+  'op.authorize.help': 'The price is authorized at entry, charged if drawn, and released if not. Needs Stripe.',
   'op.offerFact': 'Offers are valid for',
   'op.drawing': 'Draw',
   'op.drawing.ENTRIES': 'takes entries',

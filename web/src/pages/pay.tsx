@@ -8,7 +8,7 @@ import { orders } from '../api/stores';
 import { client } from '../api/client';
 import { toFault } from '@seckill/client/fault';
 import { followOrder, payOrder, readOrder } from '@seckill/client/order';
-import type { Failure, Money } from '@seckill/client/types';
+import type { Failure } from '@seckill/client/types';
 import { useLoad } from '../api/load';
 import { currentUser } from '../api/session';
 import { lang } from '../i18n/lang';
@@ -18,16 +18,23 @@ import { useLeft } from '../ui/countdown';
 import { useTitle } from '../ui/title';
 import { elements, type Form } from './stripe';
 
-/** A payment that can be made on this page. */
-interface Payable {
-  number: string;
-  amount: Money;
+/** A payment that can be made on a page of the shop. */
+export interface Payable {
+  title: string;
+  lead?: string;
+  /** Text of the button. */
+  act: string;
   deadline: string | null;
   embedded: { clientSecret: string; publishableKey: string; scriptUrl: string };
+  /** Path of the page that the form leads back to, and the text of a link to it. */
+  back: string;
+  backText: string;
+  /** Query of that page once the card was confirmed. */
+  done: string;
 }
 
-/** Goes to the order page; `paid` means that the provider took the money and the server may not know it yet. */
-const leave = (id: string, paid = false): void => location.replace(`/orders/${id}${paid ? '?paid' : ''}`);
+/** Goes to the order page. */
+const leave = (id: string): void => location.replace(`/orders/${id}`);
 
 /** Begins the payment, or returns the one that was begun. An order that cannot be paid here leads back to its page. */
 async function begin(id: string, signal: AbortSignal): Promise<Payable | Failure | null> {
@@ -37,7 +44,15 @@ async function begin(id: string, signal: AbortSignal): Promise<Payable | Failure
   const payload = await payOrder(client, id, option);
   const payment = payload?.payment;
   if (payment?.status !== 'PENDING' || !payment.embedded) return payload?.userErrors[0] ?? null;
-  return { number: order.number, amount: payment.amount, deadline: order.paymentDeadline, embedded: payment.embedded };
+  return {
+    title: t('order.payPage', { number: order.number }),
+    act: t('button.pay', { amount: money(payment.amount) }),
+    deadline: order.paymentDeadline,
+    embedded: payment.embedded,
+    back: `/orders/${id}`,
+    backText: t('order.payBack'),
+    done: '?paid',
+  };
 }
 
 export function PayPage({ id }: { id: string }) {
@@ -59,32 +74,38 @@ export function PayPage({ id }: { id: string }) {
   }, [missing]);
   if (page.value.state !== 'ready') return <Unready page={page.value} again={reload} inset />;
   const found = page.value.data;
-  if ('embedded' in found) return <Card id={id} payable={found} />;
+  if ('embedded' in found) return <Card payable={found} />;
+  return <Unpayable failure={found} back={`/orders/${id}`} text={t('order.payBack')} />;
+}
+
+/** Why a card cannot be entered. */
+export function Unpayable({ failure, back, text }: { failure: Failure; back: string; text: string }) {
   return (
     <div class="page max-w-xl">
       <p class="note font-medium" role="alert">
-        {explain(found)}
+        {explain(failure)}
       </p>
-      <Back id={id} />
+      <Back to={back} text={text} />
     </div>
   );
 }
 
-function Back({ id }: { id: string }) {
+function Back({ to, text }: { to: string; text: string }) {
   return (
-    <a class="link mt-4 inline-block" href={`/orders/${id}`}>
-      {t('order.payBack')}
+    <a class="link mt-4 inline-block" href={to}>
+      {text}
     </a>
   );
 }
 
 /** The card form. A declined card can be tried again without leaving. */
-function Card({ id, payable }: { id: string; payable: Payable }) {
+export function Card({ payable }: { payable: Payable }) {
+  const { back, done, title } = payable;
   const place = useRef<HTMLDivElement>(null);
   const form = useSignal<Form | 'loading' | 'failed'>('loading');
   const sending = useSignal(false);
   const why = useSignal<string | null>(null);
-  useTitle(t('order.payPage', { number: payable.number }));
+  useTitle(title);
   useEffect(() => {
     elements({ ...payable.embedded, locale: lang.peek(), dark: matchMedia('(prefers-color-scheme: dark)').matches }, place.current!).then(
       (made) => (form.value = made),
@@ -97,8 +118,8 @@ function Card({ id, payable }: { id: string; payable: Payable }) {
     sending.value = true;
     why.value = null;
     try {
-      const { error } = await made.confirm(`${location.origin}/orders/${id}?paid`);
-      if (!error) return leave(id, true);
+      const { error } = await made.confirm(`${location.origin}${back}${done}`);
+      if (!error) return location.replace(`${back}${done}`);
       why.value = error.message ?? t('error.PAYMENT_DECLINED');
     } catch (thrown) {
       why.value = faultText(toFault(thrown));
@@ -107,7 +128,8 @@ function Card({ id, payable }: { id: string; payable: Payable }) {
   };
   return (
     <div class="page max-w-xl">
-      <Title>{t('order.payPage', { number: payable.number })}</Title>
+      <Title>{title}</Title>
+      {payable.lead && <p class="mt-2 text-soft">{payable.lead}</p>}
       <form
         class="card mt-5 grid gap-4 p-5"
         onSubmit={(event) => {
@@ -131,13 +153,13 @@ function Card({ id, payable }: { id: string; payable: Payable }) {
           <button class="btn btn-main btn-big" aria-disabled={sending.value}>
             {sending.value && <span class="spin" />}
             <span>
-              {t('button.pay', { amount: money(payable.amount) })}
+              {payable.act}
               {payable.deadline && <Left until={Date.parse(payable.deadline)} />}
             </span>
           </button>
         )}
       </form>
-      <Back id={id} />
+      <Back to={back} text={payable.backText} />
     </div>
   );
 }

@@ -10,6 +10,7 @@ interface Confirmation {
 
 interface StripeJs {
   elements(options: { clientSecret: string; appearance: { theme: 'stripe' | 'night' } }): StripeElements;
+  confirmSetup(options: { elements: StripeElements; confirmParams: { return_url: string }; redirect: 'if_required' }): Promise<Confirmation>;
   confirmPayment(options: { elements: StripeElements; confirmParams: { return_url: string }; redirect: 'if_required' }): Promise<Confirmation>;
 }
 
@@ -55,5 +56,6 @@ export async function elements({ clientSecret, publishableKey, scriptUrl, locale
   });
   payment.mount(place);
   await ready;
-  return { confirm: (back) => stripe.confirmPayment({ elements: group, confirmParams: { return_url: back }, redirect: 'if_required' }) };
+  const how = clientSecret.startsWith('seti_') ? 'confirmSetup' : 'confirmPayment';
+  return { confirm: (back) => stripe[how]({ elements: group, confirmParams: { return_url: back }, redirect: 'if_required' }) };
 }

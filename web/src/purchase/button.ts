@@ -25,6 +25,7 @@ export type Button =
   | { kind: 'waitlist' }
   | { kind: 'waiting' }
   | { kind: 'enter' }
+  | { kind: 'authorize' }
   | { kind: 'entered' }
   | { kind: 'none'; reason: string | null; phase: Phase };
 
@@ -115,7 +116,8 @@ function besideOther(at: Situation, phase: Phase): Button {
   if (mine?.order) return { kind: mine.order.status === 'PENDING_PAYMENT' ? 'pay' : 'order', order: mine.order };
   if (offerOf(sale, itemId)) return { kind: 'buy' };
   const entry = entryOf(sale, itemId);
-  if (entry) return { kind: entry.status === 'ENTERED' ? 'entered' : 'waiting' };
+  if (entry?.status === 'ENTERED') return { kind: entry.card === 'DUE' && !entriesClosed(sale, at.now) ? 'authorize' : 'entered' };
+  if (entry) return { kind: 'waiting' };
   if (phase !== 'LIVE' && phase !== 'SOLD_OUT') return nothing;
   if (sale.mode === 'DRAW' && entriesClosed(sale, at.now)) return { ...nothing, reason: t('error.ENTRIES_CLOSED') };
   if (mine?.remainingLimit === 0 && sale.purchaseLimit) return { ...nothing, reason: t('error.PURCHASE_LIMIT_REACHED.used', { n: sale.purchaseLimit }) };

@@ -118,6 +118,8 @@ export function BuyBox({ sale: read, item, stock, quantity, signedIn, reload, ch
       case 'waitlist':
       case 'enter':
         return waitlist.join(item, quantity);
+      case 'authorize':
+        return waitlist.authorize();
       default:
         return;
     }

@@ -12,7 +12,7 @@ import type { Button } from './button';
 import type { Status } from './status';
 
 /** Buttons that do something when pressed. */
-const ACTIVE: Button['kind'][] = ['sign-in', 'join', 'buy', 'pay', 'order', 'waitlist', 'enter'];
+const ACTIVE: Button['kind'][] = ['sign-in', 'join', 'buy', 'pay', 'order', 'waitlist', 'enter', 'authorize'];
 /** Buttons that are shown although they cannot be pressed: they say when they can. */
 const SHOWN: Button['kind'][] = ['blocked'];
 /** Buttons that show that something is under way. */

@@ -1,6 +1,6 @@
 /** The status of a buyer in a sale: one title, one line below it, one deadline. Every screen that shows the status uses it. */
 import { taskPositions } from '../api/stores';
-import { faultText, count, explain, moment, span, t, timeOfDay, waitText } from '../i18n/text';
+import { faultText, count, explain, moment, money, span, t, timeOfDay, times, waitText } from '../i18n/text';
 import { LAST_MS } from '../ui/countdown';
 import { entriesClosed, entryOf, offerOf, opensFor, phaseAt, type Button, type Situation } from './button';
 import { shownFailure, type Failed } from './refusal';
@@ -92,11 +92,17 @@ function failure(failed: Failed, button: Button): Status {
 /** How many have entered the draw of the item. */
 const entriesOf = ({ sale, itemId }: Situation): number => sale.items.find(({ id }) => id === itemId)?.drawing?.entries ?? 0;
 
+/** What is authorized for an entry of the item: the price of its units, or of those that are chosen. */
+function amountOf({ sale, itemId, quantity }: Situation): string {
+  const { price } = sale.items.find(({ id }) => id === itemId)!;
+  return money(times(price, entryOf(sale, itemId)?.quantity ?? quantity));
+}
+
 /** The status of a buyer in the draw, until it is drawn. */
 function drawing(at: Situation): Status {
   const { sale, itemId, now } = at;
   const entries = t('draw.entries', { n: count(entriesOf(at)) });
-  if (!entriesClosed(sale, now)) return { ...plain(t('draw.in'), entries, Date.parse(sale.entriesCloseAt!)), tone: 'good' };
+  if (!entriesClosed(sale, now)) return { ...plain(t(entryOf(sale, itemId)?.card === 'AUTHORIZED' ? 'draw.inCard' : 'draw.in'), entries, Date.parse(sale.entriesCloseAt!)), tone: 'good' };
   const roundAt = sale.items.find(({ id }) => id === itemId)?.drawing?.roundAt;
   if (!roundAt) return { ...plain(t('draw.closed'), entries), tone: 'good' };
   const until = Date.parse(roundAt);
@@ -158,8 +164,14 @@ export function statusOf(at: Situation, button: Button): Status {
       if (rank !== null) return plain(t('draw.rank', { n: count(rank) }), ahead ? t('draw.rankLead', { n: count(ahead) }) : t('waitlist.next'));
       return ahead ? placed('waitlist.ahead', ahead, t('waitlist.lead')) : plain(t('waitlist.next'), t('waitlist.lead'));
     }
-    case 'enter':
-      return plain(t('draw.enter'), t('draw.enterLead', { n: count(entriesOf(at)) }), Date.parse(sale.entriesCloseAt!));
+    case 'enter': {
+      const former = sale.viewer?.waitlistEntry;
+      if (former?.item.id === at.itemId && former.card === 'LIMIT_REACHED') return { ...plain(t('draw.enter'), t('draw.cardUsed'), Date.parse(sale.entriesCloseAt!)), tone: 'warn' };
+      const lead = sale.authorizesEntries ? t('draw.cardLead', { amount: amountOf(at) }) : t('draw.enterLead', { n: count(entriesOf(at)) });
+      return plain(t('draw.enter'), lead, Date.parse(sale.entriesCloseAt!));
+    }
+    case 'authorize':
+      return { ...plain(t('draw.cardDue'), t('draw.cardLead', { amount: amountOf(at) }), Date.parse(sale.entriesCloseAt!)), tone: 'warn' };
     case 'entered':
       return drawing(at);
     case 'none':

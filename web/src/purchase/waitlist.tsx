@@ -8,7 +8,7 @@ import { putWaitlistEntry } from '../api/stores';
 import { randomKey } from '@seckill/client/pending';
 import type { Answer } from '@seckill/client/purchase';
 import type { Challenge, Entry, Failure, Item, Sale } from '@seckill/client/types';
-import { EnterDraw, JoinWaitlist, LeaveWaitlist } from '@seckill/client/documents/waitlist';
+import { AuthorizeEntry, EnterDraw, JoinWaitlist, LeaveWaitlist } from '@seckill/client/documents/waitlist';
 import { faultText, explain, isolate, t } from '../i18n/text';
 import { entryOf } from './button';
 import { notify } from '../ui/toast';
@@ -41,6 +41,17 @@ async function leave(sale: Sale, entry: Entry): Promise<string | null> {
   return failure ? explain(failure) : null;
 }
 
+/** Goes to where a card is authorized for an entry: the provider's page, or that of the shop. */
+async function authorize(sale: Sale, entry: Entry): Promise<string | null> {
+  const { authorizeEntry } = await request(AuthorizeEntry, { input: { waitlistEntryId: entry.id, idempotencyKey: randomKey() } });
+  const failure = authorizeEntry?.userErrors[0];
+  if (failure) return explain(failure);
+  const { embedded, redirectUrl } = authorizeEntry?.payment ?? {};
+  if (embedded) location.assign(`/s/${sale.slug}/card?entry=${entry.id}`);
+  else if (redirectUrl) location.assign(redirectUrl);
+  return null;
+}
+
 /** The waitlist for the status sheet. */
 export interface Waitlist {
   /** Why joining or leaving failed, for the chosen item. */
@@ -50,6 +61,8 @@ export interface Waitlist {
   check: Check | null;
   /** Begins to join, or to enter the draw for some units: with a captcha. */
   join(item: Item, quantity: number): void;
+  /** Authorizes a card for the entry of the chosen item. */
+  authorize(): void;
   /** Joins with its answer. */
   answer(answer: Answer): void;
   /** Closes the captcha. */
@@ -111,6 +124,7 @@ export function useWaitlist(sale: Sale, item: Item, reload: () => void): Waitlis
         return null;
       });
     },
+    authorize: () => void (entry && run(() => authorize(sale, entry))),
     dismiss: () => void (check.value = null),
     leave: () => void (entry && run(() => leave(sale, entry))),
   };

@@ -89,6 +89,7 @@ export const PublicSaleParts = graphql(
     drawOpensAt
     mode
     entriesCloseAt
+    authorizesEntries
     requiresAddress
     limitBy
     access {
