@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,8 @@ const (
 	// the proofs of work.
 	admissionPow = 10_000
 )
+
+var errNoCaptcha = errors.New("no captcha")
 
 // backgroundOrders places orders at a steady rate until end is called.
 type backgroundOrders struct {
@@ -132,17 +135,17 @@ func measureAdmission(ctx context.Context, w *suite, r *report) error {
 	return nil
 }
 
-// startOrdersFor seeds enough buyers for a duration and starts their orders.
-func (w *suite) startOrdersFor(ctx context.Context, lasts time.Duration) (*backgroundOrders, error) {
+// startOrdersFor seeds a sale with enough buyers for a duration and starts their orders.
+func (w *suite) startOrdersFor(ctx context.Context, lasts time.Duration) (_ *backgroundOrders, saleID string, err error) {
 	n := int(lasts.Seconds()+1) * backgroundRate
 	offer, err := w.site.seed(ctx, n, n+100)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if err := w.onSale(ctx, offer); err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return startBackgroundOrders(ctx, w.shop.public, orderRequests(w.shop.public, offer.ItemID, offer.Users)), nil
+	return startBackgroundOrders(ctx, w.shop.public, orderRequests(w.shop.public, offer.ItemID, offer.Users)), offer.SaleID, nil
 }
 
 // onSale waits until the server has loaded a sale, and sends one request with each
@@ -171,13 +174,13 @@ func loaded(ctx context.Context, s *server, saleID string) error {
 // captchas requests captcha images at a steady rate. It returns the sorted latencies and
 // the number of images; the server issues a proof of work when the image pool is empty.
 func (w *suite) captchas(ctx context.Context) (lats []time.Duration, pictures int, err error) {
-	orders, err := w.startOrdersFor(ctx, w.opts.lasts)
+	orders, saleID, err := w.startOrdersFor(ctx, w.opts.lasts)
 	if err != nil {
 		return nil, 0, err
 	}
-	requests := make([][]byte, len(w.soldOut.Users))
+	requests := make([][]byte, len(w.soldOut.Users)) // a sold-out sale has no captcha
 	for i, u := range w.soldOut.Users {
-		requests[i] = httpRequest(w.shop.public, u.AccessToken, captchaBody("SECKILL", w.soldOut.SaleID, "TEXT"))
+		requests[i] = httpRequest(w.shop.public, u.AccessToken, captchaBody("SECKILL", saleID, "TEXT"))
 	}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -199,7 +202,7 @@ func (w *suite) captchas(ctx context.Context) (lats []time.Duration, pictures in
 				began := time.Now()
 				ok, answer, err := c.ask(requests[i%len(requests)], []byte(`"cap_`))
 				if err != nil || !ok {
-					errs[worker] = fmt.Errorf("%.300s: %w", answer, err)
+					errs[worker] = fmt.Errorf("%.600s: %w", answer, cmp.Or(err, errNoCaptcha))
 					return
 				}
 				mu.Lock()
@@ -234,7 +237,7 @@ func (w *suite) paths(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	orders, err := w.startOrdersFor(ctx, w.opts.lasts)
+	orders, _, err := w.startOrdersFor(ctx, w.opts.lasts)
 	if err != nil {
 		return 0, err
 	}
@@ -260,7 +263,7 @@ func (w *suite) solved(ctx context.Context, offer *seed.Result, purpose string,
 		ok, answer, err := c.ask(httpRequest(w.shop.public, u.AccessToken, captchaBody(purpose, offer.SaleID, "PROOF_OF_WORK")),
 			[]byte(`"cap_`))
 		if err != nil || !ok {
-			return nil, fmt.Errorf("%.300s: %w", answer, err)
+			return nil, fmt.Errorf("%.600s: %w", answer, cmp.Or(err, errNoCaptcha))
 		}
 		challenge, solution, err := solve(answer[bytes.Index(answer, headEnd)+len(headEnd):])
 		if err != nil {
