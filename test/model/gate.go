@@ -41,11 +41,13 @@ const (
 	OverSaleLimit    Code = 14
 	OverContactLimit Code = 15
 	OverAddressLimit Code = 16
-	TooManyExpiries  Code = 17 // of a path token: the buyer has to wait
+	OverCode         Code = 17
+	TooManyExpiries  Code = 99 // of a path token: the buyer has to wait
 )
 
-// Persons are what joins accounts of one human, and the share of the buyer, from 1; 0 = nothing.
-type Persons struct{ Contact, Address, Share int8 }
+// Persons are what joins accounts of one human, and the code and the share of the buyer, from 1;
+// 0 = nothing. A code has as many uses as its number.
+type Persons struct{ Contact, Address, Code, Share int8 }
 
 // Shares is the number of shares of an item.
 const Shares = 2
@@ -297,11 +299,22 @@ func (s *Sale) units(item int8, match func(buyer int8, r *Reservation) bool) (n 
 	return n
 }
 
-// room returns what the limits leave to a buyer, and to the contact and the address; -1 = not
-// counted.
-func (s *Sale) room(buyer, item int8, p Persons) (own, contact, address int8) {
+// room returns what the limits leave to a buyer, and to the contact, the address and the code; -1 = not
+// counted. A code is counted over all items.
+func (s *Sale) room(buyer, item int8, p Persons) (own, contact, address, code int8) {
 	most := s.Gates[item].Limit
-	own, contact, address = most, -1, -1
+	own, contact, address, code = most, -1, -1, -1
+	if p.Code > 0 {
+		code = p.Code
+		for i := range s.Gates {
+			for _, r := range s.Gates[i].Held {
+				if r.Task != 0 && r.Persons.Code == p.Code {
+					code -= r.Units
+				}
+			}
+		}
+		code = max(0, code)
+	}
 	if s.Limit > 0 {
 		most = s.Limit
 		own = most - s.units(item, func(b int8, _ *Reservation) bool { return b == buyer })
@@ -312,12 +325,12 @@ func (s *Sale) room(buyer, item int8, p Persons) (own, contact, address int8) {
 	if p.Address > 0 {
 		address = max(0, most-s.units(item, func(_ int8, r *Reservation) bool { return r.Persons.Address == p.Address }))
 	}
-	return max(0, own), contact, address
+	return max(0, own), contact, address, code
 }
 
 // overLimit returns the limit that an attempt exceeds, and what it leaves; 0 = none.
 func (s *Sale) overLimit(a Attempt) (Code, int8) {
-	own, contact, address := s.room(a.Buyer, a.Item, a.Persons)
+	own, contact, address, code := s.room(a.Buyer, a.Item, a.Persons)
 	limit := s.Gates[a.Item].Limit
 	switch {
 	case a.Units > limit:
@@ -330,6 +343,8 @@ func (s *Sale) overLimit(a Attempt) (Code, int8) {
 		return OverContactLimit, contact
 	case address >= 0 && a.Units > address:
 		return OverAddressLimit, address
+	case code >= 0 && a.Units > code:
+		return OverCode, code
 	}
 	return 0, 0
 }
@@ -390,7 +405,7 @@ const freeExpiries = 2
 // overPerson returns the limit that leaves a buyer nothing; 0 = none. The last unit of a person is
 // for the account with an unused path token.
 func (s *Sale) overPerson(buyer, item int8, p Persons) Code {
-	own, contact, address := s.room(buyer, item, p)
+	own, contact, address, uses := s.room(buyer, item, p)
 	least, code := int8(-1), Code(0)
 	if contact >= 0 {
 		least, code = contact, OverContactLimit
@@ -405,17 +420,17 @@ func (s *Sale) overPerson(buyer, item int8, p Persons) Code {
 		return OverLimit
 	case least == 0:
 		return code
-	case least != 1:
-		return 0
 	}
 	other := func(t path) bool {
 		return t.noted && t.buyer != buyer && s.Gates[t.item].Permits[t.buyer].usable()
 	}
 	switch {
-	case p.Contact > 0 && other(s.contactPaths[p.Contact]):
+	case least == 1 && p.Contact > 0 && other(s.contactPaths[p.Contact]):
 		return OverContactLimit
-	case p.Address > 0 && other(s.addressPaths[p.Address]):
+	case least == 1 && p.Address > 0 && other(s.addressPaths[p.Address]):
 		return OverAddressLimit
+	case uses == 0:
+		return OverCode
 	}
 	return 0
 }
@@ -527,8 +542,9 @@ func (s *Sale) Reacquire(a Attempt, former Task) int {
 	case held != 0:
 		return ReacquireOther
 	}
-	own, contact, address := s.room(a.Buyer, a.Item, a.Persons)
-	if s.Limit > 0 && a.Units > own || contact >= 0 && a.Units > contact || address >= 0 && a.Units > address {
+	own, contact, address, code := s.room(a.Buyer, a.Item, a.Persons)
+	if s.Limit > 0 && a.Units > own || contact >= 0 && a.Units > contact || address >= 0 && a.Units > address ||
+		code >= 0 && a.Units > code {
 		return ReacquireOverLimit
 	}
 	if spare, _ := g.spare(a.Persons.Share); spare < a.Units {

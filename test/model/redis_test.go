@@ -124,6 +124,9 @@ func (p *pair) draw(rt *rapid.T) {
 				p.keyOf[b].Share = person.ShareOf(int(of.Share))
 			}
 		}
+		if of.Code = rapid.SampledFrom([]int8{0, 0, 0, 1, 2}).Draw(rt, "code"); of.Code > 0 {
+			p.keyOf[b].Code = person.CodeOf(uint32(of.Code), int(of.Code))
+		}
 		if of.Contact > 0 {
 			p.keyOf[b].Contact = hasher.Contact(p.sale, fmt.Sprintf("buyer%d@example.com", of.Contact), true)
 		}
@@ -293,6 +296,8 @@ func outcomeOf(rt *rapid.T, err error) (model.Code, id.Task) {
 			return model.OverContactLimit, id.Task{}
 		case limit.By == person.Address:
 			return model.OverAddressLimit, id.Task{}
+		case limit.By == person.Code:
+			return model.OverCode, id.Task{}
 		case limit.WholeSale:
 			return model.OverSaleLimit, id.Task{}
 		}

@@ -65,7 +65,7 @@ type ClustersInput struct {
 }
 
 // clusters is one aggregate over the orders of a sale, which order_sale_id_created_at finds. The
-// keys of a person are in one column: "c…,a…", and a share behind them. It needs no index of the keys, which each order of a
+// keys of a person are in one column: "c…,a…", and those of access rules behind them. It needs no index of the keys, which each order of a
 // rush would pay for.
 const clusters = `
 WITH shared AS (
@@ -73,7 +73,7 @@ WITH shared AS (
   FROM orders WHERE sale_id = $1 AND person_keys LIKE 'c%'
   UNION ALL
   SELECT CASE WHEN person_keys LIKE 'a%' THEN substr(person_keys, 1, 17) ELSE substr(person_keys, 19, 17) END, user_id, quantity, reserved_at, status, review
-  FROM orders WHERE sale_id = $1 AND (person_keys LIKE 'a%' OR length(person_keys) >= 35)
+  FROM orders WHERE sale_id = $1 AND (person_keys LIKE 'a%' OR substr(person_keys, 19, 1) = 'a')
   UNION ALL
   SELECT payment_key, user_id, quantity, reserved_at, status, review FROM orders WHERE sale_id = $1 AND payment_key IS NOT NULL
   UNION ALL
@@ -155,7 +155,7 @@ func InCluster(label string) predicate.Order {
 			s.Where(begins(entorder.FieldNetworkKey, 1))
 		case person.Device:
 			s.Where(begins(entorder.FieldDeviceKey, 1))
-		case person.Account, "":
+		case person.Account, person.Code, "":
 			s.Where(sql.False())
 		}
 	}

@@ -32,6 +32,9 @@ func TestOrdersOfOneNetworkOrDeviceAreAClusterOfTheSale(t *testing.T) {
 		requests[2].Persons.Contact = hasher.Contact(e.sale, "joe@example.com", true)
 		requests[3].Persons = person.Keys{Contact: requests[2].Persons.Contact, Address: hasher.Address(e.sale, person.Place{Street: "1 Main"})}
 		requests[4].Persons.Address = requests[3].Persons.Address
+		for i := range requests { // orders with one code are no cluster
+			requests[i].Persons.Code = person.CodeOf(7, 100)
+		}
 		msg, err := order.NewMessage(requests...)
 		e.must(err)
 		read, err := order.Decode(msg)

@@ -38,7 +38,8 @@
 -- room_fields(gate, item, user, counted, former, code, fields)  appends the fields that room_of needs
 -- read_units(gate, key, fields)  units by field; nil if the hash is of another epoch
 -- room_of(gate, item, units, user, counted, former, code)  units that the limits leave to the account,
---                   and to the persons and the code, with the letter of the key that leaves the fewest (nil = no key)
+--                   and to the persons, with the letter of the key that leaves the fewest (nil = no key), and the
+--                   uses that the code has left (nil = no code)
 -- read_room(gate, item, key, user, persons)  the same for one user
 -- expiry_keys(prefix, user, persons)  the keys of the expiries of a user and of the user's
 --                   persons ("c…,a…", nil or '' = none); prefix is Keys.ExpiriesPrefix of the sale
@@ -193,9 +194,7 @@ local function room_of(gate, item, units, user, counted, former, code)
     local left = math.max(0, most - (units[key .. of_item] or 0))
     if not room or left < room then room, letter = left, string.sub(key, 1, 1) end
   end
-  local left = code and math.max(0, code_uses(code) - (units[code] or 0))
-  if left and (not room or left < room) then room, letter = left, 'k' end
-  return math.max(0, most - own), room, letter
+  return math.max(0, most - own), room, letter, code and math.max(0, code_uses(code) - (units[code] or 0))
 end
 
 local function read_room(gate, item, key, user, persons)

@@ -10,7 +10,7 @@
 -- Reply { 1 the gate is open | 2 it is paused | 0 it has ended | -1 no gate, or it is
 --         being built, stock, then for each user: task of the user's reservation, or '',
 --         wait of the user after expiries, ms, units that the limits leave
---         to the user, -1 = no gate, the letter of the person key that leaves the
+--         to the user, -1 = no gate, the letter of the person key, or of the code, that leaves the
 --         fewest, '' = the account, and the units that no share keeps from the user }
 --
 -- Invariant: a missing gate is not created.
@@ -39,11 +39,12 @@ for i = 4, #ARGV, 2 do
   local user, persons = ARGV[i], ARGV[i + 1]
   local room, by = -1, ''
   if g.limit then
-    local shared, letter
-    room, shared, letter = read_room(g, item_id, sale_units, user, persons)
+    local shared, letter, uses
+    room, shared, letter, uses = read_room(g, item_id, sale_units, user, persons)
     local path = shared == 1 and path_of(user, persons)
     if path then shared, letter = 0, path end
     if shared and shared < room then room, by = shared, letter end
+    if uses and uses < room then room, by = uses, 'k' end
   end
   local r = #reply
   reply[r + 1] = string.match(redis.call('HGET', reservations, user) or '', '^[^|]*')

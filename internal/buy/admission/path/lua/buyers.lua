@@ -102,13 +102,14 @@ local function refuse_buyer(it, i, user, now, elsewhere)
   if it.held[i] then return 'holding', string.match(it.held[i], '^[^|]*') end
   if it.refused then return it.refused end
   local counted = it.counted[i]
-  local room, shared, letter = room_of(it, it.id, it.units, user, counted, it.former[i], it.code[i])
+  local room, shared, letter, uses = room_of(it, it.id, it.units, user, counted, it.former[i], it.code[i])
   if room == 0 then return 'limit', string.format('%.0f', it.sale_limit) end
   if shared == 1 then
     letter = elsewhere and elsewhere(it, user, counted) or other_path(it.notes.paths, user, counted, now)
     shared = letter and 0
   end
   if shared == 0 then return 'person', letter end
+  if uses == 0 then return 'person', 'k' end
   local own = it.own[i]
   if it.stock > 0 and own > 0 and own <= now then
     expire_unused(it.permits, it.admissions, now, it.expiries, { user })

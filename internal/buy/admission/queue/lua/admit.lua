@@ -124,8 +124,8 @@ if tonumber(figures[1]) == second then let = tonumber(figures[2]) end
 if inflow > 0 then free = math.min(free, inflow - let) end
 
 local function has_room(user, persons)
-  local room, shared = read_room(gate, item_id, units, user, persons)
-  return room > 0 and shared ~= 0
+  local room, shared, _, uses = read_room(gate, item_id, units, user, persons)
+  return room > 0 and shared ~= 0 and uses ~= 0
 end
 
 local notes = notes_of(ARGV[11])
