@@ -18,6 +18,7 @@ import (
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/gate/audit"
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/deadletter"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
@@ -237,6 +238,12 @@ func TestEveryWayNotToAddUpIsFound(t *testing.T) {
 			})
 			w.bigOrder()
 		}, "1 orders exceed their buyers' purchase limit of the whole sale"},
+		"over the uses of a code": {func(w *world) {
+			w.update(func(ctx context.Context, tx *ent.Tx) error {
+				return tx.Order.Update().Where(entorder.IDIn(id.Order(w.tasks[0]), id.Order(w.tasks[1]))).
+					SetPersonKeys(string(person.CodeOf(1<<18, 1))).Exec(ctx)
+			})
+		}, "1 orders exceed the uses of their codes"},
 		"gate lost": {func(w *world) {
 			w.must(w.redis.Cmd.Del(w.Context(), w.keys.Item(w.shard(), w.item), w.keys.Reservations(w.shard(), w.item)).Err())
 		}, "it has no gate in Redis, although its sale is PREHEATED"},

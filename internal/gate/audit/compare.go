@@ -31,7 +31,7 @@ func (s *state) findings() findings {
 		f.item = it.id.Public()
 		f.stockRow(it)
 		f.ledger(s, it)
-		f.limit([]*itemState{it}, it.limit, "%d orders exceed the purchase limit of their buyers")
+		f.limit([]*itemState{it}, byUser(it.limit), "%d orders exceed the purchase limit of their buyers")
 		f.ends(it)
 		f.deadLetters(it)
 		f.money(it, s.at)
@@ -42,8 +42,9 @@ func (s *state) findings() findings {
 		f.drift += len(f.lines) - before
 	}
 	if s.limit > 0 {
-		f.limit(s.items, s.limit, "%d orders exceed their buyers' purchase limit of the whole sale")
+		f.limit(s.items, byUser(s.limit), "%d orders exceed their buyers' purchase limit of the whole sale")
 	}
+	f.limit(s.items, byCode, "%d orders exceed the uses of their codes")
 	return f
 }
 
@@ -165,17 +166,26 @@ func (f *findings) ledger(s *state, it *itemState) {
 	}
 }
 
-// limit checks that the live orders of each buyer for some items are within a purchase
-// limit.
-func (f *findings) limit(items []*itemState, limit int, text string) {
-	units := map[id.User]int{}
+// byUser counts the orders of a user up to a limit.
+func byUser(limit int) func(orderRow) (string, int) {
+	return func(o orderRow) (string, int) { return o.user.String(), limit }
+}
+
+// byCode counts the orders with a code up to its uses.
+func byCode(o orderRow) (string, int) { return string(o.code), o.code.Uses() }
+
+// limit checks that the live orders for some items are within limits: of returns whose order one is, "" =
+// it is not counted, and the limit.
+func (f *findings) limit(items []*itemState, of func(orderRow) (string, int), text string) {
+	units := map[string]int{}
 	var over []id.Task
 	for _, it := range items {
 		for task, o := range it.orders {
-			if !o.status.IsLive() {
+			who, limit := of(o)
+			if who == "" || !o.status.IsLive() {
 				continue
 			}
-			if units[o.user] += o.left(); units[o.user] > limit {
+			if units[who] += o.left(); units[who] > limit {
 				over = append(over, task)
 			}
 		}

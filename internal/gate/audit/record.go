@@ -149,15 +149,15 @@ func readOrders(ctx context.Context, tx *ent.Tx, sale id.Sale, item id.Item) (ma
 			Order(entorder.ByID()).Limit(page).
 			Select(entorder.FieldID, entorder.FieldUserID, entorder.FieldQuantity, entorder.FieldRefundedQuantity,
 				entorder.FieldStatus,
-				entorder.FieldClaimID, entorder.FieldReturnDue).All(ctx)
+				entorder.FieldClaimID, entorder.FieldReturnDue, entorder.FieldPersonKeys).All(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read orders: %w", err)
 		}
 		for _, row := range rows {
+			o := order.FromRow(row)
 			orders[id.Task(row.ID)] = orderRow{
-				user: row.UserID, quantity: row.Quantity, refunded: order.FromRow(row).RefundedUnits(),
-				status:      order.Status(row.Status),
-				reservation: order.FromRow(row).Reservation().Name, returnDue: row.ReturnDue,
+				user: row.UserID, quantity: row.Quantity, refunded: o.RefundedUnits(), status: o.Status,
+				reservation: o.Reservation().Name, returnDue: row.ReturnDue, code: o.Persons.Code,
 			}
 			last = row.ID
 		}

@@ -49,6 +49,7 @@ type orderRow struct {
 	status      order.Status
 	reservation id.Task // id of the reservation in Redis
 	returnDue   bool    // whether the units are still to be released in Redis
+	code        person.Key
 }
 
 // left returns the units of the order that were not refunded.
