@@ -11,6 +11,7 @@ import (
 	"seckill/internal/buy/reservation"
 	"seckill/internal/identity/account"
 	"seckill/internal/ops/seed"
+	"seckill/internal/platform/config"
 	"seckill/internal/platform/id"
 	"seckill/internal/testenv"
 )
@@ -147,6 +148,22 @@ func TestACodeGivesAccessAndIsUsedUp(t *testing.T) {
 	log := s.ask(s.staff("ann@example.com", "OPERATOR"), `query($id: ID!) { sale(by: {id: $id}) { accessCodes { number revokedCodes } timeline { action } } }`, map[string]any{"id": made.SaleID})
 	if text := string(log.Data); strings.Count(text, `"CHANGE_CODES"`) != 3 || !strings.Contains(text, `"revokedCodes":2`) || strings.Contains(text, codes[0]) {
 		t.Errorf("the log: %s", text)
+	}
+}
+
+func TestGuessesOfACodeAreCounted(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(c *config.Config) { c.Limits = config.SwitchOn })
+	made := s.ruled(pressOnly, 0)
+	guesses := 0
+	for guesses < 20 && s.redeem(made.Users[0].AccessToken, made, strings.Repeat("0", 21)) == "CODE_INVALID" {
+		guesses++
+	}
+	if guesses == 0 || guesses > 10 {
+		t.Errorf("%d guesses at once", guesses)
+	}
+	if why := s.redeem(made.Users[1].AccessToken, made, "a guess"); why != "CODE_INVALID" {
+		t.Errorf("another account: %q", why)
 	}
 }
 
