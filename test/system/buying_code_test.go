@@ -151,6 +151,29 @@ func TestACodeGivesAccessAndIsUsedUp(t *testing.T) {
 	}
 }
 
+// A gate that is lost between taking a unit and writing its order comes back with the use.
+func TestAUseOutlivesTheGateBeforeItsOrderIsWritten(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	made := s.seed(seed.Input{Users: 2, Stock: 5, PermitRatio: 10})
+	s.rule(made, pressOnly)
+	s.start("api", "scheduler")
+	_, codes := s.codes(s.staff("ann@example.com", "OPERATOR"), made.SaleID, 1, 1)
+	first, second := made.Users[0].AccessToken, made.Users[1].AccessToken
+	testenv.Eventually(t, testenv.Wait, func() bool { return s.redeem(first, made, codes[0]) == "" }, "the code is redeemed")
+	if why := s.redeem(second, made, codes[0]); why != "" {
+		t.Fatal(why)
+	}
+	s.bought(first, made)
+	s.loseGate(made)
+	testenv.Eventually(t, patience, func() bool { _, why := s.press(second, made); return why == "CODE_USED" }, "the gate is built with the use")
+	s.start("worker")
+	s.drained(made.SaleID, 1)
+	if _, why := s.press(second, made); why != "CODE_USED" {
+		t.Errorf("after the order was written: %q", why)
+	}
+}
+
 func TestGuessesOfACodeAreCounted(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(c *config.Config) { c.Limits = config.SwitchOn })
