@@ -280,7 +280,7 @@ test('a reading that may be older than the order does not hide it', () => {
 });
 
 test('a place on the waitlist never goes back, whenever the readings of the sale arrive', () => {
-  const entry = (status: Entry['status']): Entry => ({ id: 'wle_1', status, ahead: 0, offerExpiresAt: null, quantity: 1, rank: null, item: { id: 'itm_1' } });
+  const entry = (status: Entry['status']): Entry => ({ id: 'wle_1', status, ahead: 0, offerExpiresAt: null, quantity: 1, rank: null, card: null, item: { id: 'itm_1' } });
   const reading = (ms: number, place: Entry | null): Sale => {
     const open = place && ['WAITING', 'OFFERED'].includes(place.status) ? place : null;
     const viewer: Viewer = { action: 'BUY', disabledReason: null, access: null, items: [{ item: { id: 'itm_1' }, remainingLimit: 1, order: null, waitlistEntry: open }], order: null, orderTask: null, queueTicket: null, waitlistEntry: place };

@@ -74,7 +74,7 @@ describe('the button', () => {
   });
   test('lets a buyer with an order of another item join the waitlist, wait on it, and take its offer', () => {
     const gone = { ...situation().stock, level: 'SOLD_OUT' } as const;
-    const place = { id: 'wle_1', status: 'WAITING', ahead: 0, offerExpiresAt: null, quantity: 1, rank: null, item: { id: 'itm_1' } } as const;
+    const place = { id: 'wle_1', status: 'WAITING', ahead: 0, offerExpiresAt: null, quantity: 1, rank: null, card: null, item: { id: 'itm_1' } } as const;
     const order = { id: 'ord_1', status: 'PAID', item: { id: 'itm_2' } } as NonNullable<Viewer['order']>;
     for (const [action, fields] of [
       ['VIEW_ORDER', { order }],
@@ -108,7 +108,7 @@ describe('the button', () => {
   });
   test('leads to the waitlist of an item that is sold out, though others are not, and from an offer to the order', () => {
     const gone = { ...situation().stock, level: 'SOLD_OUT' } as const;
-    const place = { id: 'wle_1', status: 'WAITING', ahead: 0, offerExpiresAt: null, quantity: 1, rank: null, item: { id: 'itm_1' } } as const;
+    const place = { id: 'wle_1', status: 'WAITING', ahead: 0, offerExpiresAt: null, quantity: 1, rank: null, card: null, item: { id: 'itm_1' } } as const;
     const offered = { ...place, status: 'OFFERED', offerExpiresAt: new Date(T0 + minute).toISOString() } as const;
     const kind = (waitlistEntry: Viewer['waitlistEntry']) =>
       buttonOf(situation({ stock: gone, sale: sale({ viewer: viewer('BUY', waiting(waitlistEntry)) }) })).kind;

@@ -23,6 +23,7 @@ export function sale(fields: Partial<Sale> = {}): Sale {
     drawOpensAt: at(-660),
     mode: 'RUSH',
     entriesCloseAt: null,
+    authorizesEntries: false,
     purchaseLimit: null,
     paymentWindowSeconds: 900,
     requiresAddress: false,

@@ -67,7 +67,7 @@ test('the sheet says sold out only where the row of the item does, and the other
 test('a turn and an offer count down strictly', () => {
   const turn: Attempt = { step: 'admitted', itemId: 'itm_1', path: { token: 'p', expiresAt: at(60_000) } };
   expect(statusAt({ attempt: turn })).toMatchObject({ kind: 'buy', title: 'Your turn', until: T0 + 60_000, strict: true });
-  const waitlistEntry = { id: 'wle_1', status: 'OFFERED', ahead: 0, offerExpiresAt: at(60_000), quantity: 1, rank: null, item: { id: 'itm_1' } } as const;
+  const waitlistEntry = { id: 'wle_1', status: 'OFFERED', ahead: 0, offerExpiresAt: at(60_000), quantity: 1, rank: null, card: null, item: { id: 'itm_1' } } as const;
   expect(statusAt({ sale: sale({ viewer: viewer({ waitlistEntry, items: [{ item: { id: 'itm_1' }, remainingLimit: 1, order: null, waitlistEntry }] }) }) })).toMatchObject({ kind: 'buy', title: 'Reserved for you', strict: true });
 });
 

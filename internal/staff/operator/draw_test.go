@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"seckill/internal/buy/sale"
+	"seckill/internal/pay/payment"
+	"seckill/internal/pay/payment/stripe"
 	"seckill/internal/platform/fault"
 	"seckill/internal/staff/operator"
 	"seckill/internal/testenv"
@@ -73,4 +75,32 @@ func TestRulesOfADrawThatMakeNoSenseAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
+}
+
+// A draw asks for cards only where a provider authorizes them, and says so in its terms.
+func TestCardsAtEntryNeedAProviderThatAuthorizesThem(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	d := e.draft(10)
+	d.EndsAt = d.StartsAt.Add(3 * time.Hour)
+	d.Draw = sale.DrawRules{EntrySeconds: 3600, OfferSeconds: 600, Authorize: true}
+	_, err := e.ops.CreateSale(t.Context(), ann, d)
+	if refusal := testenv.Refusal(t, err); !pathsOf(refusal)["draw.authorizeEntries"] {
+		t.Errorf("without a provider: %v", err)
+	}
+	taking := e.config(nil)
+	taking.Payments = payment.New(payment.Config{DB: e.db, Orders: e.orders, Clock: e.clock, Log: taking.Log, Providers: []payment.Provider{stripe.New(stripe.Config{Clock: e.clock})}})
+	strict := operator.New(taking)
+	v, err := strict.CreateSale(t.Context(), ann, d)
+	if err != nil || !v.Draw.Authorize || !strings.Contains(v.Draw.String(), "cards authorized at entry") {
+		t.Fatalf("%+v %v", v, err)
+	}
+	_, err = strict.Submit(t.Context(), operator.ActInput{By: ann, Sale: v.ID})
+	e.must(err)
+	_, err = e.ops.Approve(t.Context(), operator.ActInput{By: carla, Sale: v.ID}) // Stripe was removed meanwhile
+	if refusal := testenv.Refusal(t, err); !pathsOf(refusal)["draw.authorizeEntries"] {
+		t.Errorf("approved without a provider: %v", err)
+	}
+	_, err = strict.Approve(t.Context(), operator.ActInput{By: carla, Sale: v.ID})
+	e.must(err)
 }
