@@ -159,3 +159,18 @@ test.each(['en', 'zh'] as const)('a wait names its cause, ticks in minutes, and 
   expect(statusAt({ attempt, itemId: 'itm_2' })).toMatchObject({ kind: 'buy' });
   await setLanguage('en');
 });
+
+test('a draw that asks for a card says what is authorized before, and that the buyer is in after', () => {
+  const lead = 'Your card is authorized for ¥598 now and charged only if you are drawn.';
+  const entry = { id: 'wle_1', status: 'ENTERED', ahead: null, offerExpiresAt: null, quantity: 2, rank: null, item: { id: 'itm_1' } } as const;
+  const draw = (waitlistEntry: Viewer['waitlistEntry'], now = T0) => {
+    const open = waitlistEntry?.status === 'ENTERED' ? waitlistEntry : null;
+    const it = sale({ mode: 'DRAW', entriesCloseAt: at(60_000), authorizesEntries: true, viewer: viewer({ action: open ? 'IN_DRAW' : 'ENTER_DRAW', waitlistEntry, items: [{ item: { id: 'itm_1' }, remainingLimit: 1, order: null, waitlistEntry: open }] }) });
+    return statusAt({ sale: it, quantity: 2, now });
+  };
+  expect(draw(null)).toMatchObject({ kind: 'enter', title: 'Enter the draw', detail: lead });
+  expect(draw({ ...entry, card: 'DUE' })).toMatchObject({ kind: 'authorize', title: 'Your entry needs a card', detail: lead, tone: 'warn', until: T0 + 60_000 });
+  expect(draw({ ...entry, card: 'AUTHORIZED' })).toMatchObject({ kind: 'entered', title: 'You are in · card authorized', tone: 'good' });
+  expect(draw({ ...entry, status: 'LEFT', card: 'LIMIT_REACHED' })).toMatchObject({ kind: 'enter', detail: expect.stringContaining('used up the limit'), tone: 'warn' });
+  expect(draw({ ...entry, card: 'DUE' }, T0 + 60_000)).toMatchObject({ kind: 'entered', title: 'Entries are closed' });
+});
