@@ -26,6 +26,12 @@ func (_c *ItemDrawCreate) SetState(v itemdraw.State) *ItemDrawCreate {
 	return _c
 }
 
+// SetValue sets the "value" field.
+func (_c *ItemDrawCreate) SetValue(v string) *ItemDrawCreate {
+	_c.mutation.SetValue(v)
+	return _c
+}
+
 // Mutation returns the ItemDrawMutation object of the builder.
 func (_c *ItemDrawCreate) Mutation() *ItemDrawMutation {
 	return _c.mutation

@@ -85,6 +85,12 @@ func (_u *ItemDrawUpdate) SetValue(v string) *ItemDrawUpdate {
 	return _u
 }
 
+// SetValueSource sets the "value_source" field.
+func (_u *ItemDrawUpdate) SetValueSource(v string) *ItemDrawUpdate {
+	_u.mutation.SetValueSource(v)
+	return _u
+}
+
 // SetClosedAt sets the "closed_at" field.
 func (_u *ItemDrawUpdate) SetClosedAt(v time.Time) *ItemDrawUpdate {
 	_u.mutation.SetClosedAt(v)
@@ -269,6 +275,19 @@ type ItemDrawUpdateOne struct {
 // SetState sets the "state" field.
 func (_u *ItemDrawUpdateOne) SetState(v itemdraw.State) *ItemDrawUpdateOne {
 	_u.mutation.SetState(v)
+	return _u
+}
+
+// SetValue sets the "value" field.
+func (_u *ItemDrawUpdateOne) SetValue(v string) *ItemDrawUpdateOne {
+	_u.mutation.SetValue(v)
+	return _u
+}
+
+// SetTold sets the "told" field.
+func (_u *ItemDrawUpdateOne) SetTold(v int64) *ItemDrawUpdateOne {
+	_u.mutation.ResetTold()
+	_u.mutation.SetTold(v)
 	return _u
 }
 

@@ -12,6 +12,7 @@ import (
 	"seckill/internal/pay/payment"
 	"seckill/internal/platform/auth"
 	idpkg "seckill/internal/platform/id"
+	"seckill/internal/staff/operator"
 )
 
 func (r *mutationResolver) AuthorizeEntry(ctx context.Context, input model.AuthorizeEntryInput) (*model.AuthorizeEntryPayload, error) {
@@ -24,6 +25,17 @@ func (r *mutationResolver) AuthorizeEntry(ctx context.Context, input model.Autho
 		Language: languageOf(ctx), ReturnURL: deref(input.ReturnURL),
 	})
 	return &model.AuthorizeEntryPayload{Payment: r.toPayment(ctx, p)}, err
+}
+
+func (r *mutationResolver) EnterDrawValue(ctx context.Context, input model.EnterDrawValueInput) (*model.EnterDrawValuePayload, error) {
+	item, err := idpkg.ParseItem(input.ItemID)
+	if err != nil {
+		return nil, unknown("itemId")
+	}
+	asked, err := r.Operator.EnterDrawValue(ctx, operator.DrawValueInput{
+		By: actor(ctx), Item: item, Value: input.Value, Source: input.Source, Note: input.Note,
+	})
+	return &model.EnterDrawValuePayload{Intervention: toIntervention(asked)}, err
 }
 
 func (r *mutationResolver) EnterDraw(ctx context.Context, input model.EnterDrawInput) (*model.EnterDrawPayload, error) {
@@ -39,6 +51,14 @@ func (r *mutationResolver) EnterDraw(ctx context.Context, input model.EnterDrawI
 		return nil, err
 	}
 	return &model.EnterDrawPayload{WaitlistEntry: toWaitlistEntry(entry)}, nil
+}
+
+func (r *queryResolver) DrawEntries(ctx context.Context, itemID string) (*model.DrawEntries, error) {
+	item, err := idpkg.ParseItem(itemID)
+	if err != nil {
+		return nil, nil
+	}
+	return r.drawEntries(ctx, item)
 }
 
 func (r *saleItemResolver) Drawing(ctx context.Context, obj *model.SaleItem) (*model.Drawing, error) {

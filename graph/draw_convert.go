@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/hex"
 	"strconv"
+	"time"
 
 	"seckill/graph/model"
 	"seckill/internal/buy/admission/queue"
 	"seckill/internal/buy/sale"
 	"seckill/internal/buy/waitlist"
 	"seckill/internal/gate/audit"
+	"seckill/internal/platform/id"
 )
 
 // drawing returns the drawing of an item; nil in a rush.
@@ -44,7 +46,25 @@ func (r *Resolver) toDrawing(d *waitlist.Drawing) *model.Drawing {
 		out.Round, out.RoundAt = &round, &at
 	}
 	out.Signature = unlessZero(hex.EncodeToString(d.Signature))
+	out.Value, out.ValueSource = unlessZero(d.Value), unlessZero(d.ValueSource)
 	return out
+}
+
+// drawEntries returns the entries of the draw of an item over time; nil in a rush.
+func (r *Resolver) drawEntries(ctx context.Context, item id.Item) (*model.DrawEntries, error) {
+	_, of, err := r.Shop.Item(ctx, item)
+	if err != nil || of == nil || !of.Draw.On() {
+		return nil, err
+	}
+	every, points, err := r.Waitlist.EntriesOverTime(ctx, item, time.Duration(of.Draw.EntrySeconds)*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	out := &model.DrawEntries{Seconds: int(every.Seconds()), Points: make([]*model.DrawEntriesPoint, len(points))}
+	for i, p := range points {
+		out.Points[i] = &model.DrawEntriesPoint{At: p.At, Entries: p.Entries}
+	}
+	return out, nil
 }
 
 // drawRules parses the rules of a draw; the zero rules are those of a rush.

@@ -36,6 +36,7 @@ var payloads = map[string]setUserErrors{
 	"endSale":                userErrorsOf(func(p *model.EndSalePayload) *[]model.UserError { return &p.UserErrors }),
 	"endUserSessions":        userErrorsOf(func(p *model.EndUserSessionsPayload) *[]model.UserError { return &p.UserErrors }),
 	"enterDraw":              userErrorsOf(func(p *model.EnterDrawPayload) *[]model.UserError { return &p.UserErrors }),
+	"enterDrawValue":         userErrorsOf(func(p *model.EnterDrawValuePayload) *[]model.UserError { return &p.UserErrors }),
 	"enterQueue":             userErrorsOf(func(p *model.EnterQueuePayload) *[]model.UserError { return &p.UserErrors }),
 	"expireOrder":            userErrorsOf(func(p *model.ExpireOrderPayload) *[]model.UserError { return &p.UserErrors }),
 	"exportPersonalData":     userErrorsOf(func(p *model.ExportPersonalDataPayload) *[]model.UserError { return &p.UserErrors }),

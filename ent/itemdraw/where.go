@@ -5,6 +5,7 @@ package itemdraw
 import (
 	"seckill/ent/predicate"
 	typedid "seckill/internal/platform/id"
+	"time"
 
 	"entgo.io/ent/dialect/sql"
 )
@@ -22,4 +23,14 @@ func IDIn(ids ...typedid.Item) predicate.ItemDraw {
 // StateEQ applies the EQ predicate on the "state" field.
 func StateEQ(v State) predicate.ItemDraw {
 	return predicate.ItemDraw(sql.FieldEQ(FieldState, v))
+}
+
+// DrawnAtLTE applies the LTE predicate on the "drawn_at" field.
+func DrawnAtLTE(v time.Time) predicate.ItemDraw {
+	return predicate.ItemDraw(sql.FieldLTE(FieldDrawnAt, v))
+}
+
+// And groups predicates with the AND operator between them.
+func And(predicates ...predicate.ItemDraw) predicate.ItemDraw {
+	return predicate.ItemDraw(sql.AndPredicates(predicates...))
 }

@@ -525,6 +525,20 @@ func (ec *executionContext) field_Mutation_endUserSessions_args(ctx context.Cont
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_enterDrawValue_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.EnterDrawValueInput, error) {
+			return ec.unmarshalNEnterDrawValueInput2seckillᚋgraphᚋmodelᚐEnterDrawValueInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_enterDraw_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}

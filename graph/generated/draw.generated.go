@@ -321,6 +321,52 @@ func (ec *executionContext) fieldContext_Drawing_state(_ context.Context, field 
 	return graphql.NewScalarFieldContext("Drawing", field, false, false, errors.New("field of type DrawingState does not have child fields"))
 }
 
+func (ec *executionContext) _Drawing_value(ctx context.Context, field graphql.CollectedField, obj *model.Drawing) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Drawing_value(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Value, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Drawing_value(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Drawing", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Drawing_valueSource(ctx context.Context, field graphql.CollectedField, obj *model.Drawing) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Drawing_valueSource(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ValueSource, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Drawing_valueSource(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Drawing", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _EnterDrawPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.EnterDrawPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -380,6 +426,70 @@ func (ec *executionContext) fieldContext_EnterDrawPayload_waitlistEntry(_ contex
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_WaitlistEntry(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _EnterDrawValuePayload_intervention(ctx context.Context, field graphql.CollectedField, obj *model.EnterDrawValuePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EnterDrawValuePayload_intervention(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Intervention, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Intervention) graphql.Marshaler {
+			return ec.marshalOIntervention2ᚖseckillᚋgraphᚋmodelᚐIntervention(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_EnterDrawValuePayload_intervention(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "EnterDrawValuePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Intervention(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _EnterDrawValuePayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.EnterDrawValuePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EnterDrawValuePayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕseckillᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EnterDrawValuePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "EnterDrawValuePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
 		},
 	}
 	return fc, nil
@@ -483,6 +593,57 @@ func (ec *executionContext) unmarshalInputEnterDrawInput(ctx context.Context, ob
 				return it, err
 			}
 			it.Quantity = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputEnterDrawValueInput(ctx context.Context, obj any) (model.EnterDrawValueInput, error) {
+	var it model.EnterDrawValueInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"itemId", "note", "source", "value"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "itemId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("itemId"))
+			data, err := ec.unmarshalNID2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ItemID = data
+		case "note":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Note = data
+		case "source":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("source"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Source = data
+		case "value":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("value"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Value = data
 		}
 	}
 	return it, nil
@@ -652,6 +813,16 @@ func (ec *executionContext) _Drawing(ctx context.Context, sel ast.SelectionSet, 
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "value":
+			out.Values[i] = ec._Drawing_value(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "valueSource":
+			out.Values[i] = ec._Drawing_valueSource(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -716,6 +887,49 @@ func (ec *executionContext) _EnterDrawPayload(ctx context.Context, sel ast.Selec
 	return out
 }
 
+var enterDrawValuePayloadImplementors = []string{"EnterDrawValuePayload"}
+
+func (ec *executionContext) _EnterDrawValuePayload(ctx context.Context, sel ast.SelectionSet, obj *model.EnterDrawValuePayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, enterDrawValuePayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("EnterDrawValuePayload")
+		case "intervention":
+			out.Values[i] = ec._EnterDrawValuePayload_intervention(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._EnterDrawValuePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 // endregion **************************** object.gotpl ****************************
 
 // region    ***************************** type.gotpl *****************************
@@ -744,6 +958,11 @@ func (ec *executionContext) marshalNDrawingState2seckillᚋinternalᚋbuyᚋwait
 
 func (ec *executionContext) unmarshalNEnterDrawInput2seckillᚋgraphᚋmodelᚐEnterDrawInput(ctx context.Context, v any) (model.EnterDrawInput, error) {
 	res, err := ec.unmarshalInputEnterDrawInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalNEnterDrawValueInput2seckillᚋgraphᚋmodelᚐEnterDrawValueInput(ctx context.Context, v any) (model.EnterDrawValueInput, error) {
+	res, err := ec.unmarshalInputEnterDrawValueInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 

@@ -1294,10 +1294,61 @@ type Drawing {
   signature: String
   """The root, the number of entries and the round, signed when the root was published, as a JWT."""
   signedRoot: String
-  """Source of the random value: ` + "`" + `drand-quicknet` + "`" + `, or ` + "`" + `local` + "`" + ` for a value of the server, which proves nothing to others. Null before PUBLISHED."""
+  """
+  Source of the random value: ` + "`" + `drand-quicknet` + "`" + `; ` + "`" + `operator` + "`" + ` for a public value that two operators enter (` + "`" + `valueSource` + "`" + `); or ` + "`" + `local` + "`" + ` for a value of the
+  server, which proves nothing to others. Null before PUBLISHED.
+  """
   source: String
   """State."""
   state: DrawingState!
+  """The random value of a source without rounds; null until it is known."""
+  value: String
+  """Where operators read the value that they entered; null for other sources."""
+  valueSource: String
+}
+
+"""
+Entries of a draw that were made in one interval.
+"""
+type DrawEntriesPoint {
+  """Start of the interval."""
+  at: DateTime!
+  """Number of entries, also those that were withdrawn later."""
+  entries: Int!
+}
+
+"""
+Entries of a draw over time.
+"""
+type DrawEntries {
+  """Intervals with entries, oldest first; at most 500."""
+  points: [DrawEntriesPoint!]! @listSize(assumedSize: 100)
+  """Length of an interval in seconds: 60, or more for a long entry window."""
+  seconds: Int!
+}
+
+"""
+Input of ` + "`" + `enterDrawValue` + "`" + `.
+"""
+input EnterDrawValueInput {
+  """Item whose draw waits for its random value."""
+  itemId: ID!
+  """Reason of the request."""
+  note: String! @constraint(minLength: 1, maxLength: 200)
+  """Where anybody can read the value, for example a page and its date."""
+  source: String! @constraint(minLength: 1, maxLength: 200)
+  """The value, as the source publishes it. Its SHA-256 orders the entries."""
+  value: String! @constraint(minLength: 1, maxLength: 200)
+}
+
+"""
+Outcome of ` + "`" + `enterDrawValue` + "`" + `.
+"""
+type EnterDrawValuePayload {
+  """The request, which a second person confirms by ` + "`" + `decideIntervention` + "`" + `."""
+  intervention: Intervention
+  """Errors that refused the call; empty on success."""
+  userErrors: [UserError!]!
 }
 
 """
@@ -1411,6 +1462,14 @@ extend type WaitlistEntry {
   quantity: Int!
   """Number that the entry drew, from 1 on: units are offered in the order of these numbers. Null until it is drawn, and for a rush."""
   rank: Int
+}
+
+extend type Query {
+  """Entries of the draw of an item over time. For operators."""
+  drawEntries(
+    """Item of a draw sale."""
+    itemId: ID!
+  ): DrawEntries @auth(role: OPERATOR)
 }
 
 extend type Mutation {
@@ -2214,6 +2273,10 @@ What waits for a decision of a user.
 enum InboxKind {
   """A dead letter: ` + "`" + `replayDeadLetter` + "`" + ` or ` + "`" + `dropDeadLetter` + "`" + `."""
   DEAD_LETTER
+  """A draw that waits for its random value: for an hour since its round, or for ` + "`" + `enterDrawValue` + "`" + `."""
+  DRAW_LATE
+  """The random value of a draw, which a second person confirms: ` + "`" + `decideIntervention` + "`" + `."""
+  DRAW_VALUE
   """A sale whose gate is lost and was not rebuilt within seconds: buyers see it as paused. Check the schedulers and Redis."""
   GATE_LOST
   """Unpaid orders of a sale that are held for review: ` + "`" + `releaseOrder` + "`" + ` or ` + "`" + `voidOrder` + "`" + `."""
@@ -2661,6 +2724,8 @@ What a notice is about.
 enum NoticeKind {
   """The waiting room admitted a buyer, who may place the order until the path expires, in about a minute. Sent by ` + "`" + `PUSH` + "`" + ` only, and at most once."""
   ADMITTED
+  """An item was drawn, and the buyer has no offer yet: the number drawn, and that the place in line stays."""
+  DRAW_RESULT
   """An order was placed and waits for its payment."""
   ORDER_PLACED
   """An unpaid order is held for review."""
@@ -2929,6 +2994,8 @@ enum InterventionKind {
   CHANGE_GOODS
   """Changes an approved sale."""
   CHANGE_SALE
+  """Sets the random value of a draw."""
+  DRAW_VALUE
   """Moves the end of a sale to a later time."""
   EXTEND_SALE
   """Approves a refund that a buyer requested."""
@@ -2945,7 +3012,7 @@ enum InterventionKind {
 
 """
 An act of an operator that may need a second person: a change of stock, of an approved sale or of a product that it offers, the extension of a
-sale, the void of an order, and money that goes back.
+sale, the void of an order, the random value of a draw, and money that goes back.
 """
 type Intervention implements Node {
   """Money that goes back; null for other acts, and for the void of an order."""
@@ -2964,7 +3031,7 @@ type Intervention implements Node {
   goods: Goods
   """Opaque global id."""
   id: ID!
-  """Item whose units change; null for acts on no units."""
+  """Item whose units change, or of the draw; null for other acts."""
   item: SaleItem
   """Kind of the act."""
   kind: InterventionKind!
@@ -3127,6 +3194,8 @@ enum SaleAct {
   DISCARD
   """Ended."""
   END
+  """The random value of a draw was entered."""
+  ENTER_DRAW_VALUE
   """An unpaid order was expired before its deadline."""
   EXPIRE_ORDER
   """A loaded sale got a later end."""
@@ -7538,6 +7607,26 @@ func (ec *executionContext) childFields_Draw(ctx context.Context, field graphql.
 	return nil, fmt.Errorf("no field named %q was found under type Draw", field.Name)
 }
 
+func (ec *executionContext) childFields_DrawEntries(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "points":
+		return ec.fieldContext_DrawEntries_points(ctx, field)
+	case "seconds":
+		return ec.fieldContext_DrawEntries_seconds(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DrawEntries", field.Name)
+}
+
+func (ec *executionContext) childFields_DrawEntriesPoint(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "at":
+		return ec.fieldContext_DrawEntriesPoint_at(ctx, field)
+	case "entries":
+		return ec.fieldContext_DrawEntriesPoint_entries(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DrawEntriesPoint", field.Name)
+}
+
 func (ec *executionContext) childFields_Drawing(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "drawnAt":
@@ -7560,6 +7649,10 @@ func (ec *executionContext) childFields_Drawing(ctx context.Context, field graph
 		return ec.fieldContext_Drawing_source(ctx, field)
 	case "state":
 		return ec.fieldContext_Drawing_state(ctx, field)
+	case "value":
+		return ec.fieldContext_Drawing_value(ctx, field)
+	case "valueSource":
+		return ec.fieldContext_Drawing_valueSource(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Drawing", field.Name)
 }
@@ -7634,6 +7727,16 @@ func (ec *executionContext) childFields_EnterDrawPayload(ctx context.Context, fi
 		return ec.fieldContext_EnterDrawPayload_waitlistEntry(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type EnterDrawPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_EnterDrawValuePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "intervention":
+		return ec.fieldContext_EnterDrawValuePayload_intervention(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_EnterDrawValuePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type EnterDrawValuePayload", field.Name)
 }
 
 func (ec *executionContext) childFields_EnterQueuePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

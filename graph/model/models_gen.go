@@ -859,6 +859,22 @@ type Draw struct {
 	Seed *string `json:"seed,omitempty"`
 }
 
+// Entries of a draw over time.
+type DrawEntries struct {
+	// Intervals with entries, oldest first; at most 500.
+	Points []*DrawEntriesPoint `json:"points"`
+	// Length of an interval in seconds: 60, or more for a long entry window.
+	Seconds int `json:"seconds"`
+}
+
+// Entries of a draw that were made in one interval.
+type DrawEntriesPoint struct {
+	// Start of the interval.
+	At time.Time `json:"at"`
+	// Number of entries, also those that were withdrawn later.
+	Entries int `json:"entries"`
+}
+
 // The drawing of an item of a draw sale. The root of all entries is public before the random value exists that orders them: see docs/fairness.md. The
 // whole record is at `recordPath`.
 type Drawing struct {
@@ -878,10 +894,15 @@ type Drawing struct {
 	Signature *string `json:"signature,omitempty"`
 	// The root, the number of entries and the round, signed when the root was published, as a JWT.
 	SignedRoot *string `json:"signedRoot,omitempty"`
-	// Source of the random value: `drand-quicknet`, or `local` for a value of the server, which proves nothing to others. Null before PUBLISHED.
+	// Source of the random value: `drand-quicknet`; `operator` for a public value that two operators enter (`valueSource`); or `local` for a value of the
+	// server, which proves nothing to others. Null before PUBLISHED.
 	Source *string `json:"source,omitempty"`
 	// State.
 	State waitlist.DrawState `json:"state"`
+	// The random value of a source without rounds; null until it is known.
+	Value *string `json:"value,omitempty"`
+	// Where operators read the value that they entered; null for other sources.
+	ValueSource *string `json:"valueSource,omitempty"`
 }
 
 // Input of `dropDeadLetter`.
@@ -993,6 +1014,26 @@ type EnterDrawPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 	// The entry. `leaveWaitlist` withdraws it.
 	WaitlistEntry *WaitlistEntry `json:"waitlistEntry,omitempty"`
+}
+
+// Input of `enterDrawValue`.
+type EnterDrawValueInput struct {
+	// Item whose draw waits for its random value.
+	ItemID string `json:"itemId"`
+	// Reason of the request.
+	Note string `json:"note"`
+	// Where anybody can read the value, for example a page and its date.
+	Source string `json:"source"`
+	// The value, as the source publishes it. Its SHA-256 orders the entries.
+	Value string `json:"value"`
+}
+
+// Outcome of `enterDrawValue`.
+type EnterDrawValuePayload struct {
+	// The request, which a second person confirms by `decideIntervention`.
+	Intervention *Intervention `json:"intervention,omitempty"`
+	// Errors that refused the call; empty on success.
+	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `enterQueue`.
@@ -1316,7 +1357,7 @@ type InputError struct {
 func (InputError) IsUserError() {}
 
 // An act of an operator that may need a second person: a change of stock, of an approved sale or of a product that it offers, the extension of a
-// sale, the void of an order, and money that goes back.
+// sale, the void of an order, the random value of a draw, and money that goes back.
 type Intervention struct {
 	// Money that goes back; null for other acts, and for the void of an order.
 	Amount *Money `json:"amount,omitempty"`
@@ -1334,7 +1375,7 @@ type Intervention struct {
 	Goods *Goods `json:"goods,omitempty"`
 	// Opaque global id.
 	ID id.Act `json:"id"`
-	// Item whose units change; null for acts on no units.
+	// Item whose units change, or of the draw; null for other acts.
 	Item *SaleItem `json:"item,omitempty"`
 	// Kind of the act.
 	Kind operator.Kind `json:"kind"`

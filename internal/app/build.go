@@ -113,7 +113,7 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	if err != nil {
 		return nil, err
 	}
-	waits := newInbox(b, gates, messages, inboxParts{admin: admin, payments: payments, webhooks: hooks})
+	waits := newInbox(b, gates, messages, inboxParts{admin: admin, payments: payments, webhooks: hooks, waiting: waiting})
 	tabs := server.NewTabs(playgroundTabs("SALE_ID", "ITEM_ID"))
 	seeds := seeding{db: svc.db, clock: gates.clock, gates: scheduler.preloader, tokens: accounts.tokens,
 		paths: admission.paths}

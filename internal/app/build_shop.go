@@ -184,9 +184,10 @@ func newWaitlist(b base, g gates, o orders, in waitlistParts) (waiting, error) {
 	service := waitlist.New(waitlist.Config{
 		DB: b.svc.db, Gate: g.gate, Captchas: in.captchas, Publish: o.status.WaitlistEntries, Notices: b.notices,
 		Registerer: b.registry, OfferFor: b.cfg.WaitlistOffer, Relays: relays,
-		Sign:    func(c draw.Commitment) (string, error) { return in.signer.SignAs(draw.CommitmentType, c) },
-		Timeout: b.scaled(waitlist.DefaultTimeout),
-		Clock:   g.clock, Shared: g.clock, Log: b.log,
+		Operators: !b.svc.embedded && slices.Contains(b.cfg.DrawRelays, operatorDraws),
+		Sign:      func(c draw.Commitment) (string, error) { return in.signer.SignAs(draw.CommitmentType, c) },
+		Timeout:   b.scaled(waitlist.DefaultTimeout),
+		Clock:     g.clock, Shared: g.clock, Log: b.log,
 	})
 	return waiting{
 		service: service,
@@ -198,9 +199,12 @@ func newWaitlist(b base, g gates, o orders, in waitlistParts) (waiting, error) {
 // localDraws is the setting of an installation that reaches no relay.
 const localDraws = "local"
 
-// drawRelays returns the relays of the beacon; nil = the server chooses the random values of draws.
+// operatorDraws is the setting of one whose operators enter the values of draws.
+const operatorDraws = "operator"
+
+// drawRelays returns the relays of the beacon; nil = the random values of draws have another source.
 func drawRelays(b base) (*draw.Relays, error) {
-	if b.svc.embedded || slices.Contains(b.cfg.DrawRelays, localDraws) {
+	if b.svc.embedded || slices.Contains(b.cfg.DrawRelays, localDraws) || slices.Contains(b.cfg.DrawRelays, operatorDraws) {
 		return nil, nil
 	}
 	relays, err := draw.NewRelays(draw.Quicknet(), b.cfg.DrawRelays, &http.Client{}, b.log)

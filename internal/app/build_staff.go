@@ -133,11 +133,13 @@ type inboxParts struct {
 	admin    admin
 	payments payments
 	webhooks *webhook.Service
+	waiting  waiting
 }
 
 func newInbox(b base, g gates, m messages, in inboxParts) *inbox.Inbox {
 	return inbox.New(inbox.Config{
 		Hub: m.hub, Sales: g.sales, Catalog: g.catalog, Stock: g.stock, Operator: in.admin.operator,
+		Waitlist: in.waiting.service,
 		Payments: in.payments.service, Providers: in.payments.service.Names(), Letters: m.letters, Webhooks: in.webhooks,
 		Clock: b.clock, Log: b.log,
 	})

@@ -94,6 +94,8 @@ var doors = map[string]string{
 	"OrderMetadataEntry":      `node(id: "{order}") { ... on Order { metadata { %s } } }`,
 	"Fulfilment":              `node(id: "{order}") { ... on Order { fulfilment { %s } } }`,
 	"Drawing":                 `sale(by: {id: "{sale}"}) { items { drawing { %s } } }`,
+	"DrawEntries":             `drawEntries(itemId: "{item}") { %s }`,
+	"DrawEntriesPoint":        `drawEntries(itemId: "{item}") { points { %s } }`,
 	"RefundConnection":        `refunds { %s }`,
 	"RefundEdge":              `refunds { edges { %s } }`,
 	"HeldPayment":             `heldPayments { nodes { %s } }`,
@@ -293,7 +295,8 @@ func (m *matrix) recipients() {
 // places replaces the ids in doors.
 func (m *matrix) places() *strings.Replacer {
 	return strings.NewReplacer("{owner}", m.ids["owner"], "{order}", m.ids["orderId"], "{task}", m.ids["task"],
-		"{payment}", m.ids["payment"], "{ticket}", m.ids["ticket"], "{sale}", m.ids["saleId"], "{endpoint}", m.ids["endpoint"])
+		"{payment}", m.ids["payment"], "{ticket}", m.ids["ticket"], "{sale}", m.ids["saleId"], "{endpoint}", m.ids["endpoint"],
+		"{item}", m.ids["itemId"])
 }
 
 // behind queries the fields of an object through its door.

@@ -16,6 +16,10 @@ import (
 // value does not exist yet when the root is public.
 const Lead = 30 * time.Second
 
+// ValueDelay is the least time between the publishing of a root and the value that operators enter
+// for it, so that others can note the root before.
+const ValueDelay = 10 * time.Minute
+
 // signatureBytes is the size of a signature: a compressed point of G1. Its other encodings
 // are refused, because the random value is the hash of these bytes.
 const signatureBytes = 48

@@ -38,6 +38,7 @@ const (
 	ActDescribe Act = "DESCRIBE"     // title and rules of a sale that was approved
 	ActGoods    Act = "CHANGE_GOODS" // a product that the sale offers was changed
 	ActCodes    Act = "CHANGE_CODES" // codes that give access were created or revoked
+	ActValue    Act = "ENTER_DRAW_VALUE"
 )
 
 // who is the set of actors that may perform an act.
@@ -143,6 +144,9 @@ var moves = []move{
 	{ActExtend, Preheated, Preheated, operators},
 	{ActExtend, Live, Live, operators},
 	{ActExtend, Paused, Paused, operators},
+	{ActValue, Preheated, Preheated, operators},
+	{ActValue, Live, Live, operators},
+	{ActValue, Paused, Paused, operators},
 	{ActDescribe, Approved, Approved, operators},
 	{ActDescribe, Scheduled, Scheduled, operators},
 	{ActDescribe, Preheated, Preheated, operators},
@@ -201,6 +205,6 @@ func Acts() []Act {
 		ActCreate, ActUpdate, ActSubmit, ActApprove, ActReject, ActWithdraw, ActSchedule, ActPreheat, ActOpen, ActPause,
 		ActResume,
 		ActEnd, ActCancel, ActDiscard, ActSettle, ActRebuild, ActAdjust, ActVoid, ActExpire, ActHold, ActRelease, ActSwitch,
-		ActExtend, ActDescribe, ActGoods, ActCodes,
+		ActExtend, ActValue, ActDescribe, ActGoods, ActCodes,
 	}
 }

@@ -82,6 +82,7 @@ var wanted = map[sale.Act]map[sale.Status]map[sale.Status]string{
 		sale.Live: {sale.Live: "o"}, sale.Paused: {sale.Paused: "o"},
 	},
 	sale.ActExtend: {sale.Preheated: {sale.Preheated: "o"}, sale.Live: {sale.Live: "o"}, sale.Paused: {sale.Paused: "o"}},
+	sale.ActValue:  {sale.Preheated: {sale.Preheated: "o"}, sale.Live: {sale.Live: "o"}, sale.Paused: {sale.Paused: "o"}},
 	sale.ActDescribe: {
 		sale.Approved: {sale.Approved: "o"}, sale.Scheduled: {sale.Scheduled: "o"}, sale.Preheated: {sale.Preheated: "o"},
 		sale.Live: {sale.Live: "o"}, sale.Paused: {sale.Paused: "o"}, sale.Ended: {sale.Ended: "o"},

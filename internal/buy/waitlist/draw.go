@@ -3,8 +3,10 @@ package waitlist
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 
 	"seckill/ent"
@@ -112,4 +114,41 @@ func createDraw(ctx context.Context, tx *ent.Tx, sale id.Sale, item id.Item) err
 			itemdraw.FieldRound, itemdraw.FieldSource, itemdraw.FieldValue, itemdraw.FieldValueSource, itemdraw.FieldTold).
 		Values(item, sale, itemdraw.StateENTRIES, 0, "", 0, "", "", "", 0).
 		OnConflict(sql.ConflictColumns(itemdraw.FieldID), sql.DoNothing()))
+}
+
+// maxPoints bounds the intervals of EntriesOverTime.
+const maxPoints = 500
+
+// EntriesPoint is the number of entries that were made in an interval.
+type EntriesPoint struct {
+	At      time.Time // its start
+	Entries int       // also those that were left later
+}
+
+// EntriesOverTime counts the entries of the draw of an item by minutes, or by the longer intervals
+// of which at most 500 are in its entry window. Intervals without an entry are left out.
+func (s *Service) EntriesOverTime(ctx context.Context, item id.Item, window time.Duration) (every time.Duration,
+	points []EntriesPoint, err error) {
+	every = (window + maxPoints*time.Minute - 1) / (maxPoints * time.Minute) * time.Minute
+	epoch := "CAST(extract(epoch FROM created_at) AS bigint)"
+	if s.db.Dialect == dialect.SQLite {
+		epoch = "CAST(strftime('%s', created_at) AS integer)"
+	}
+	rows, err := s.db.Ent.QueryContext(ctx, `SELECT `+epoch+` / $1 AS slot, count(*) FROM waitlist_entries
+		WHERE item_id = $2 AND nonce IS NOT NULL GROUP BY 1 ORDER BY 1 DESC LIMIT $3`, int64(every.Seconds()), item, maxPoints)
+	if err != nil {
+		return 0, nil, fmt.Errorf("count entries of item %s: %w", item, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var slot int64
+		var p EntriesPoint
+		if err := rows.Scan(&slot, &p.Entries); err != nil {
+			return 0, nil, fmt.Errorf("count entries of item %s: %w", item, err)
+		}
+		p.At = time.Unix(slot*int64(every.Seconds()), 0).UTC()
+		points = append(points, p)
+	}
+	slices.Reverse(points)
+	return every, points, rows.Err()
 }

@@ -17,6 +17,7 @@ import (
 	entsale "seckill/ent/sale"
 	"seckill/ent/waitlistentry"
 	"seckill/internal/buy/draw"
+	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/waitlist"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/fault"
@@ -478,5 +479,57 @@ func TestTheEntriesOfADrawThatIsNotMadeEndWithTheSale(t *testing.T) {
 	l.must(l.draws())
 	for _, e := range entries {
 		l.entry(e, waitlist.Expired)
+	}
+}
+
+// Each item has a draw of its own: a buyer may enter several, and the limit of the sale counts the
+// offers, in the order of the items.
+func TestTheLimitOfASaleHoldsOverTheDrawsOfItsItems(t *testing.T) {
+	t.Parallel()
+	l := newLottery(t, testdb.Postgres(t), 1)
+	second := id.New[id.Item]()
+	l.must(l.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		return tx.SaleItem.Create().SetID(second).SetSaleID(l.sale).SetGoodsID(id.New[id.Goods]()).SetPosition(1).SetPriceMinor(1).
+			SetCurrency("EUR").SetTotal(1).SetAvailable(1).Exec(ctx)
+	}))
+	for _, item := range []id.Item{l.item, second} {
+		_, err := l.gate.Begin(t.Context(), l.sale, item, 2)
+		l.must(err)
+		_, err = l.gate.Open(t.Context(), reservation.Contents{
+			Sale: l.sale, Item: item, State: reservation.GateOpen, Epoch: 2, Opens: time.Now().Add(-time.Hour),
+			Closes: time.Now().Add(time.Hour), Limit: 1, SaleLimit: 1, Total: 1, Stock: 1, Revision: 1,
+		})
+		l.must(err)
+	}
+	both, other := id.New[id.User](), id.New[id.User]()
+	enter := func(user id.User, item id.Item) *waitlist.Entry {
+		e, err := l.line.Join(t.Context(), waitlist.JoinInput{
+			Sale: l.sale, Item: item, User: user, Quantity: 1, Waived: true, Nonce: "nonce of " + user.String(), Closes: l.closes,
+		})
+		l.must(err)
+		return e
+	}
+	won, skipped := enter(both, l.item), enter(both, second)
+	follows := enter(other, second)
+	l.close()
+	l.must(l.draws())
+	l.beacon()
+	l.must(l.draws())
+	l.step()
+	l.step()
+	l.entry(won, waitlist.Offered)
+	l.entry(follows, waitlist.Offered)
+	if now, err := l.line.Entry(t.Context(), skipped.ID); err != nil || now.Status == waitlist.Offered {
+		t.Errorf("two offers of one unit each, although a buyer gets one: %+v %v", now, err)
+	}
+	d, err := l.line.Drawing(t.Context(), second)
+	l.must(err)
+	var file bytes.Buffer
+	l.must(l.line.WriteRecord(t.Context(), &file, d))
+	r, err := draw.Decode(&file)
+	l.must(err)
+	l.must(r.Check(draw.Quicknet()))
+	if first := r.Offers[0]; len(r.Offers) == 2 && first.Skipped != draw.ReasonLimit {
+		t.Errorf("the buyer of the first item was skipped as %q", first.Skipped)
 	}
 }

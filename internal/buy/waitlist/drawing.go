@@ -61,12 +61,23 @@ func (s *Service) DrawStep(ctx context.Context) (map[string]int, error) {
 	failed := []error{s.endUndrawn(ctx, counts)}
 	due, err := s.dueDraws(ctx)
 	failed = append(failed, err)
+	defer func() { s.metrics.setLate(s.longestWait(due)) }()
 	for _, d := range due {
 		if err := s.advance(ctx, d, counts); err != nil {
 			failed = append(failed, fmt.Errorf("draw of item %s: %w", d.Item, err))
 		}
 	}
 	return counts, errors.Join(failed...)
+}
+
+// longestWait returns how long the draws have waited for their random value at most.
+func (s *Service) longestWait(due []*Drawing) (longest time.Duration) {
+	for _, d := range due {
+		if d.State == RootPublished {
+			longest = max(longest, s.now().Sub(s.waitsSince(d)))
+		}
+	}
+	return longest
 }
 
 // endUndrawn ends the entries of draws whose sale is over before they were drawn.
@@ -201,8 +212,11 @@ func (s *Service) publishRoot(ctx context.Context, d *Drawing) error {
 	published := *d
 	now = latest(now, d.ClosedAt.Truncate(time.Second)) // of another process
 	published.Root, published.Entries, published.PublishedAt, published.Source = root[:], len(leaves), &now, draw.SourceLocal
-	if s.relays != nil {
+	switch {
+	case s.relays != nil:
 		published.Source, published.Round = draw.SourceQuicknet, s.chain.RoundFor(now)
+	case s.operators:
+		published.Source = draw.SourceOperator
 	}
 	if s.sign != nil {
 		if published.Statement, err = s.sign(published.record().Commitment()); err != nil {
@@ -316,6 +330,9 @@ func (s *Service) nextUndrawn(ctx context.Context, item id.Item, after id.Waitli
 
 // learnValue stores the random value of the round, once there is one.
 func (s *Service) learnValue(ctx context.Context, d *Drawing) error {
+	if d.Source == draw.SourceOperator {
+		return nil // see SetValue
+	}
 	set := func(u *ent.ItemDrawUpdate) { u.SetValue(rand.Text()) }
 	if d.Round > 0 {
 		if s.relays == nil {

@@ -1,6 +1,8 @@
 package waitlist
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"seckill/internal/platform/telemetry"
@@ -10,6 +12,7 @@ import (
 type metrics struct {
 	entries *prometheus.GaugeVec   // by status
 	changes *prometheus.CounterVec // by kind of change
+	late    prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -21,9 +24,14 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			"Changes of entries. Label what: joined, offered, redeemed, lapsed, left, withdrawn (the units were gone), "+
 				"renewed (after a pause), returned (their units).", "what"),
 	}
+	m.late = of.Gauge("draw_late_seconds",
+		"Time for which a draw of this database has waited for its random value since that can exist; 0 = none waits.")
 	telemetry.FromZero(m.changes, "joined", "offered", "redeemed", "lapsed", "left", "withdrawn", "renewed", "returned")
 	return m
 }
+
+// setLate sets how long a draw has waited for its random value.
+func (m *metrics) setLate(late time.Duration) { m.late.Set(late.Seconds()) }
 
 // setEntries sets the number of waiting entries and of open offers, over all sales.
 func (m *metrics) setEntries(waiting, offered int) {

@@ -157,10 +157,10 @@ func (s *Service) countWaiting(ctx context.Context, entries bool, offered int) e
 	return nil
 }
 
-// withStates returns items with the states of their sales and draws.
+// withStates returns items with the states of their sales and draws, in the order of each sale.
 func (s *Service) withStates(ctx context.Context, ids []id.Item) ([]item, error) {
 	rows, err := s.db.Ent.SaleItem.Query().Where(saleitem.IDIn(ids...)).
-		Select(saleitem.FieldID, saleitem.FieldSaleID).All(ctx)
+		Order(ent.Asc(saleitem.FieldSaleID), ent.Asc(saleitem.FieldPosition)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read items with a waitlist: %w", err)
 	}

@@ -149,7 +149,8 @@ type Config struct {
 	Registerer prometheus.Registerer
 	OfferFor   time.Duration // of a rush; 0 = OfferFor
 	Chain      *draw.Chain   // whose random values order draws; nil = draw.Quicknet
-	Relays     *draw.Relays  // of Chain; nil = the values are SourceLocal
+	Relays     *draw.Relays  // of Chain; nil = the values have another source
+	Operators  bool          // enter the values, without Relays; else they are draw.SourceLocal
 	// Sign signs what is published of a draw; nil = it is not signed.
 	Sign    func(draw.Commitment) (string, error)
 	Timeout time.Duration // of one batch of requests; 0 = DefaultTimeout
@@ -173,6 +174,7 @@ type Service struct {
 	shared         *clock.Shared
 	chain          *draw.Chain
 	relays         *draw.Relays
+	operators      bool
 	sign           func(draw.Commitment) (string, error)
 	log            *slog.Logger
 	countAgain     time.Time   // of the waiting entries, used by Step alone
@@ -200,7 +202,7 @@ func New(cfg Config) *Service {
 	if s.chain = cfg.Chain; s.chain == nil {
 		s.chain = draw.Quicknet()
 	}
-	s.relays, s.sign = cfg.Relays, cfg.Sign
+	s.relays, s.operators, s.sign = cfg.Relays, cfg.Operators, cfg.Sign
 	if s.clock == nil {
 		s.clock = clock.System{}
 	}

@@ -54,13 +54,14 @@ const (
 	SaleReminder    Kind = "sale_reminder"
 	Admitted        Kind = "admitted"
 	OrderReview     Kind = "order_review"
+	DrawResult      Kind = "draw_result" // without an offer
 )
 
 // Kinds lists every kind of e-mail.
 func Kinds() []Kind {
 	return []Kind{
 		VerifyAddress, ChangeAddress, AddressChanged, ResetPassword, PasswordChanged, AccountDeleted, Receipt, RefundReceipt,
-		OrderPlaced, PaymentDeadline, WaitlistOffer, Refunded, SaleReminder, Admitted, OrderReview,
+		OrderPlaced, PaymentDeadline, WaitlistOffer, Refunded, SaleReminder, Admitted, OrderReview, DrawResult,
 	}
 }
 
@@ -103,7 +104,7 @@ type Content struct {
 // NoticeContent are the values of notices.
 type NoticeContent struct {
 	Name   string    `json:"name"`             // of the product or sale
-	Number string    `json:"number,omitempty"` // of the order
+	Number string    `json:"number,omitempty"` // of the order, or in the draw
 	Amount string    `json:"amount,omitempty"` // with the currency
 	At     time.Time `json:"at,omitzero"`      // deadline or opening
 }

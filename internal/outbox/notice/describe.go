@@ -32,6 +32,7 @@ type notice struct {
 var texts = map[Kind]mail.Kind{
 	OrderPlaced: mail.OrderPlaced, PaymentDeadline: mail.PaymentDeadline, WaitlistOffer: mail.WaitlistOffer,
 	Refund: mail.Refunded, SaleReminder: mail.SaleReminder, Admitted: mail.Admitted, OrderReview: mail.OrderReview,
+	DrawResult: mail.DrawResult,
 }
 
 func (s *Service) mail(ctx context.Context, tx *ent.Tx, n notice, to *ent.User) error {
@@ -66,7 +67,7 @@ func describe(ctx context.Context, tx *ent.Tx, page mail.OrderPage, kind Kind, s
 		query.Where(order.PaymentDeadlineNotNil())
 	case OrderReview:
 		query.Where(order.ReviewEQ(order.ReviewHELD))
-	case OrderPlaced, WaitlistOffer, Refund, SaleReminder, Admitted:
+	case OrderPlaced, WaitlistOffer, Refund, SaleReminder, Admitted, DrawResult:
 	}
 	rows, err := query.All(ctx)
 	if err != nil {

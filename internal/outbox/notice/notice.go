@@ -45,12 +45,14 @@ const (
 	Refund          Kind = "REFUND"
 	SaleReminder    Kind = "SALE_REMINDER" // shortly before the opening of a sale
 	OrderReview     Kind = "ORDER_REVIEW"  // an unpaid order is held for review
+	DrawResult      Kind = "DRAW_RESULT"   // an item was drawn, and the buyer has no offer yet
 	Admitted        Kind = "ADMITTED"      // from the waiting room, for about a minute
 )
 
 // Kinds lists every kind of notice.
 func Kinds() []Kind {
-	return []Kind{OrderPlaced, PaymentDeadline, WaitlistOffer, Refund, SaleReminder, Admitted, OrderReview}
+	return []Kind{OrderPlaced, PaymentDeadline, WaitlistOffer, Refund, SaleReminder, Admitted, OrderReview,
+		DrawResult}
 }
 
 // Channel is how a notice arrives.

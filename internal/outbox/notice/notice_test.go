@@ -138,7 +138,7 @@ func TestChoicesOfOneKindLeaveTheOthers(t *testing.T) {
 				want.Mail, want.Hook = false, true
 			case notice.Admitted:
 				want.Mail = false
-			case notice.PaymentDeadline, notice.WaitlistOffer, notice.SaleReminder, notice.OrderReview:
+			case notice.PaymentDeadline, notice.WaitlistOffer, notice.SaleReminder, notice.OrderReview, notice.DrawResult:
 			}
 			if c != want {
 				e.Errorf("choice %+v, want %+v", c, want)

@@ -108,7 +108,7 @@ func urgencyOf(kind Kind) webpush.Urgency {
 	switch kind {
 	case PaymentDeadline, WaitlistOffer, SaleReminder, Admitted:
 		return webpush.UrgencyHigh
-	case OrderPlaced, Refund, OrderReview:
+	case OrderPlaced, Refund, OrderReview, DrawResult:
 	}
 	return webpush.UrgencyNormal
 }

@@ -17,7 +17,7 @@ import (
 // because a notice may wait for its mail server or the operator's service.
 type Subjects struct{ DB *postgres.DB }
 
-// Holds reports whether the order is unpaid, the waitlist entry has its offer, or the sale
+// Holds reports whether the order is unpaid, the waitlist entry has its offer or still waits, or the sale
 // will open.
 func (s Subjects) Holds(ctx context.Context, kind mail.Kind, subject uuid.UUID) (bool, error) {
 	switch kind {
@@ -30,6 +30,9 @@ func (s Subjects) Holds(ctx context.Context, kind mail.Kind, subject uuid.UUID) 
 	case mail.WaitlistOffer:
 		return s.DB.Ent.WaitlistEntry.Query().
 			Where(waitlistentry.ID(id.Waitlist(subject)), waitlistentry.StatusEQ(waitlistentry.StatusOFFERED)).Exist(ctx)
+	case mail.DrawResult:
+		return s.DB.Ent.WaitlistEntry.Query().
+			Where(waitlistentry.ID(id.Waitlist(subject)), waitlistentry.StatusEQ(waitlistentry.StatusWAITING)).Exist(ctx)
 	case mail.SaleReminder:
 		return s.DB.Ent.Sale.Query().Where(sale.ID(id.Sale(subject)), sale.StatusNEQ(sale.StatusCANCELLED)).Exist(ctx)
 	default: // what an e-mail without an end is about

@@ -60,6 +60,7 @@ var kindNames = map[Kind][2]string{
 	OrderPlaced:     {"new orders", "下单通知"},
 	PaymentDeadline: {"payment deadlines", "付款提醒"},
 	WaitlistOffer:   {"waitlist offers", "候补到货通知"},
+	DrawResult:      {"results of draws", "抽签结果通知"},
 	Refund:          {"refunds", "退款通知"},
 	OrderReview:     {"checks of orders", "订单核实通知"},
 	SaleReminder:    {"openings of sales", "开抢提醒"},

@@ -87,7 +87,7 @@ type Config struct {
 	RiskTimeout        time.Duration `default:"50ms" group:"gate" help:"How long the risk service may take."`
 	RiskFailure        RiskFailure   `default:"open" group:"gate" help:"When the risk service does not answer: open lets buyers pass, closed refuses them."`
 	WaitlistOffer      time.Duration `default:"60s" group:"gate" help:"How long a returned unit is reserved for the next buyer of the waitlist."`
-	DrawRelays         []string      `default:"https://api.drand.sh,https://drand.cloudflare.com" group:"gate" placeholder:"URL" help:"Relays of the beacon drand whose public random values order draw sales. local = the server chooses the values itself, for networks without a way out: such a draw proves nothing to others."`
+	DrawRelays         []string      `default:"https://api.drand.sh,https://drand.cloudflare.com" group:"gate" placeholder:"URL" help:"Relays of the beacon drand whose public random values order draw sales. operator = operators enter a public value and its source, for networks without a way out. local = the server chooses the values itself: such a draw proves nothing to others."`
 	TwoPersonUnits     int           `default:"100" group:"gate" help:"Units of one item that operators put on sale within 24 hours without a second person."`
 	TwoPersonExtension time.Duration `default:"30m" group:"gate" help:"By how much one operator may extend a live sale within 24 hours without a second person."`
 	TwoPersonMoney     int64         `default:"1000000" group:"gate" help:"Minor units of each currency that one operator returns to buyers within 24 hours without a second person."`

@@ -18,6 +18,7 @@ import (
 
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
+	"seckill/internal/buy/waitlist"
 	"seckill/internal/outbox/webhook"
 	"seckill/internal/pay/payment"
 	"seckill/internal/platform/auth"
@@ -37,6 +38,8 @@ type Kind string
 // Kinds of entries.
 const (
 	DeadLetter       Kind = "DEAD_LETTER"
+	DrawLate         Kind = "DRAW_LATE"  // a draw waits for its random value
+	DrawValue        Kind = "DRAW_VALUE" // that an operator entered
 	GateLost         Kind = "GATE_LOST"
 	OrderReview      Kind = "ORDER_REVIEW"
 	OrderVoid        Kind = "ORDER_VOID"
@@ -92,6 +95,7 @@ type Config struct {
 	Catalog   *sale.Catalog
 	Stock     *reservation.StockCache
 	Operator  *operator.Service
+	Waitlist  *waitlist.Service
 	Payments  *payment.Service
 	Providers []string // names of the payment providers
 	Letters   *deadletter.Store
@@ -125,7 +129,7 @@ func (b *Inbox) Viewer(ctx context.Context, p *auth.Principal) (Viewer, error) {
 func (b *Inbox) Read(ctx context.Context) ([]Entry, error) {
 	entries := b.alarms.entries(b.cfg.Clock.Now())
 	for _, source := range []func(context.Context) ([]Entry, error){b.approvals, b.requests, b.money, b.disputes,
-		b.letters, b.endpoints, b.reviews} {
+		b.letters, b.endpoints, b.reviews, b.draws} {
 		found, err := source(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read the inbox: %w", err)
@@ -148,6 +152,16 @@ func (b *Inbox) approvals(ctx context.Context) ([]Entry, error) {
 	return entries, err
 }
 
+// draws are those that wait for their random value: for an hour, or for operators to enter it.
+func (b *Inbox) draws(ctx context.Context) ([]Entry, error) {
+	late, err := b.cfg.Waitlist.LateDraws(ctx)
+	entries := make([]Entry, 0, len(late))
+	for _, d := range late[:min(len(late), maxPerKind)] {
+		entries = append(entries, Entry{Kind: DrawLate, Subject: d.Item.Public(), Since: d.Since, Sale: d.Sale})
+	}
+	return entries, err
+}
+
 func (b *Inbox) requests(ctx context.Context) ([]Entry, error) {
 	waiting, err := b.cfg.Operator.AwaitingSecond(ctx)
 	entries := make([]Entry, len(waiting))
@@ -164,6 +178,8 @@ func (b *Inbox) requests(ctx context.Context) ([]Entry, error) {
 			e.Kind = SaleChange
 		case operator.VoidOrder:
 			e.Kind = OrderVoid
+		case operator.DrawValue:
+			e.Kind = DrawValue
 		case operator.Refund, operator.SettleRefund, operator.ReturnPayment, operator.SettlePayment:
 			e.Kind = MoneyReturn
 		}

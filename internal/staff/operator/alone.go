@@ -72,6 +72,7 @@ type storedChange struct {
 	Times    *timeChange     `json:"times,omitempty"`
 	Switches *SwitchesPatch  `json:"switches,omitempty"`
 	Goods    *goodsChange    `json:"goods,omitempty"`
+	Value    *drawValue      `json:"value,omitempty"`
 	Changed  json.RawMessage `json:"changed"` // as in the log
 }
 
@@ -207,7 +208,7 @@ func (s *Service) ask(ctx context.Context, in *Intervention, asks storedChange) 
 	}
 	in.ID, in.Change = id.Act(s.cfg.NewID()), string(text)
 	row, err := s.cfg.DB.Ent.Intervention.Query().Where(
-		intervention.SaleID(in.Sale), intervention.KindEQ(intervention.Kind(in.Kind)),
+		intervention.SaleID(in.Sale), intervention.ItemID(in.Item), intervention.KindEQ(intervention.Kind(in.Kind)),
 		intervention.StateEQ(intervention.StateREQUESTED),
 		intervention.RequestedBy(in.RequestedBy), intervention.Change(in.Change),
 	).First(ctx)
@@ -239,6 +240,8 @@ func (s *Service) changeConfirmed(ctx context.Context, by sale.Actor, request *I
 		_, err = s.setSwitches(ctx, ActInput{By: by, Sale: request.Sale, Note: request.Note}, *c.Switches, request)
 	case c.Goods != nil:
 		_, err = s.updateGoods(ctx, by, request.Goods, c.Goods.patch(request.Note), request)
+	case c.Value != nil:
+		err = s.setDrawValue(ctx, by, *c.Value, request)
 	}
 	_, refusal := fault.AsRefusal(err)
 	switch {

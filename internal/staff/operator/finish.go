@@ -80,7 +80,8 @@ func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 func (s *Service) refuseOutdated(ctx context.Context) (int, error) {
 	n, err := s.cfg.DB.Ent.Intervention.Update().Where(
 		intervention.StateEQ(intervention.StateREQUESTED),
-		intervention.KindIn(intervention.KindADJUST_STOCK, intervention.KindEXTEND_SALE, intervention.KindCHANGE_GOODS),
+		intervention.KindIn(intervention.KindADJUST_STOCK, intervention.KindEXTEND_SALE, intervention.KindCHANGE_GOODS,
+			intervention.KindDRAW_VALUE),
 		func(q *sql.Selector) {
 			sales := sql.Table(entsale.Table)
 			q.Where(sql.In(q.C(intervention.FieldSaleID), sql.Select(sales.C(entsale.FieldID)).From(sales).

@@ -26,6 +26,7 @@ const (
 	ExtendSale  Kind = "EXTEND_SALE"
 	ChangeSale  Kind = "CHANGE_SALE"  // see alone.go
 	ChangeGoods Kind = "CHANGE_GOODS" // of a product that an approved sale offers
+	DrawValue   Kind = "DRAW_VALUE"   // see drawvalue.go
 	// Acts that return money: see money.go.
 	Refund        Kind = "REFUND"         // approves the request of a buyer
 	SettleRefund  Kind = "SETTLE_REFUND"  // given back outside the provider
@@ -74,9 +75,9 @@ type Intervention struct {
 	Kind        Kind
 	State       State
 	Sale        id.Sale
-	Item        id.Item      // of AdjustStock and VoidOrder
+	Item        id.Item      // of AdjustStock, VoidOrder and DrawValue
 	Goods       id.Goods     // of ChangeGoods
-	Change      string       // JSON of a storedChange, of ChangeSale and ChangeGoods
+	Change      string       // JSON of a storedChange, of ChangeSale, ChangeGoods and DrawValue
 	Subject     uuid.UUID    // the refund or the held payment, of acts that return money
 	Amount      money.Amount // that goes back
 	KeepUnits   bool         // of Refund: the units do not return to stock
@@ -141,6 +142,7 @@ const (
 	ActRequestExtend sale.Act = "REQUEST_EXTEND_SALE"
 	ActRequestChange sale.Act = "REQUEST_CHANGE_SALE"
 	ActRequestGoods  sale.Act = "REQUEST_CHANGE_GOODS"
+	ActRequestValue  sale.Act = "REQUEST_DRAW_VALUE"
 )
 
 // publishRequest publishes an entry about a request to the live feed.
@@ -285,7 +287,7 @@ func (s *Service) Decide(ctx context.Context, in DecideInput) (*Intervention, er
 		extended, err := s.extend(ctx, in.By, request)
 		s.reportChange(ctx)
 		return extended.Intervention, err
-	case ChangeSale, ChangeGoods:
+	case ChangeSale, ChangeGoods, DrawValue:
 		changed, err := s.changeConfirmed(ctx, in.By, request)
 		s.reportChange(ctx)
 		return changed, err

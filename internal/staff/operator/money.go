@@ -29,7 +29,7 @@ func (k Kind) ofMoney() bool {
 	switch k {
 	case Refund, SettleRefund, ReturnPayment, SettlePayment:
 		return true
-	case AdjustStock, VoidOrder, ExtendSale, ChangeSale, ChangeGoods:
+	case AdjustStock, VoidOrder, ExtendSale, ChangeSale, ChangeGoods, DrawValue:
 	}
 	return false
 }
@@ -216,7 +216,7 @@ func (s *Service) pay(ctx context.Context, act *Intervention) (done Returned, er
 		done.Payment, err = s.cfg.Payments.ReturnHeld(ctx, id.Held(act.Subject), by, act.Note)
 	case SettlePayment:
 		done.Payment, err = s.cfg.Payments.SettleHeld(ctx, id.Held(act.Subject), by, act.Note)
-	case AdjustStock, VoidOrder, ExtendSale, ChangeSale, ChangeGoods:
+	case AdjustStock, VoidOrder, ExtendSale, ChangeSale, ChangeGoods, DrawValue:
 	}
 	return done, err
 }

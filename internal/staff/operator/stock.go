@@ -103,7 +103,7 @@ func mismatch(before, act *Intervention) error {
 func (s *Service) request(ctx context.Context, act *Intervention) (*Intervention, error) {
 	asks := map[Kind]sale.Act{
 		AdjustStock: ActRequestAdjust, ExtendSale: ActRequestExtend, ChangeSale: ActRequestChange,
-		ChangeGoods: ActRequestGoods,
+		ChangeGoods: ActRequestGoods, DrawValue: ActRequestValue,
 	}[act.Kind]
 	v, err := s.cfg.Sales.ByID(ctx, act.Sale)
 	if err != nil {

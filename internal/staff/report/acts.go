@@ -38,6 +38,8 @@ var actTexts = map[sale.Act]text{
 	sale.ActCodes:  {"changed its codes", "变更邀请码"},
 	sale.ActExtend: {"extended it", "延长了活动"}, sale.ActDescribe: {"changed its title or rules", "修改了标题或规则"},
 	sale.ActGoods:          {"changed a product of it", "修改了商品"},
+	sale.ActValue:          {"entered the random value of a draw", "录入了抽签随机数"},
+	"REQUEST_DRAW_VALUE":   {"asked to enter the random value of a draw", "申请录入抽签随机数"},
 	"REQUEST_ADJUST_STOCK": {"asked for a change of stock", "申请调整库存"}, "REQUEST_VOID_ORDER": {"asked to void an order",
 		"申请作废订单"},
 	"REQUEST_EXTEND_SALE": {"asked to extend it", "申请延长活动"}, // these are of the live feed

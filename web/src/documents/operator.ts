@@ -56,6 +56,7 @@ export const AdminSaleParts = graphql(
         entries
         roundAt
         recordPath
+        source
       }
     }
     switches {
