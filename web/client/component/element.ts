@@ -225,6 +225,8 @@ export class SeckillDrop extends Base {
         ]);
       case 'waitlist':
         return this.#fill(part, key(), () => [link(texts.waitlist, page(`/s/${sale!.slug}`))]);
+      case 'draw':
+        return this.#fill(part, key(view.step), () => [link(view.step === 'enter' ? texts.draw : texts.inShop, page(`/s/${sale!.slug}`))]);
       case 'loading':
         return this.#fill(part, key(!!state.problem), () => [!!state.problem && act(texts.again, () => void drop.reload())]);
       case 'missing':
@@ -386,6 +388,8 @@ function statusText({ state: { view, sale }, texts, language, check }: Shown): s
       return texts.status[view.order.status as Order['status']] ?? '';
     case 'closed':
       return view.reason ?? texts.phase[view.phase] ?? '';
+    case 'draw':
+      return view.step === 'enter' && sale?.entriesCloseAt ? texts.entriesClose(time(sale.entriesCloseAt)) : texts.drawing[view.step](view.rank ?? 0);
     case 'waitlist':
       return view.joined ? texts.onWaitlist : (texts.stock.SOLD_OUT ?? '');
     case 'sending':

@@ -35,6 +35,8 @@ export type View =
   | { kind: 'pay'; order: Order | null }
   | { kind: 'order'; order: Order }
   | { kind: 'waitlist'; joined: boolean }
+  /** A draw, which is entered and redeemed on the page of the sale: `rank` is the number drawn. */
+  | { kind: 'draw'; step: 'enter' | 'in' | 'drawn' | 'offered' | 'closed'; rank: number | null }
   | { kind: 'closed'; phase: Phase; reason: string | null };
 
 /** All that a page shows of a sale. A new object after each change. */
@@ -135,14 +137,15 @@ export class Drop {
       return { kind: 'wait', at: opens, draw };
     }
     if (!this.#signedIn.value) return { kind: 'sign-in' };
+    if (sale.mode === 'DRAW') {
+      const draw = this.#draw(viewer, item.id);
+      if (draw) return draw;
+    }
     const soldOut = item.stock.level === 'SOLD_OUT';
     switch (viewer?.action) {
       case 'JOIN_WAITLIST':
       case 'ON_WAITLIST':
         return { kind: 'waitlist', joined: viewer.action === 'ON_WAITLIST' };
-      case 'ENTER_DRAW':
-      case 'IN_DRAW':
-        return { kind: 'closed', phase, reason: null }; // draws are entered on the page of the sale
       case 'WATCH_QUEUE':
         return { kind: 'queue' };
       case 'IN_WAITING_ROOM':
@@ -157,6 +160,23 @@ export class Drop {
       default:
         return closed;
     }
+  }
+
+  /** The part of a user in the draw of an item; null for one with an order. */
+  #draw(viewer: Sale['viewer'], itemId: string): View | null {
+    const of = viewer?.items.find(({ item }) => item.id === itemId);
+    const entry = of?.waitlistEntry ?? (viewer?.waitlistEntry?.item.id === itemId ? viewer.waitlistEntry : null);
+    const rank = entry?.rank ?? null;
+    switch (entry?.status) {
+      case 'ENTERED':
+        return { kind: 'draw', step: 'in', rank };
+      case 'WAITING':
+        return { kind: 'draw', step: 'drawn', rank };
+      case 'OFFERED':
+        return { kind: 'draw', step: 'offered', rank };
+    }
+    if (viewer?.action === 'PAY' || viewer?.action === 'VIEW_ORDER' || viewer?.action === 'WATCH_QUEUE') return null;
+    return { kind: 'draw', step: viewer?.action === 'ENTER_DRAW' ? 'enter' : 'closed', rank };
   }
 
   /** Reads the sale with its user, and follows it from then on. */

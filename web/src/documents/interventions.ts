@@ -100,6 +100,7 @@ export const AwaitingActs = graphql(
 
 export const AdjustStock = mutation('AdjustStock', `intervention { ...InterventionParts }`, [InterventionParts]);
 export const VoidOrder = mutation('VoidOrder', `intervention { ...InterventionParts }`, [InterventionParts]);
+export const EnterDrawValue = mutation('EnterDrawValue', `intervention { ...InterventionParts }`, [InterventionParts]);
 export const ExpireOrder = mutation('ExpireOrder', `order { id status }`);
 export const DecideIntervention = mutation('DecideIntervention', `intervention { ...InterventionParts }`, [InterventionParts]);
 export const SetSaleSwitches = mutation('SetSaleSwitches', `sale { ...AdminSaleParts } intervention { state sale { id } }`, [AdminSaleParts]);

@@ -6,6 +6,7 @@ export const noticesEn = {
   'notices.HOOK': 'Message',
   'notices.ORDER_PLACED': 'Order placed',
   'notices.PAYMENT_DEADLINE': 'Payment deadline',
+  'notices.DRAW_RESULT': 'Result of a draw without an offer',
   'notices.WAITLIST_OFFER': 'Waitlist offer',
   'notices.REFUND': 'Refund',
   'notices.ORDER_REVIEW': 'Check of an order',

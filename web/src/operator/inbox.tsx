@@ -94,6 +94,8 @@ function placeOf({ kind, sale, order }: Entry): string | null {
     case 'STOCK_CHANGE':
     case 'ORDER_VOID':
     case 'GATE_LOST':
+    case 'DRAW_LATE':
+    case 'DRAW_VALUE':
       return sale && `/operate/sales/${sale.id}`;
     case 'ORDER_REVIEW':
       return sale && `/operate/sales/${sale.id}/bought`;

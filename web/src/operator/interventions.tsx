@@ -88,6 +88,8 @@ function whatOf({ kind, order, units, endsAt, item, goods, amount }: Interventio
         : ot('op.void.of', { number: order?.number ?? '' });
     case 'EXTEND_SALE':
       return ot('op.extend.of', { time: endsAt ? moment(endsAt) : '' });
+    case 'DRAW_VALUE':
+      return ot('op.drawValue.of', { name: item?.goods.name ?? '' });
     case 'CHANGE_SALE':
       return ot('op.change.sale');
     case 'CHANGE_GOODS':

@@ -11,6 +11,7 @@ import { DateTime } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import type { AdminSale } from './acts';
 import { acted } from './asked';
+import { Drawing } from './drawing';
 import { Field, Form, Note } from './form';
 import { ot } from './texts';
 
@@ -40,23 +41,9 @@ export function Items({ sale, acted }: { sale: AdminSale; acted: () => void }) {
           ))}
         </tbody>
       </table>
-      {sale.items.flatMap(({ id, goods, drawing }) => (drawing ? <Drawing key={id} name={goods.name} drawing={drawing} /> : []))}
+      {sale.items.flatMap(({ id, goods, drawing }) => (drawing ? <Drawing key={id} itemId={id} name={goods.name} drawing={drawing} asked={acted} /> : []))}
       {changing.value && <Adjust item={changing.value} close={() => (changing.value = null)} done={acted} />}
     </section>
-  );
-}
-
-/** The draw of an item: how many entered and how far it is. Its order shows in the record alone, once it is drawn. */
-function Drawing({ name, drawing: { state, entries, recordPath } }: { name: string; drawing: NonNullable<AdminSale['items'][number]['drawing']> }) {
-  return (
-    <p class="mt-3 text-sm">
-      {ot('op.drawing')} · <bdi>{name}</bdi>: {ot('op.entries', { n: count(entries) })}, {ot(`op.drawing.${state}`)}{' '}
-      {recordPath && (
-        <a class="link" href={recordPath} download>
-          {ot('op.record')}
-        </a>
-      )}
-    </p>
   );
 }
 

@@ -41,6 +41,8 @@ const labels: Record<string, OpKey> = {
   limitBy: 'op.limitBy',
   access: 'op.access',
   draw: 'op.mode',
+  drawValue: 'op.drawValue',
+  drawValueSource: 'op.drawValueSource',
   accent: 'op.accentFact',
   items: 'op.items',
   captchaRequired: 'op.captchaRequired',
