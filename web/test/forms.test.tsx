@@ -6,6 +6,7 @@ import { prepare } from '../src/operator';
 import { SaleEditor } from '../src/operator/editor';
 import { Goods } from '../src/operator/goods';
 import { Orders } from '../src/operator/orders';
+import { mark } from '../src/operator/rules-field';
 import { sale, server } from './shop';
 
 afterEach(() => {
@@ -21,13 +22,16 @@ const type = (name: string, value: string): void => {
   field.value = value;
   field.dispatchEvent(new Event('input', { bubbles: true }));
 };
+/** Fills the fields that a form requires. */
+const fill = (fields: Record<string, string>): Promise<void> => act(() => Object.entries(fields).forEach(([name, value]) => type(name, value)));
 const submit = (form: string): Promise<void> =>
   act(() => void document.querySelector(form)!.dispatchEvent(new Event('submit', { bubbles: true, cancelable: true })));
 
 test('a draft that another operator changed meanwhile is not overwritten without a warning', async () => {
   await setLanguage('en');
   await prepare();
-  const draft = (revision: number) => ({ sale: { ...sale({ revision }), status: 'DRAFT', timeline: [] } });
+  const [startsAt, endsAt] = [1, 2].map((hours) => new Date(Date.now() + hours * 3_600_000).toISOString()) as [string, string];
+  const draft = (revision: number) => ({ sale: { ...sale({ revision, startsAt, endsAt }), status: 'DRAFT', timeline: [] } });
   const saved = { updateSale: { sale: null, userErrors: [{ code: 'NOT_FOUND', message: '', path: null }] } };
   const asked = server({ GoodsList: [{ goods: none }], AdminSale: [draft(1), draft(2), draft(2)], UpdateSale: [saved] });
   await act(() => render(<SaleEditor id="sal_1" />, document.body));
@@ -55,6 +59,7 @@ test('saving a product waits for the upload of its picture', async () => {
   const file = document.querySelector<HTMLInputElement>('[type=file]')!;
   Object.defineProperty(file, 'files', { value: [new File(['x'], 'one.png')] });
   await act(() => void file.dispatchEvent(new Event('change', { bubbles: true })));
+  await fill({ name: 'Lamp', price: '9' });
   await submit('dialog form');
   expect(asked.map(({ name }) => name)).not.toContain('CreateGoods');
   arrive();
@@ -162,9 +167,62 @@ test('the form of a new sale is kept until the sale is created, and can be begun
   expect([field('title').value, field('price-0').value, field('goods-0').value, field('address').checked]).toEqual(['Lamps', '7.50', 'gds_1', true]);
   await act(() => [...document.querySelectorAll('button')].find(({ textContent }) => textContent === 'Begin again')!.click());
   expect([field('title').value, field('address').checked]).toEqual(['', false]);
-  await act(() => type('title', 'Lamps'));
+  await act(() => {
+    field('goods-0').value = 'gds_1';
+    field('goods-0').dispatchEvent(new Event('change', { bubbles: true }));
+  });
+  await submit('form');
+  expect(shown()).toContain('Fill in this field.');
+  await fill({ title: 'Lamps', 'price-0': '9', 'stock-0': '5' });
+  expect(document.querySelector('fieldset [role=status]')!.textContent).toBe('Price not below list price');
+  await act(() => type('price-0', '7.50'));
+  expect(document.querySelector('fieldset [role=status]')!.textContent).toBe('');
+  await act(() => type('ends', '2020-01-01T00:00:00'));
+  expect(shown()).toContain('Choose a time in the future');
+  await act(() => type('ends', field('starts').value));
+  expect(shown()).toContain('The end must be after the opening');
+  await act(() => type('ends', field('starts').value.replace(/^\d+/, (year) => String(Number(year) + 1))));
+  expect(shown()).not.toContain('The end must be after the opening');
   await submit('form');
   await vi.waitFor(() => expect(location.pathname).toBe('/operate/sales/sal_9'));
   await open();
   expect(field('title').value).toBe('');
+});
+
+test('a new product is kept until it is created, and can be begun again', async () => {
+  await setLanguage('en');
+  await prepare();
+  server({ GoodsList: [{ goods: none }, { goods: none }, { goods: none }, { goods: none }], CreateGoods: [{ createGoods: { goods: { id: 'gds_1' }, userErrors: [] } }] });
+  const name = (): string => document.querySelector<HTMLInputElement>('dialog [name=name]')!.value;
+  const open = async (): Promise<void> => {
+    render(null, document.body);
+    await act(() => render(<Goods />, document.body));
+    await act(() => document.querySelector<HTMLElement>('button.btn-main')!.click());
+  };
+  await open();
+  await fill({ name: 'Lamp' });
+  await open();
+  expect([name(), shown().includes('was restored')]).toEqual(['Lamp', true]);
+  await act(() => [...document.querySelectorAll('button')].find(({ textContent }) => textContent === 'Begin again')!.click());
+  expect(name()).toBe('');
+  await fill({ name: 'Lamp', price: '9' });
+  await submit('dialog form');
+  await vi.waitFor(() => expect(document.querySelector('dialog')).toBeNull());
+  await open();
+  expect([name(), shown().includes('was restored')]).toEqual(['', false]);
+});
+
+test('marks of the rules surround a selection or begin its lines, and a second press removes them', () => {
+  document.body.innerHTML = '<textarea>one\ntwo</textarea>';
+  const field = document.querySelector('textarea')!;
+  field.setSelectionRange(0, 3);
+  mark(field, ['**', '**']);
+  expect(field.value).toBe('**one**\ntwo');
+  mark(field, ['**', '**']);
+  expect(field.value).toBe('one\ntwo');
+  field.setSelectionRange(1, 5);
+  mark(field, ['- ']);
+  expect(field.value).toBe('- one\n- two');
+  mark(field, ['- ']);
+  expect(field.value).toBe('one\ntwo');
 });

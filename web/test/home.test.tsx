@@ -3,7 +3,7 @@ import { act } from 'preact/test-utils';
 import { afterEach, expect, test, vi } from 'vitest';
 import { setLanguage } from '../src/i18n/text';
 import { prepare } from '../src/operator';
-import { Times } from '../src/operator/form';
+import { Times } from '../src/operator/sale-fields';
 import { Home } from '../src/operator/home';
 import { missingOf, spark } from '../src/operator/pulse';
 import { server } from './shop';

@@ -1,19 +1,27 @@
 /** The editor of a new sale or a draft. */
 import { useSignal } from '@preact/signals';
-import { useRef } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { useLocation } from 'wouter-preact';
 import { Fault } from '@seckill/client/fault';
+import type { Item, Money } from '@seckill/client/types';
 import { useLoad } from '../api/load';
 import { request } from '../api/client';
 import { CreateSale, AdminSale as AdminSaleDoc, GoodsList, UpdateSale } from '../documents/operator';
+import { EarlierPrices } from '../documents/earlier-prices';
 import { bounded } from '../forms/bounded';
+import { money } from '../i18n/text';
+import type { Previewed } from '../pages/sale-preview';
 import { FaultMessage, Loading, SaleNotFound, Title } from '../ui/bits';
 import { Icon } from '../ui/icons';
 import { Select } from '../ui/select';
 import { AccessFields, accessOf } from './access';
 import { instant, type AdminSale } from './acts';
-import { Accent, Field, Form, Times, type Values } from './form';
+import { Field, Form, Restored, valuesOf, type Values } from './form';
 import { Pick, type Found } from './pick';
+import { Preview } from './preview';
+import { priceWarning } from './price';
+import { RulesField } from './rules-field';
+import { Accent, Times } from './sale-fields';
 import { ot } from './texts';
 import { forget, keep, unsentRows, useUnsent } from './unsent';
 
@@ -31,15 +39,20 @@ interface Row {
 
 const HOUR_MS = 3_600_000;
 const MAX_ITEMS = 20;
+/** Time after the last letter before the preview shows it, in ms. */
+const DRAW_MS = 300;
 
-/** Currencies of the products that were shown, by their ids. */
-const currencies = new Map<string, string>();
+/** A product as the preview shows it. */
+type Product = Omit<Item['goods'], 'description'>;
+
+/** The products that were shown, by their ids. */
+const products = new Map<string, Product>();
 
 /** The newest products whose names contain a text. */
 async function findGoods(search: string, signal: AbortSignal): Promise<Found> {
   const { goods } = await request(GoodsList, { after: null, search: search || null }, signal);
   const nodes = goods?.edges.map(({ node }) => node) ?? [];
-  for (const { id, listPrice } of nodes) currencies.set(id, listPrice.currencyCode);
+  for (const node of nodes) products.set(node.id, node);
   return { choices: nodes.map(({ id, name }) => ({ value: id, label: name })), more: goods?.pageInfo.hasNextPage ?? false };
 }
 
@@ -58,7 +71,7 @@ export function SaleEditor({ id }: { id?: string }) {
   const { goods, sale } = page.value.data;
   if (id && !sale) return <SaleNotFound again={reload} />; // an empty form would create another sale
   const discard = (): void => {
-    forget();
+    forget('sale');
     discards.value++;
   };
   return <SaleForm key={`${id} ${discards.value}`} goods={goods} sale={sale} discard={discard} />;
@@ -71,15 +84,26 @@ function SaleForm({ goods, sale, discard }: { goods: Found; sale: AdminSale | nu
   );
   const box = useRef<HTMLDivElement>(null);
   const form = (): HTMLFormElement | null | undefined => box.current?.querySelector('form');
-  const restored = useUnsent(form, sale === null);
+  const restored = useUnsent('sale', form, sale === null);
+  for (const { goods: each } of sale?.items ?? []) products.set(each.id, each);
+  const earlier = useEarlier(sale?.id);
+  /** The values of the form as the preview has them. */
+  const drawn = useSignal<Values | null>(null);
+  const drawing = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const draw = (): void => {
+    clearTimeout(drawing.current);
+    drawing.current = setTimeout(() => (drawn.value = valuesOf(form()!)), DRAW_MS);
+  };
+  useEffect(() => (draw(), () => clearTimeout(drawing.current)), [rows.value]);
   /** Keeps the form of a new sale; a draft is on the server. */
   const keepForm = (): void => {
+    draw();
     const of = form();
     if (sale || !of) return;
-    keep(of, rows.peek().map(({ key, ...row }): Row => {
+    keep('sale', of, rows.peek().map(({ key, ...row }): Row => {
       const chosen = of.elements.namedItem(`goods-${key}`);
       if (!(chosen instanceof HTMLSelectElement) || !chosen.value) return { key };
-      const currency = currencies.get(chosen.value) ?? row.currency;
+      const currency = products.get(chosen.value)?.listPrice.currencyCode ?? row.currency;
       return { key, goodsId: chosen.value, name: chosen.selectedOptions[0]?.text ?? '', ...(currency && { currency }) };
     }));
   };
@@ -107,7 +131,7 @@ function SaleForm({ goods, sale, discard }: { goods: Found; sale: AdminSale | nu
       limitBy: ['ACCOUNT' as const, ...limitKinds.filter((kind) => `limit-by-${kind.toLowerCase()}` in of)],
       items: rows.peek().map(({ key, goodsId: former, currency }) => {
         const goodsId = of[`goods-${key}`]!;
-        const currencyCode = (goodsId === former ? currency : currencies.get(goodsId))!;
+        const currencyCode = (goodsId === former ? currency : products.get(goodsId)?.listPrice.currencyCode)!;
         const purchaseLimit = Number(of[`limit-${key}`]);
         return { goodsId, purchaseLimit, stock: Number(of[`stock-${key}`]), price: { amount: of[`price-${key}`]!, currencyCode } };
       }),
@@ -124,7 +148,7 @@ function SaleForm({ goods, sale, discard }: { goods: Found; sale: AdminSale | nu
       : (await request(CreateSale, { input })).createSale;
     if (payload?.sale) {
       made.value = payload.sale.id;
-      forget();
+      forget('sale');
     }
     return payload?.userErrors;
   };
@@ -133,15 +157,15 @@ function SaleForm({ goods, sale, discard }: { goods: Found; sale: AdminSale | nu
   const times = sale ?? { startsAt: new Date(soon + HOUR_MS).toISOString(), endsAt: new Date(soon + 3 * HOUR_MS).toISOString() };
   const add = (): void => void (rows.value = [...rows.value, { key: Math.max(...rows.value.map(({ key }) => key)) + 1 }]);
   return (
-    <div ref={box} onInput={keepForm} onChange={keepForm}>
-    <Form sticky class="mx-auto grid max-w-3xl gap-5" send={send} done={() => go(`/operate/sales/${made.value}`)} label={ot('op.save')}>
+    <div ref={box} class="mx-auto grid max-w-3xl items-start gap-6 xl:max-w-none xl:grid-cols-[minmax(0,1fr)_29rem]" onInput={keepForm} onChange={keepForm}>
+    <Form sticky class="grid gap-5" send={send} done={() => go(`/operate/sales/${made.value}`)} label={ot('op.save')}>
       <Title><bdi>{sale ? sale.title : ot('op.newSale')}</bdi></Title>
       <div class="card grid gap-4 p-5 sm:grid-cols-2">
         <Field label={ot('op.saleTitle')}>
           <input name="title" class="field font-normal" required ref={bounded({ most: 120 })} defaultValue={sale?.title} />
         </Field>
         <Field label={ot('op.slug')}>
-          <input name="slug" class="field font-normal" pattern="[a-z0-9]+(-[a-z0-9]+)*" ref={bounded({ most: 64 })} defaultValue={sale?.slug} />
+          <input name="slug" class="field font-normal" pattern="[a-z0-9]+(-[a-z0-9]+)*" placeholder="spring-sale" ref={bounded({ most: 64 })} defaultValue={sale?.slug} />
         </Field>
         <Times sale={times} />
         <Field label={ot('op.saleLimit')}>
@@ -160,9 +184,7 @@ function SaleForm({ goods, sale, discard }: { goods: Found; sale: AdminSale | nu
           />
         </Field>
         <div class="sm:col-span-2">
-          <Field label={ot('op.rules')}>
-            <textarea name="rules" class="field font-normal" rows={3} ref={bounded({ most: 10_000 })} defaultValue={sale?.rules} />
-          </Field>
+          <RulesField text={sale?.rules} rows={4} />
         </div>
         <label class="flex items-center gap-2 sm:col-span-2">
           <input type="checkbox" name="hide" class="size-4 accent-fill" defaultChecked={sale?.hideExactStock ?? false} />
@@ -188,20 +210,14 @@ function SaleForm({ goods, sale, discard }: { goods: Found; sale: AdminSale | nu
         </label>
         <Accent color={sale?.accent?.color ?? ''} />
       </div>
-      {restored && (
-        <p class="note flex flex-wrap items-center gap-x-4 -order-1" role="status">
-          {ot('op.unsent')}
-          <button type="button" class="link" onClick={discard}>
-            {ot('op.unsent.discard')}
-          </button>
-        </p>
-      )}
+      {restored && <Restored discard={discard} />}
       {rows.value.map((row, i) => (
         <ItemRow
           key={row.key}
           row={row}
           name={ot('op.item', { n: i + 1 })}
           goods={goods}
+          earlier={earlier}
           remove={rows.value.length > 1 ? () => (rows.value = rows.value.filter(({ key }) => key !== row.key)) : null}
         />
       ))}
@@ -211,13 +227,54 @@ function SaleForm({ goods, sale, discard }: { goods: Found; sale: AdminSale | nu
         </button>
       )}
     </Form>
+    {drawn.value && <Preview beside sale={previewOf(drawn.value, rows.value, sale)} hidden={'hide' in drawn.value} />}
     </div>
   );
 }
 
-function ItemRow({ row, name, goods, remove }: { row: Row; name: string; goods: Found; remove: (() => void) | null }) {
+/** The sale that a form describes, for its preview. */
+function previewOf(of: Values, rows: readonly Row[], sale: AdminSale | null): Previewed {
+  const iso = (text: string | undefined): string => new Date(text || Date.now() + HOUR_MS).toISOString();
+  const [startsAt, endsAt] = [iso(of['starts']), iso(of['ends'])];
+  const items = rows.flatMap(({ key }) => {
+    const goods = products.get(of[`goods-${key}`] ?? '');
+    if (!goods) return [];
+    const total = Number(of[`stock-${key}`] || 1);
+    const stock = { level: 'PLENTY' as const, remaining: total, total, revision: 0, updatedAt: endsAt };
+    const price = { currencyCode: goods.listPrice.currencyCode, amount: priceIn(of[`price-${key}`]) ?? goods.listPrice.amount };
+    return [{ id: `row-${key}`, price, stock, purchaseLimit: Number(of[`limit-${key}`] || 1), drawing: null, goods: { description: '', ...goods } }];
+  });
+  return {
+    id: sale?.id ?? '', slug: '', title: of['title'] || ot('op.newSale'), startsAt, endsAt, nextTransitionAt: null, revision: 0, mode: 'RUSH', entriesCloseAt: null, notice: null, access: [], items,
+    purchaseLimit: of['limit'] ? Number(of['limit']) : null, paymentWindowSeconds: Math.round(Number(of['window'] || 15) * 60), requiresAddress: 'address' in of, limitBy: ['ACCOUNT'],
+    rules: of['rules'] ?? '', accent: sale?.accent ?? null, requireVerifiedContact: 'contact' in of, minimumAccountAge: Number(of['age'] || 0),
+  };
+}
+
+/** A typed price; null where it is none. */
+const priceIn = (text = ''): string | null => (/^\d+(\.\d+)?$/.test(text) ? text : null);
+
+/** The prices of products in the latest other sales, by the ids of the products. */
+function useEarlier(except: string | undefined): ReadonlyMap<string, Money> {
+  const { page } = useLoad('earlier prices', async (signal) => (await request(EarlierPrices, {}, signal)).sales?.nodes ?? []);
+  const prices = new Map<string, Money>();
+  if (page.value.state !== 'ready') return prices;
+  for (const { id, items } of page.value.data) for (const { goods, price } of items) if (id !== except && !prices.has(goods.id)) prices.set(goods.id, price);
+  return prices;
+}
+
+function ItemRow({ row, name, goods, earlier, remove }: { row: Row; name: string; goods: Found; earlier: ReadonlyMap<string, Money>; remove: (() => void) | null }) {
+  const typed = useSignal({ goodsId: row.goodsId ?? '', amount: row.price ?? '' });
+  const read = ({ currentTarget }: { currentTarget: HTMLElement }): void => {
+    const value = (of: string): string => currentTarget.querySelector<HTMLInputElement | HTMLSelectElement>(`[name=${of}-${row.key}]`)!.value;
+    typed.value = { goodsId: value('goods'), amount: value('price') };
+  };
+  const list = products.get(typed.value.goodsId)?.listPrice;
+  const amount = priceIn(typed.value.amount);
+  const before = earlier.get(typed.value.goodsId);
+  const warning = list && amount && priceWarning({ amount, currencyCode: list.currencyCode }, list, before && { price: before, words: money(before) });
   return (
-    <fieldset class="card grid items-end gap-4 p-5 sm:grid-cols-[2fr_1fr_1fr_1fr_auto]">
+    <fieldset class="card grid items-end gap-4 p-5 sm:grid-cols-[2fr_1fr_1fr_1fr_auto]" onInput={read} onChange={read}>
       <legend class="float-left font-semibold sm:col-span-5">{name}</legend>
       <Pick
         label={ot('op.goodsOf')}
@@ -244,6 +301,9 @@ function ItemRow({ row, name, goods, remove }: { row: Row; name: string; goods: 
           <Icon name="close" />
         </button>
       )}
+      <p class="text-sm font-medium text-warn empty:hidden sm:col-span-full" role="status">
+        {warning}
+      </p>
     </fieldset>
   );
 }

@@ -1,29 +1,75 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
+import { useId } from 'preact/hooks';
 import { toFault } from '@seckill/client/fault';
 import type { Failure } from '@seckill/client/types';
 import { bounded } from '../forms/bounded';
-import { faultText, explain } from '../i18n/text';
-import { now } from '../api/clock';
-import { instant, localInput, type AdminSale } from './acts';
+import { explain, faultText, t } from '../i18n/text';
 import { ot } from './texts';
 
-/** A field with its label above it. */
+type Typed = HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement;
+
+/** What is wrong with a field, in the language of the page; null where nothing is. */
+function flawOf(field: Typed): (() => string) | null {
+  const { validity, validationMessage: said } = field;
+  const { min = '', max = '', placeholder = '' } = field as Partial<HTMLInputElement>;
+  if (validity.valid) return null;
+  if (validity.customError) return () => said;
+  if (validity.valueMissing) return () => t('form.required');
+  if (validity.rangeUnderflow) return () => ot('op.form.least', { n: min });
+  if (validity.rangeOverflow) return () => ot('op.form.most', { n: max });
+  if (validity.patternMismatch) return () => ot('op.form.pattern', { text: placeholder });
+  return () => ot(validity.typeMismatch ? 'op.form.address' : 'op.form.value');
+}
+
+/** A field with its label above it. What is wrong with it shows below: once it was left or sent, and times while they are typed. */
 export function Field({ label, children }: { label: string; children: ComponentChildren }) {
+  const id = useId();
+  const flaw = useSignal<(() => string) | null>(null);
+  const check = ({ target }: Event, when: (field: Typed) => boolean): void => {
+    const field = target as Typed;
+    if (!field.validity || !when(field)) return;
+    const before = flaw.peek();
+    flaw.value = flawOf(field);
+    if (!flaw.peek() && !before) return;
+    if (!field.hasAttribute('aria-describedby')) field.setAttribute('aria-describedby', id);
+    field.setAttribute('aria-invalid', String(flaw.peek() !== null));
+  };
   return (
-    <label class="grid content-start gap-1.5 font-medium">
-      {label}
-      {children}
-    </label>
+    <div
+      class="grid content-start gap-1.5"
+      data-field
+      onInput={(event) => check(event, ({ type }) => flaw.peek() !== null || type === 'datetime-local')}
+      onChange={(event) => check(event, () => flaw.peek() !== null)}
+      onFocusOut={(event) => !(event.relatedTarget instanceof HTMLButtonElement) && check(event, ({ value }) => value !== '')} // a line above a pressed button would move it away
+      onInvalidCapture={(event) => (event.preventDefault(), check(event, () => true))}
+    >
+      <label class="grid gap-1.5 font-medium">
+        {label}
+        {children}
+      </label>
+      <p id={id} class="text-sm font-medium text-danger empty:hidden" aria-live="polite">
+        {flaw.value?.()}
+      </p>
+    </div>
   );
 }
 
-/** The values of a form, trimmed, by the names of its fields. Unchecked boxes are missing. */
+/** Shows what is wrong with the fields of a form, the first of which gets the focus. Returns whether it can be sent. */
+function ready(form: HTMLFormElement): boolean {
+  if (form.checkValidity()) return true;
+  const first = form.querySelector<Typed>(':is(input, textarea, select):invalid');
+  if (first?.closest('[data-field]')) first.focus();
+  else first?.reportValidity();
+  return false;
+}
+
+/** The values of a form, trimmed, by the names of its fields, and of the button that sent it. Unchecked boxes are missing. */
 export type Values = Record<string, string>;
 
-function values(form: HTMLFormElement): Values {
+export function valuesOf(form: HTMLFormElement, button: HTMLElement | null = null): Values {
   const found: Values = {};
-  for (const [name, value] of new FormData(form)) if (typeof value === 'string') found[name] = value.trim();
+  for (const [name, value] of new FormData(form, button)) if (typeof value === 'string') found[name] = value.trim();
   return found;
 }
 
@@ -95,11 +141,11 @@ interface Props {
 export function Form({ send, done, label, children, beside, class: layout = 'grid gap-3', sticky }: Props) {
   const sending = useSignal(false);
   const why = useSignal<(() => string)[]>([]); // functions, so that a change of the language applies
-  const submit = async (form: HTMLFormElement): Promise<void> => {
+  const submit = async (form: HTMLFormElement, button: HTMLElement | null): Promise<void> => {
     if (sending.peek()) return;
     sending.value = true;
     try {
-      const failures = [(await send(values(form), form)) ?? []].flat();
+      const failures = [(await send(valuesOf(form, button), form)) ?? []].flat();
       why.value = failures.map((failure) => () => words(failure, form));
       if (!failures.length) done();
     } catch (thrown) {
@@ -111,9 +157,10 @@ export function Form({ send, done, label, children, beside, class: layout = 'gri
   return (
     <form
       class={layout}
+      noValidate
       onSubmit={(event) => {
         event.preventDefault();
-        void submit(event.currentTarget);
+        if (ready(event.currentTarget)) void submit(event.currentTarget, event.submitter);
       }}
     >
       {children}
@@ -135,79 +182,23 @@ export function Form({ send, done, label, children, beside, class: layout = 'gri
   );
 }
 
+/** Says that a form was filled with what was typed before, and can be begun again. */
+export function Restored({ discard }: { discard: () => void }) {
+  return (
+    <p class="note flex flex-wrap items-center gap-x-4 -order-1" role="status">
+      {ot('op.unsent')}
+      <button type="button" class="link" onClick={discard}>
+        {ot('op.unsent.discard')}
+      </button>
+    </p>
+  );
+}
+
 /** A field for a reason or a note. */
 export function Note({ label, required }: { label: string; required?: boolean }) {
   return (
     <Field label={label}>
       <textarea name="note" class="field font-normal" rows={2} ref={bounded({ most: 200 })} required={required} />
     </Field>
-  );
-}
-
-/** The name of a template. */
-export function TemplateName({ title }: { title: string }) {
-  return (
-    <Field label={ot('op.name')}>
-      <input name="name" class="field font-normal" ref={bounded({ most: 120 })} required defaultValue={title} />
-    </Field>
-  );
-}
-
-/** The accent colour of a sale: typed, or picked. Empty is that of the installation. */
-export function Accent({ color }: { color: string }) {
-  const value = useSignal(color);
-  const set = (event: { currentTarget: HTMLInputElement }): void => void (value.value = event.currentTarget.value);
-  return (
-    <div class="flex items-end gap-2">
-      <div class="min-w-0 grow">
-        <Field label={ot('op.accent')}>
-          <input name="accent" class="field font-normal" pattern="#[0-9a-fA-F]{6}" placeholder="#2b34d9" value={value.value} onInput={set} />
-        </Field>
-      </div>
-      <input
-        type="color"
-        class="h-12 w-14 shrink-0 cursor-pointer rounded-xl border border-edge bg-card p-1"
-        aria-label={ot('op.accentPick')}
-        value={/^#[0-9a-f]{6}$/i.test(value.value) ? value.value.toLowerCase() : '#2b34d9'}
-        onInput={set}
-      />
-    </div>
-  );
-}
-
-/** Title, rules and accent of a sale. */
-export function Texts({ sale }: { sale: Pick<AdminSale, 'title' | 'rules' | 'accent'> }) {
-  return (
-    <>
-      <Field label={ot('op.saleTitle')}>
-        <input name="title" class="field font-normal" ref={bounded({ most: 120 })} required defaultValue={sale.title} />
-      </Field>
-      <Field label={ot('op.rules')}>
-        <textarea name="rules" class="field font-normal" rows={6} ref={bounded({ most: 10_000 })} defaultValue={sale.rules} />
-      </Field>
-      <Accent color={sale.accent?.color ?? ''} />
-    </>
-  );
-}
-
-/** A ref that refuses times that have passed where they are typed. */
-function future(field: HTMLInputElement | null): void {
-  if (!field) return;
-  const check = (): void => field.setCustomValidity(field.value && Date.parse(instant(field.value)) <= now() ? ot('op.passed') : '');
-  field.oninput = check;
-  check();
-}
-
-/** The opening and the end of a sale, or the end alone. */
-export function Times({ sale, endOnly }: { sale: { startsAt: string; endsAt: string }; endOnly?: boolean }) {
-  const field = (name: string, at: string) => (
-    <input name={name} class="field font-normal max-sm:px-2 max-sm:text-sm" type="datetime-local" step="1" required ref={future} defaultValue={localInput(Date.parse(at))} />
-  );
-  return (
-    <>
-      {!endOnly && <Field label={ot('op.starts')}>{field('starts', sale.startsAt)}</Field>}
-      <Field label={ot('op.ends')}>{field('ends', sale.endsAt)}</Field>
-      <p class="col-span-full text-sm text-soft">{ot('op.local', { zone: Intl.DateTimeFormat().resolvedOptions().timeZone })}</p>
-    </>
   );
 }

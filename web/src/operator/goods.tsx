@@ -1,5 +1,6 @@
 /** The catalogue of products. */
 import { useSignal } from '@preact/signals';
+import { useRef } from 'preact/hooks';
 import { useLoad } from '../api/load';
 import { request } from '../api/client';
 import type { ResultOf } from '@seckill/client/operation';
@@ -10,12 +11,13 @@ import { money } from '../i18n/text';
 import { Picture, Title } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { acted } from './asked';
-import { Field, Form, type Values } from './form';
+import { Field, Form, Restored, type Values } from './form';
 import { Log } from './log';
 import { Paged } from './paged';
 import { AltField, PictureField, usePicture } from './picture';
 import { Search, useQuery } from './search';
 import { ot } from './texts';
+import { forget, keep, useUnsent } from './unsent';
 
 type Each = NonNullable<ResultOf<typeof GoodsList>['goods']>['edges'][number]['node'];
 
@@ -23,6 +25,7 @@ export function Goods() {
   const [search, setSearch] = useQuery('q');
   const editing = useSignal<Each | 'new' | null>(null);
   const changes = useSignal(0);
+  const discards = useSignal(0);
   return (
     <>
       <div class="mb-4 flex flex-wrap items-center justify-between gap-3">
@@ -54,9 +57,10 @@ export function Goods() {
       </Paged>
       {editing.value && (
         <Editor
-          key={editing.value === 'new' ? 'new' : editing.value.id}
+          key={editing.value === 'new' ? `new ${discards.value}` : editing.value.id}
           goods={editing.value === 'new' ? null : editing.value}
           close={() => (editing.value = null)}
+          discard={() => (forget('product'), discards.value++)}
           done={() => {
             editing.value = null;
             changes.value++;
@@ -67,12 +71,24 @@ export function Goods() {
   );
 }
 
-function Editor({ goods, close, done }: { goods: Each | null; close: () => void; done: () => void }) {
+function Editor({ goods, close, discard, done }: { goods: Each | null; close: () => void; discard: () => void; done: () => void }) {
   const picture = usePicture(goods?.imageUrl ?? '');
+  const box = useRef<HTMLDivElement>(null);
+  const form = (): HTMLFormElement | null | undefined => box.current?.querySelector('form');
+  const restored = useUnsent('product', form, goods === null);
+  /** Keeps what was typed of a new product. */
+  const keepForm = (): void => {
+    const typed = form();
+    if (!goods && typed) keep('product', typed);
+  };
   const send = async ({ name = '', price = '', currency = '', description = '', imageAlt = '' }: Values) => {
     const imageUrl = await picture.result();
     const input = { name, description, listPrice: { amount: price, currencyCode: currency } };
-    if (!goods) return (await request(CreateGoods, { input: { ...input, imageUrl: imageUrl || null, imageAlt: imageAlt || null } })).createGoods?.userErrors;
+    if (!goods) {
+      const { createGoods } = await request(CreateGoods, { input: { ...input, imageUrl: imageUrl || null, imageAlt: imageAlt || null } });
+      if (createGoods?.goods) forget('product');
+      return createGoods?.userErrors;
+    }
     const change = { ...input, imageAlt, goodsId: goods.id, ...(imageUrl !== (goods.imageUrl ?? '') && { imageUrl }) };
     const { updateGoods } = await request(UpdateGoods, { input: change });
     if (updateGoods?.intervention) acted(updateGoods.intervention);
@@ -80,7 +96,9 @@ function Editor({ goods, close, done }: { goods: Each | null; close: () => void;
   };
   return (
     <Dialog title={goods ? goods.name : ot('op.newGoods')} close={close}>
-      <Form send={send} done={done} label={ot(goods ? 'op.change' : 'op.create')}>
+      <div ref={box} onInput={keepForm} onChange={keepForm}>
+      <Form sticky send={send} done={done} label={ot(goods ? 'op.change' : 'op.create')}>
+        {restored && <Restored discard={discard} />}
         <Field label={ot('op.name')}>
           <input name="name" class="field font-normal" required ref={bounded({ most: 120 })} defaultValue={goods?.name} />
         </Field>
@@ -96,6 +114,7 @@ function Editor({ goods, close, done }: { goods: Each | null; close: () => void;
               readOnly={goods !== null}
               required
               pattern="[A-Z]{3}"
+              placeholder="CNY"
             />
           </Field>
         </div>
@@ -105,6 +124,7 @@ function Editor({ goods, close, done }: { goods: Each | null; close: () => void;
         <PictureField picture={picture} />
         <AltField text={goods?.imageAlt ?? ''} />
       </Form>
+      </div>
       {goods && <GoodsHistory id={goods.id} />}
     </Dialog>
   );

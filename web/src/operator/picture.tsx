@@ -112,7 +112,13 @@ export function PictureField({ picture: { address, chosen } }: { picture: Pictur
         }}
       >
         <Field label={ot('op.upload')}>
-          <input type="file" accept="image/png,image/jpeg,image/gif,image/webp" class="w-full min-w-0 text-sm font-normal" onChange={(event) => void take(event.currentTarget.files?.[0])} />
+          <input type="file" accept="image/png,image/jpeg,image/gif,image/webp" class="peer sr-only" onChange={(event) => void take(event.currentTarget.files?.[0])} />
+          <span class="flex flex-wrap items-center gap-3 text-sm font-normal peer-focus-visible:outline-3 peer-focus-visible:outline-offset-2 peer-focus-visible:outline-accent">
+            <span class="btn" aria-hidden="true">
+              {ot('op.upload.choose')}
+            </span>
+            <bdi class="text-soft wrap-anywhere">{now?.file.name}</bdi>
+          </span>
         </Field>
         <p class="text-sm text-soft">{ot('op.pictureDrop')}</p>
         {shown && <Preview url={shown} cut={now?.cut ?? MIDDLE} />}
@@ -189,7 +195,7 @@ function CropFields({ cut, set }: { cut: Crop; set: (cut: Crop) => void }) {
         class="w-full min-w-0 accent-(--color-fill)"
         min={least}
         max={most}
-        step="0.01"
+        step="any"
         value={cut[name]}
         onInput={(event) => set({ ...cut, [name]: Number(event.currentTarget.value) })}
       />

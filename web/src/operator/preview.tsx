@@ -12,18 +12,19 @@ const SalePreview = lazy(() => import('../pages/sale').then((module) => module.S
 
 const phases = ['UPCOMING', 'LIVE', 'ENDED'] as const;
 
-/** The preview, which is loaded when it is opened. */
-export function Preview({ sale, hidden }: { sale: Previewed; hidden: boolean }) {
-  const open = useSignal(false);
+/** The preview, which is loaded when it is opened; beside a form it is open where there is room for both. */
+export function Preview({ sale, hidden, beside = false }: { sale: Previewed; hidden: boolean; beside?: boolean }) {
+  const wide = useRef(beside && matchMedia('(width >= 80rem)').matches);
+  const open = useSignal(wide.current);
   return (
-    <details class="card p-5" onToggle={(event) => (open.value = event.currentTarget.open)} data-preview>
+    <details class={`card p-5 ${beside ? 'xl:sticky xl:top-16 xl:max-h-[calc(100dvh-5rem)] xl:overflow-y-auto' : ''}`} open={open.value} onToggle={(event) => (open.value = event.currentTarget.open)} data-preview>
       <summary class="head">{ot('op.preview')}</summary>
-      {open.value && <Phases sale={sale} hidden={hidden} />}
+      {open.value && <Phases sale={sale} hidden={hidden} beside={beside} />}
     </details>
   );
 }
 
-function Phases({ sale, hidden }: { sale: Previewed; hidden: boolean }) {
+function Phases({ sale, hidden, beside }: { sale: Previewed; hidden: boolean; beside: boolean }) {
   const id = useId();
   const phase = useSignal<(typeof phases)[number]>('UPCOMING');
   const item = useSignal(sale.items[0]?.id ?? '');
@@ -61,7 +62,7 @@ function Phases({ sale, hidden }: { sale: Previewed; hidden: boolean }) {
           <Select value={item.value} change={(value) => (item.value = value)} choices={sale.items.map((each) => ({ value: each.id, label: each.goods.name }))} />
         </Field>
       )}
-      <div id={`${id}-panel`} role="tabpanel" aria-labelledby={`${id}-${phase.value}`}>
+      <div id={`${id}-panel`} role="tabpanel" aria-labelledby={`${id}-${phase.value}`} class={beside ? 'xl:[zoom:0.5]' : ''}>
         <SalePreview sale={sale} itemId={item.value} phase={phase.value} hidden={hidden} />
       </div>
     </div>

@@ -6,23 +6,14 @@ import { Markdown } from '../pages/markdown';
 import { UploadMembers } from './access';
 import type { AdminSale } from './acts';
 import { fieldName, valueWords } from './log';
+import { priceWarning } from './price';
 import { ot } from './texts';
-
-/** A discount above this, in percent, is likely a mistake. */
-const DEEP_PERCENT = 70;
 
 type Item = AdminSale['items'][number];
 
-/** What is unusual about a price. */
-function warningOf({ price, goods }: Item): string | null {
-  const percent = percentOff(price, goods.listPrice);
-  if (percent < 0) return ot('op.above');
-  return percent > DEEP_PERCENT ? ot('op.deep') : null;
-}
-
 function Row({ item }: { item: Item }) {
   const percent = percentOff(item.price, item.goods.listPrice);
-  const warning = warningOf(item);
+  const warning = priceWarning(item.price, item.goods.listPrice);
   return (
     <li class="flex flex-wrap items-center gap-x-4 gap-y-1 border-t border-line py-3 first:border-0">
       <Picture goods={item.goods} class="size-12 shrink-0 rounded-lg" />

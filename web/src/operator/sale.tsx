@@ -8,18 +8,19 @@ import { request } from '../api/client';
 import { currentUser } from '../api/session';
 import type { ResultOf } from '@seckill/client/operation';
 import { AdminSale as AdminSaleDoc } from '../documents/operator';
+import { bounded } from '../forms/bounded';
 import { isolate, textOr, t } from '../i18n/text';
 import type { Previewed } from '../pages/sale-preview';
 import { DateTime, SaleNotFound, Stale, Title, Unready } from '../ui/bits';
 import { Ticking } from '../ui/countdown';
 import { Dialog } from '../ui/dialog';
 import { Deferred } from '../ui/later';
-import { actionsOf, needs, runAction, type SaleAction, type AdminSale } from './acts';
+import { actionsOf, localInput, needs, runAction, type SaleAction, type AdminSale } from './acts';
 import { Approved } from './approved';
 import { acted, type Asked } from './asked';
 import { Codes } from './codes';
 import { Dashboard } from './dashboard';
-import { Form, Note, TemplateName, Texts, Times } from './form';
+import { Field, Form, Note } from './form';
 import { Interventions } from './interventions';
 import { Items } from './items';
 import { useAdminSale } from './live';
@@ -31,6 +32,8 @@ import { Downloads } from './report';
 import { Preview } from './preview';
 import { Review } from './review';
 import { PrivateChip, StatusChip } from './sale-row';
+import { RulesField } from './rules-field';
+import { Accent, TemplateName, Times } from './sale-fields';
 import { Switches } from './switches';
 import { ot } from './texts';
 
@@ -154,6 +157,19 @@ function Clock({ sale: { status, startsAt, endsAt } }: { sale: AdminSale }) {
   );
 }
 
+/** Title, rules and accent of a sale. */
+function Texts({ sale }: { sale: AdminSale }) {
+  return (
+    <>
+      <Field label={ot('op.saleTitle')}>
+        <input name="title" class="field font-normal" ref={bounded({ most: 120 })} required defaultValue={sale.title} />
+      </Field>
+      <RulesField text={sale.rules} rows={6} />
+      <Accent color={sale.accent?.color ?? ''} />
+    </>
+  );
+}
+
 /** Reasons of a pause, as buyers read them; one fills the field. */
 function Presets() {
   const fill = (text: string) => (event: Event) => {
@@ -202,7 +218,13 @@ function Acts({ sale, reload }: { sale: AdminSale; reload: () => void }) {
           <Form
             label={ot(`op.act.${act}`)}
             send={async (values) => {
-              const outcome = await runAction(act, sale, values);
+              const approved = act === 'approve' && sale.status === 'APPROVED'; // by the try before, whose scheduling was refused
+              let outcome = approved ? null : await runAction(act, sale, values);
+              if ('schedule' in values && !outcome?.userErrors.length) {
+                const [starts, ends] = [sale.startsAt, sale.endsAt].map((at) => localInput(Date.parse(at)));
+                outcome = await runAction('schedule', sale, { starts: starts!, ends: ends! });
+                if (outcome?.userErrors.length) reload();
+              }
               asked = outcome?.intervention;
               copy = act === 'duplicate' ? outcome?.sale?.id : undefined;
               return outcome?.userErrors[0];
@@ -214,9 +236,16 @@ function Acts({ sale, reload }: { sale: AdminSale; reload: () => void }) {
               else reload();
             }}
             beside={
-              <button type="button" class="btn" onClick={close}>
-                {ot('op.back')}
-              </button>
+              <>
+                {act === 'approve' && (
+                  <button class="btn" name="schedule" value="yes">
+                    {ot('op.approveAndSchedule')}
+                  </button>
+                )}
+                <button type="button" class="btn" onClick={close}>
+                  {ot('op.back')}
+                </button>
+              </>
             }
           >
             <p>{ot(`op.sure.${act}`)}</p>

@@ -10,7 +10,8 @@ import { FaultMessage, DateTime } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
 import { instant } from './acts';
-import { Form, Times } from './form';
+import { Form } from './form';
+import { Times } from './sale-fields';
 import { ot } from './texts';
 
 type Template = NonNullable<ResultOf<typeof TemplatesDoc>['saleTemplates']>[number];

@@ -4,6 +4,7 @@ import type { pictureEn } from './texts-picture';
 export const pictureZh: Record<keyof typeof pictureEn, string> = {
   'op.picture': '图片地址（可选）',
   'op.upload': '上传图片',
+  'op.upload.choose': '选择文件',
   'op.pictureDrop': '也可将文件拖到此处，保存时上传。',
   'op.pictureDrop.undo': '不使用该文件',
   'op.picturePreview': '店内显示效果',

@@ -2,6 +2,7 @@
 export const pictureEn = {
   'op.picture': 'Image URL (optional)',
   'op.upload': 'Upload image',
+  'op.upload.choose': 'Choose a file',
   'op.pictureDrop': 'Or drop a file here. It is uploaded when you save.',
   'op.pictureDrop.undo': 'Do not use this file',
   'op.picturePreview': 'As the shop shows it',

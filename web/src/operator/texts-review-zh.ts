@@ -20,6 +20,6 @@ export const reviewZh: Record<keyof typeof reviewEn, string> = {
   'op.hidden': '仅文字',
   'op.off': '直降 {percent}%',
   'op.total': '总金额',
-  'op.above': '高于日常价',
+  'op.above': '不低于日常价',
   'op.deep': '降价超过 70%',
 };

@@ -18,6 +18,6 @@ export const reviewEn = {
   'op.hidden': 'In words only',
   'op.off': '{percent}% off',
   'op.total': 'Total value',
-  'op.above': 'Price above list price',
+  'op.above': 'Price not below list price',
   'op.deep': 'More than 70% off',
 };

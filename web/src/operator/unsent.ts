@@ -1,4 +1,4 @@
-/** What was typed into the form of a new sale, kept in the browser until the sale is created. */
+/** What was typed into the form of a new sale or product, kept in the browser until it is created. */
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect } from 'preact/hooks';
 import { persistentStore } from '../api/storage';
@@ -10,30 +10,33 @@ interface Unsent<T> {
   fields: [name: string, value: string][];
 }
 
-const keyOf = (): string => `unsent-sale:${currentUser.peek()?.id ?? ''}`;
+/** What a form creates. */
+type Kind = 'sale' | 'product';
+
+const keyOf = (kind: Kind): string => `unsent-${kind}:${currentUser.peek()?.id ?? ''}`;
 
 /** What was kept of the rows; null where nothing was. */
 export function unsentRows<T>(): T[] | null {
   try {
-    return (JSON.parse(persistentStore.getItem(keyOf()) ?? 'null') as Unsent<T> | null)?.rows ?? null;
+    return (JSON.parse(persistentStore.getItem(keyOf('sale')) ?? 'null') as Unsent<T> | null)?.rows ?? null;
   } catch {
     return null;
   }
 }
 
-export const forget = (): void => persistentStore.removeItem(keyOf());
+export const forget = (kind: Kind): void => persistentStore.removeItem(keyOf(kind));
 
 /** Keeps the fields of a form with its rows. */
-export function keep<T>(form: HTMLFormElement, rows: T[]): void {
+export function keep<T>(kind: Kind, form: HTMLFormElement, rows: T[] = []): void {
   const fields = [...new FormData(form)].filter((field): field is [string, string] => typeof field[1] === 'string');
-  persistentStore.setItem(keyOf(), JSON.stringify({ rows, fields } satisfies Unsent<T>));
+  persistentStore.setItem(keyOf(kind), JSON.stringify({ rows, fields } satisfies Unsent<T>));
 }
 
 /** Fills a form with what was kept, once, before it is painted. Returns whether there was anything. */
-export function useUnsent(form: () => HTMLFormElement | null | undefined, wanted: boolean): boolean {
+export function useUnsent(kind: Kind, form: () => HTMLFormElement | null | undefined, wanted: boolean): boolean {
   const restored = useSignal(false);
   useLayoutEffect(() => {
-    const text = wanted && persistentStore.getItem(keyOf());
+    const text = wanted && persistentStore.getItem(keyOf(kind));
     const found = form();
     if (!text || !found) return;
     const { fields } = JSON.parse(text) as Unsent<unknown>;
