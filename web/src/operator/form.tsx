@@ -171,7 +171,7 @@ export function Form({ send, done, label, children, beside, class: layout = 'gri
           ))}
         </div>
       )}
-      <div class={`flex flex-wrap gap-3 ${sticky ? 'sticky bottom-0 z-10 -mx-4 border-t border-line bg-page px-4 py-3' : ''}`}>
+      <div class={`flex flex-wrap gap-3 ${sticky ? 'sticky bottom-0 z-10 -mx-4 border-t border-line bg-page px-4 py-3 in-[dialog]:-bottom-5 in-[dialog]:-mx-5 in-[dialog]:bg-card in-[dialog]:px-5' : ''}`}>
         <button class="btn btn-main" aria-disabled={sending.value}>
           {sending.value && <span class="spin" />}
           {label}

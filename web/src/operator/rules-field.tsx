@@ -36,14 +36,14 @@ export function RulesField({ text, rows }: { text: string | undefined; rows: num
   const field = (): HTMLTextAreaElement => box.current!.querySelector('textarea')!;
   return (
     <div ref={box} class="grid gap-2">
-      <div class="order-first flex flex-wrap items-center gap-1" role="toolbar" aria-label={ot('op.rules')} aria-controls={id}>
+      <div class="order-first flex flex-wrap items-center gap-1" role="toolbar" aria-label={ot('op.marking')} aria-controls={id}>
         {(Object.keys(marks) as (keyof typeof marks)[]).map((name) => (
           <button key={name} type="button" class="chip min-h-10 px-3 hover:border-edge" disabled={shown.value !== null} onClick={() => mark(field(), marks[name])}>
             {ot(`op.mark.${name}`)}
           </button>
         ))}
         <button type="button" class="link ml-auto min-h-10 px-2" aria-pressed={shown.value !== null} onClick={() => (shown.value = shown.peek() === null ? field().value : null)}>
-          {ot('op.preview')}
+          {ot('op.mark.preview')}
         </button>
       </div>
       {shown.value !== null && (

@@ -53,7 +53,7 @@ function future(field: HTMLInputElement | null): void {
 /** The opening and the end of a sale, or the end alone. */
 export function Times({ sale, endOnly }: { sale: { startsAt: string; endsAt: string }; endOnly?: boolean }) {
   const field = (name: string, at: string) => (
-    <input name={name} class="field font-normal max-sm:px-2 max-sm:text-sm" type="datetime-local" step="1" required ref={future} defaultValue={localInput(Date.parse(at))} />
+    <input name={name} class="field px-2 text-sm font-normal" type="datetime-local" step="1" required ref={future} defaultValue={localInput(Date.parse(at))} />
   );
   return (
     <>

@@ -191,6 +191,8 @@ export const zh: Record<OpKey, string> = {
   'op.seenBy': '可见范围',
   'op.seenBy.all': '所有人',
   'op.seenBy.access': '仅符合资格规则的买家',
+  'op.marking': '格式',
+  'op.mark.preview': '预览',
   'op.mark.bold': '加粗',
   'op.mark.heading': '标题',
   'op.mark.list': '列表',

@@ -192,6 +192,8 @@ const en = {
   'op.seenBy': 'Seen by',
   'op.seenBy.all': 'everyone',
   'op.seenBy.access': 'only buyers whom a rule fits',
+  'op.marking': 'Formatting',
+  'op.mark.preview': 'Preview',
   'op.mark.bold': 'Bold',
   'op.mark.heading': 'Heading',
   'op.mark.list': 'List',
