@@ -58,7 +58,7 @@ func (s *Seeder) Demo(ctx context.Context, window time.Duration) (*DemoResult, e
 		draft saleDraft
 	}{
 		{&result.Open, saleDraft{
-			title: "Morning bargains", rules: "One of each per person. What is not paid for in time goes to the next in line.",
+			title: "Morning bargains", rules: "One of each per person. An order that is not paid in time goes to the next buyer.",
 			opens: now.Add(-time.Minute), closes: now.Add(demoLasts),
 			items: []itemDraft{
 				{&g.headphones, 699_00, 100}, {&g.reader, 499_00, 40}, {&g.watch, 399_00, 12},
