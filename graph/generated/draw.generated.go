@@ -91,6 +91,107 @@ func (ec *executionContext) fieldContext_AuthorizeEntryPayload_userErrors(_ cont
 	return fc, nil
 }
 
+func (ec *executionContext) _DrawEntries_points(ctx context.Context, field graphql.CollectedField, obj *model.DrawEntries) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DrawEntries_points(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Points, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.DrawEntriesPoint) graphql.Marshaler {
+			return ec.marshalNDrawEntriesPoint2ᚕᚖseckillᚋgraphᚋmodelᚐDrawEntriesPointᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DrawEntries_points(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DrawEntries",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_DrawEntriesPoint(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _DrawEntries_seconds(ctx context.Context, field graphql.CollectedField, obj *model.DrawEntries) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DrawEntries_seconds(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Seconds, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DrawEntries_seconds(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DrawEntries", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _DrawEntriesPoint_at(ctx context.Context, field graphql.CollectedField, obj *model.DrawEntriesPoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DrawEntriesPoint_at(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.At, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DrawEntriesPoint_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DrawEntriesPoint", field, false, false, errors.New("field of type DateTime does not have child fields"))
+}
+
+func (ec *executionContext) _DrawEntriesPoint_entries(ctx context.Context, field graphql.CollectedField, obj *model.DrawEntriesPoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DrawEntriesPoint_entries(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Entries, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DrawEntriesPoint_entries(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DrawEntriesPoint", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
 func (ec *executionContext) _Drawing_drawnAt(ctx context.Context, field graphql.CollectedField, obj *model.Drawing) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -751,6 +852,92 @@ func (ec *executionContext) _AuthorizeEntryPayload(ctx context.Context, sel ast.
 	return out
 }
 
+var drawEntriesImplementors = []string{"DrawEntries"}
+
+func (ec *executionContext) _DrawEntries(ctx context.Context, sel ast.SelectionSet, obj *model.DrawEntries) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, drawEntriesImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("DrawEntries")
+		case "points":
+			out.Values[i] = ec._DrawEntries_points(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "seconds":
+			out.Values[i] = ec._DrawEntries_seconds(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var drawEntriesPointImplementors = []string{"DrawEntriesPoint"}
+
+func (ec *executionContext) _DrawEntriesPoint(ctx context.Context, sel ast.SelectionSet, obj *model.DrawEntriesPoint) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, drawEntriesPointImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("DrawEntriesPoint")
+		case "at":
+			out.Values[i] = ec._DrawEntriesPoint_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "entries":
+			out.Values[i] = ec._DrawEntriesPoint_entries(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var drawingImplementors = []string{"Drawing"}
 
 func (ec *executionContext) _Drawing(ctx context.Context, sel ast.SelectionSet, obj *model.Drawing) graphql.Marshaler {
@@ -939,6 +1126,32 @@ func (ec *executionContext) unmarshalNAuthorizeEntryInput2seckillᚋgraphᚋmode
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) marshalNDrawEntriesPoint2ᚕᚖseckillᚋgraphᚋmodelᚐDrawEntriesPointᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.DrawEntriesPoint) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNDrawEntriesPoint2ᚖseckillᚋgraphᚋmodelᚐDrawEntriesPoint(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNDrawEntriesPoint2ᚖseckillᚋgraphᚋmodelᚐDrawEntriesPoint(ctx context.Context, sel ast.SelectionSet, v *model.DrawEntriesPoint) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._DrawEntriesPoint(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNDrawingState2seckillᚋinternalᚋbuyᚋwaitlistᚐDrawState(ctx context.Context, v any) (waitlist.DrawState, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := waitlist.DrawState(tmp)
@@ -990,6 +1203,13 @@ func (ec *executionContext) marshalOAuthorizeEntryPayload2ᚖseckillᚋgraphᚋm
 	return ec._AuthorizeEntryPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalODrawEntries2ᚖseckillᚋgraphᚋmodelᚐDrawEntries(ctx context.Context, sel ast.SelectionSet, v *model.DrawEntries) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._DrawEntries(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalODrawing2ᚖseckillᚋgraphᚋmodelᚐDrawing(ctx context.Context, sel ast.SelectionSet, v *model.Drawing) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
@@ -1002,6 +1222,13 @@ func (ec *executionContext) marshalOEnterDrawPayload2ᚖseckillᚋgraphᚋmodel�
 		return graphql.Null
 	}
 	return ec._EnterDrawPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOEnterDrawValuePayload2ᚖseckillᚋgraphᚋmodelᚐEnterDrawValuePayload(ctx context.Context, sel ast.SelectionSet, v *model.EnterDrawValuePayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._EnterDrawValuePayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOEntryCard2ᚖseckillᚋgraphᚋmodelᚐEntryCard(ctx context.Context, v any) (*model.EntryCard, error) {

@@ -1481,6 +1481,14 @@ extend type Mutation {
     """Input of the mutation."""
     input: AuthorizeEntryInput!
   ): AuthorizeEntryPayload @auth @rateLimit(burst: 5, perSecond: 0.2)
+  """
+  Requests that a public value orders the entries of a draw whose ` + "`" + `source` + "`" + ` is ` + "`" + `operator` + "`" + `, ten minutes after its root was published at the earliest. A
+  second person always confirms it. CONFLICT for a draw that takes no value now. For operators.
+  """
+  enterDrawValue(
+    """Input of the mutation."""
+    input: EnterDrawValueInput!
+  ): EnterDrawValuePayload @auth(role: OPERATOR)
   """Enters the draw of an item, on the conditions of ` + "`" + `joinWaitlist` + "`" + `. For signed-in users."""
   enterDraw(
     """Input of the mutation."""
