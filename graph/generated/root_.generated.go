@@ -1475,7 +1475,7 @@ extend type Query {
 extend type Mutation {
   """
   Begins the authorization of a card for an entry of the caller, until ` + "`" + `Sale.entriesCloseAt` + "`" + `: its price is held, or the card is saved where the bank would
-  release the money before the draw. An open payment is returned again.
+  release the money before the draw. An open payment is returned again. For signed-in users.
   """
   authorizeEntry(
     """Input of the mutation."""

@@ -87,7 +87,8 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 		return nil, err
 	}
 	payments, err := newPayments(b, gates, messages, orders,
-		paymentSetup{keys: keys, listener: listener, draws: waiting.service, security: accounts.security, receipts: receipts(b, mailing, noticed)})
+		paymentSetup{keys: keys, listener: listener, draws: waiting.service, security: accounts.security,
+			receipts: receipts(b, mailing, noticed)})
 	if err != nil {
 		return nil, err
 	}

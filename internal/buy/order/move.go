@@ -214,7 +214,7 @@ func compareAndSet(ctx context.Context, tx *ent.Tx, was, is *Order, line ledgerL
 	switch {
 	case is.PaymentDeadline == nil:
 		update.ClearPaymentDeadline()
-	case was.PaymentDeadline == nil || !was.PaymentDeadline.Equal(*is.PaymentDeadline): // released from review, or extended
+	case was.PaymentDeadline == nil, !was.PaymentDeadline.Equal(*is.PaymentDeadline): // after a review, or extended
 		update.SetPaymentDeadline(*is.PaymentDeadline)
 	}
 	if is.Review != was.Review {

@@ -68,7 +68,8 @@ func readMoney(ctx context.Context, tx *ent.Tx, sale id.Sale, item id.Item) (map
 	held := func(s *sql.Selector) {
 		entries := sql.Table(waitlistentry.Table)
 		ended := sql.Select(entries.C(waitlistentry.FieldID)).From(entries).Where(sql.And(
-			sql.EQ(entries.C(waitlistentry.FieldItemID), item), sql.NEQ(entries.C(waitlistentry.FieldCard), waitlistentry.CardNONE),
+			sql.EQ(entries.C(waitlistentry.FieldItemID), item),
+			sql.NEQ(entries.C(waitlistentry.FieldCard), waitlistentry.CardNONE),
 			sql.In(entries.C(waitlistentry.FieldStatus), waitlistentry.StatusLEFT, waitlistentry.StatusEXPIRED)))
 		s.Where(sql.Or(ofItem(s, entpayment.FieldOrderID), sql.And(sql.In(s.C(entpayment.FieldEntryID), ended),
 			sql.In(s.C(entpayment.FieldStatus), payment.Creating, payment.Pending, payment.Authorized))))

@@ -13,7 +13,8 @@ import (
 
 // eventKinds are the kinds that providers may report.
 var eventKinds = []EventKind{
-	EventSucceeded, EventAuthorized, EventDeclined, EventAttemptDeclined, EventClosed, EventRefundFailed, EventRefunded, EventDisputed,
+	EventSucceeded, EventAuthorized, EventDeclined, EventAttemptDeclined, EventClosed, EventRefundFailed,
+	EventRefunded, EventDisputed,
 	EventDisputeWon, EventDisputeLost,
 }
 

@@ -336,11 +336,14 @@ func (s *Service) passOn(ctx context.Context, counts map[string]int) error {
 			}
 			now := s.now()
 			payments := entpayment.EntryIDIn(ids...)
-			if err := tx.Payment.Update().Where(payments, entpayment.StatusIn(openStatuses...)).SetCheckAt(now).SetChecks(0).Exec(ctx); err != nil {
+			err = tx.Payment.Update().Where(payments, entpayment.StatusIn(openStatuses...)).SetCheckAt(now).SetChecks(0).
+				Exec(ctx)
+			if err != nil {
 				return err
 			}
 			// Repeated creations send the same times; those of authorized payments show what is overdue.
-			err = tx.Payment.Update().Where(payments, entpayment.StatusEQ(entpayment.StatusAUTHORIZED)).SetExpiresAt(now).Exec(ctx)
+			err = tx.Payment.Update().Where(payments, entpayment.StatusEQ(entpayment.StatusAUTHORIZED)).SetExpiresAt(now).
+				Exec(ctx)
 			if err != nil {
 				return err
 			}
@@ -376,8 +379,8 @@ func (s *Service) redeemDrawn(ctx context.Context, counts map[string]int) error 
 // redeem makes the order of a drawn entry. Its id is stored before it is used, so that a repeated
 // call makes the same order.
 func (s *Service) redeem(ctx context.Context, e *ent.WaitlistEntry) error {
-	p, err := one(s.db.Ent.Payment.Query().Where(entpayment.EntryID(e.ID), entpayment.StatusEQ(entpayment.StatusAUTHORIZED)).
-		Only(ctx))
+	p, err := one(s.db.Ent.Payment.Query().
+		Where(entpayment.EntryID(e.ID), entpayment.StatusEQ(entpayment.StatusAUTHORIZED)).Only(ctx))
 	if err != nil || p == nil {
 		return err // it lapsed meanwhile
 	}

@@ -255,8 +255,8 @@ func (c *Cards) Report(event string, of id.Payment) (http.Header, []byte) {
 	if h.Saved {
 		kind, object = "setup_intent.succeeded", setupIntent(of, h)
 	}
-	body := fmt.Appendf(nil, `{"id":%q,"object":"event","created":%d,"type":%q,"data":{"object":%s}}`, event, c.now().Unix(),
-		kind, object)
+	body := fmt.Appendf(nil, `{"id":%q,"object":"event","created":%d,"type":%q,"data":{"object":%s}}`, event,
+		c.now().Unix(), kind, object)
 	signed := webhook.GenerateTestSignedPayload(&webhook.UnsignedPayload{Payload: body, Secret: StripeSecret,
 		Timestamp: time.Now()})
 	return http.Header{"Stripe-Signature": {signed.Header}}, body

@@ -195,10 +195,9 @@ func (p *Provider) charge(ctx context.Context, known payment.Known) (payment.Sta
 	}
 	why := payment.OtherDecline
 	if made == nil {
-		known := known
 		made, err = p.client.V1PaymentIntents.Create(ctx, &api.PaymentIntentCreateParams{
-			Params: api.Params{IdempotencyKey: api.String(known.Payment.String() + "-charge")}, Amount: api.Int64(known.AmountMinor),
-			Currency: api.String(strings.ToLower(known.Currency)), Customer: api.String(setup.Customer.ID),
+			Params: api.Params{IdempotencyKey: api.String(known.Payment.String() + "-charge")},
+			Amount: api.Int64(known.AmountMinor), Currency: api.String(strings.ToLower(known.Currency)), Customer: api.String(setup.Customer.ID),
 			PaymentMethod: api.String(setup.PaymentMethod.ID), PaymentMethodTypes: []*string{api.String("card")},
 			OffSession: api.Bool(true), Confirm: api.Bool(true), Description: api.String(known.Description(maxText)),
 			Metadata: metadata(known.CreateInput),
