@@ -64,6 +64,8 @@ export interface OpenSale {
   rules?: string;
   /** The limit of a buyer over all products; none unless given. */
   purchaseLimit?: number;
+  /** The rules of a draw; a rush unless given. */
+  draw?: { entrySeconds: number; offerSeconds: number };
 }
 
 /** Creates, approves and schedules sales, waits until they are open, and returns their slugs. */
@@ -79,14 +81,14 @@ export async function scheduleSales(demo: Demo, sales: OpenSale[], opensInMs: nu
   const [operator, admin] = await Promise.all(['operator', 'admin'].map((who) => tokenOf(demo, demoCredentials(who))));
   const at = (ms: number): string => new Date(Date.now() + ms).toISOString();
   return Promise.all(
-    sales.map(async ({ title, currencyCode, price, listPrice, requiresAddress = false, products = 1, names = [], stock = [], rules, purchaseLimit = null, accent = null }) => {
+    sales.map(async ({ title, currencyCode, price, listPrice, requiresAddress = false, products = 1, names = [], stock = [], rules, purchaseLimit = null, accent = null, draw = null }) => {
       const items = await Promise.all(
         ['lamp', 'chair'].slice(0, products).map(async (what, n) => {
           const { goods } = await mutate<{ goods: { id: string } }>(url, operator!, 'createGoods', 'goods { id }', { name: names[n] ?? `${title} ${what}`, listPrice: { amount: listPrice, currencyCode } });
           return { goodsId: goods.id, price: { amount: price, currencyCode }, stock: stock[n] ?? 5, purchaseLimit: Math.min(2, stock[n] ?? 5) };
         }),
       );
-      const { sale } = await mutate<{ sale: { id: string; slug: string } }>(url, operator!, 'createSale', 'sale { id slug }', { title, startsAt: at(3_600_000), endsAt: at(7_200_000), items, rules, requiresAddress, purchaseLimit, accent });
+      const { sale } = await mutate<{ sale: { id: string; slug: string } }>(url, operator!, 'createSale', 'sale { id slug }', { title, startsAt: at(3_600_000), endsAt: at(7_200_000), items, rules, requiresAddress, purchaseLimit, accent, draw });
       const saleId = sale.id;
       await mutate(url, operator!, 'submitSale', 'sale { id }', { saleId });
       await mutate(url, admin!, 'approveSale', 'sale { id }', { saleId });
