@@ -39,7 +39,7 @@ export function DrawFile({ file, own }: { file: string; own: OwnEntry | null }) 
             <span class={`shrink-0 ${found.steps[step] ? 'text-good' : ''}`}>
               <Icon name={found.steps[step] ? 'check' : 'close'} />
             </span>
-            {dt(found.steps[step] ? (step === 'signature' || step === 'round' ? `file.${step}${of}` : `file.${step}`) : `file.${step}Not`, {
+            {dt(found.steps[step] ? (step === 'signature' && record.source === 'local' ? 'file.signatureLocal' : step === 'signature' || step === 'round' ? `file.${step}${of}` : `file.${step}`) : `file.${step}Not`, {
               n: count(record.count),
               round: count(record.round),
               value: record.value,
