@@ -51,7 +51,7 @@ test('the list of sales and the editor', async () => {
   const ends = await operator.getByLabel('Ends').inputValue();
   await operator.getByLabel('Ends').fill(fromNow(60)); // before it opens
   await operator.getByRole('button', { name: 'Save draft' }).click();
-  await operator.getByText('Ends: must be after the start.').waitFor();
+  await operator.getByText('The end must be after the opening').waitFor();
   await checkScreen(operator, 'admin-new-refused');
   await operator.getByLabel('Ends').fill(ends);
   await operator.getByRole('button', { name: 'Remove Item 2' }).click();
