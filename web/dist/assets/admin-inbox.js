@@ -1,1 +1,1 @@
-export{_ as Inbox}from"./admin.js?v=fd9ba48bbd77";
+export{y as Inbox}from"./admin.js?v=9ac282924d50";

@@ -1,1 +1,1 @@
-export{f as OrderMoneyPage}from"./admin.js?v=fd9ba48bbd77";
+export{p as OrderMoneyPage}from"./admin.js?v=9ac282924d50";

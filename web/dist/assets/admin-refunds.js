@@ -1,1 +1,1 @@
-export{d as Refunds}from"./admin.js?v=fd9ba48bbd77";
+export{f as Refunds}from"./admin.js?v=9ac282924d50";

@@ -1,1 +1,1 @@
-export{s as ReportPage}from"./admin.js?v=fd9ba48bbd77";
+export{s as ReportPage}from"./admin.js?v=9ac282924d50";

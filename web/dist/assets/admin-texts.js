@@ -1,1 +1,1 @@
-export{tt as ot,nt as textsOf}from"./admin.js?v=fd9ba48bbd77";
+export{Tt as ot,Et as textsOf}from"./admin.js?v=9ac282924d50";

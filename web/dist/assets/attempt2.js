@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=fd9ba48bbd77";
+export{r as resumeWaitingRooms}from"./attempt.js?v=9ac282924d50";

@@ -1,1 +1,1 @@
-export{t as _HMAC,n as hmac}from"./hmac2.js?v=fd9ba48bbd77";
+export{t as _HMAC,n as hmac}from"./hmac2.js?v=9ac282924d50";

@@ -245,7 +245,7 @@ function previewOf(of: Values, rows: readonly Row[], sale: AdminSale | null): Pr
     return [{ id: `row-${key}`, price, stock, purchaseLimit: Number(of[`limit-${key}`] || 1), drawing: null, goods: { description: '', ...goods } }];
   });
   return {
-    id: sale?.id ?? '', slug: '', title: of['title'] || ot('op.newSale'), startsAt, endsAt, nextTransitionAt: null, revision: 0, mode: 'RUSH', entriesCloseAt: null, notice: null, access: [], items,
+    id: sale?.id ?? '', slug: '', title: of['title'] || ot('op.newSale'), startsAt, endsAt, nextTransitionAt: null, revision: 0, mode: 'RUSH', entriesCloseAt: null, authorizesEntries: false, notice: null, access: [], items,
     purchaseLimit: of['limit'] ? Number(of['limit']) : null, paymentWindowSeconds: Math.round(Number(of['window'] || 15) * 60), requiresAddress: 'address' in of, limitBy: ['ACCOUNT'],
     rules: of['rules'] ?? '', accent: sale?.accent ?? null, requireVerifiedContact: 'contact' in of, minimumAccountAge: Number(of['age'] || 0),
   };

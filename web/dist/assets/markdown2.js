@@ -1,0 +1,1 @@
+export{t as Markdown}from"./markdown.js?v=9ac282924d50";

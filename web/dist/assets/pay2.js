@@ -1,0 +1,1 @@
+export{n as PayPage}from"./pay.js?v=9ac282924d50";
