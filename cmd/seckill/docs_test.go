@@ -273,7 +273,7 @@ var requirementLine = regexp.MustCompile(`(?m)^- \*\*([A-Z][0-9]+)\*\* (.+)$`)
 func TestEveryRequirementHasATestOrIsOpen(t *testing.T) {
 	t.Parallel()
 	missing := map[string]bool{}
-	for letter, n := range map[string]int{"A": 8, "G": 11, "C": 8, "T": 7, "O": 7, "P": 10, "R": 6, "I": 6, "L": 6, "X": 4, "E": 12, "N": 8, "D": 21} {
+	for letter, n := range map[string]int{"A": 8, "G": 11, "C": 10, "T": 7, "O": 7, "P": 10, "R": 6, "I": 6, "L": 6, "X": 4, "E": 12, "N": 8, "D": 21} {
 		for i := range n {
 			missing[letter+strconv.Itoa(i+1)] = true
 		}
