@@ -79,7 +79,8 @@ func saleDraft(in model.CreateSaleInput) operator.SaleDraft {
 	return operator.SaleDraft{
 		Title: in.Title, Slug: deref(in.Slug), Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
 		PaymentWindow: time.Duration(deref(in.PaymentWindowSeconds)) * time.Second, PurchaseLimit: deref(in.PurchaseLimit),
-		HideExactStock: in.HideExactStock, Private: in.Private, RequiresAddress: in.RequiresAddress, Items: itemDrafts(in.Items),
+		HideExactStock: in.HideExactStock, Private: in.Private, RequiresAddress: in.RequiresAddress,
+		Items: itemDrafts(in.Items),
 		Requires: sale.Requirements{VerifiedContact: in.RequireVerifiedContact,
 			AccountAge: time.Duration(in.MinimumAccountAge) * time.Hour},
 		LimitBy: limitByOf(in.LimitBy),
@@ -102,7 +103,8 @@ func limitByOf(kinds []person.Kind) *sale.LimitBy {
 func salePatch(in model.UpdateSaleInput) operator.SalePatch {
 	p := operator.SalePatch{
 		Title: in.Title, Slug: in.Slug, Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
-		HideExactStock: in.HideExactStock, Private: in.Private, RequiresAddress: in.RequiresAddress, VerifiedContact: in.RequireVerifiedContact,
+		HideExactStock: in.HideExactStock, Private: in.Private, RequiresAddress: in.RequiresAddress,
+		VerifiedContact: in.RequireVerifiedContact,
 		LimitBy: limitByOf(in.LimitBy), Access: accessOf(in.Access), Note: deref(in.Note),
 	}
 	if draw, given := in.Draw.ValueOK(); given {

@@ -204,7 +204,8 @@ const operatorDraws = "operator"
 
 // drawRelays returns the relays of the beacon; nil = the random values of draws have another source.
 func drawRelays(b base) (*draw.Relays, error) {
-	if b.svc.embedded || slices.Contains(b.cfg.DrawRelays, localDraws) || slices.Contains(b.cfg.DrawRelays, operatorDraws) {
+	if b.svc.embedded || slices.Contains(b.cfg.DrawRelays, localDraws) ||
+		slices.Contains(b.cfg.DrawRelays, operatorDraws) {
 		return nil, nil
 	}
 	relays, err := draw.NewRelays(draw.Quicknet(), b.cfg.DrawRelays, &http.Client{}, b.log)

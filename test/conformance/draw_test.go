@@ -251,19 +251,22 @@ func TestManipulatedDrawsAreRefused(t *testing.T) {
 		},
 		"the signature in upper case": func(r *draw.Record) { r.Signature = strings.ToUpper(r.Signature) },
 		"no signature":                func(r *draw.Record) { r.Signature = "" },
-		"a value of the shop":         func(r *draw.Record) { r.Source, r.Round, r.Signature, r.Value, r.ValueSource = draw.SourceOperator, 0, "", "6", "dice"; redraw(r) },
-		"a value beside the round":    func(r *draw.Record) { r.Value = "6" },
-		"a source beside the round":   func(r *draw.Record) { r.ValueSource = "dice" },
-		"two ranks exchanged":         func(r *draw.Record) { r.Order[0], r.Order[1] = r.Order[1], r.Order[0] },
-		"the order turned round":      func(r *draw.Record) { slices.Reverse(r.Order) },
-		"the order of another value":  func(r *draw.Record) { r.Order = draw.Order(sha256.Sum256(nil), r.Leaves) },
-		"an order of some":            func(r *draw.Record) { r.Order = r.Order[:5] },
-		"a rank twice":                func(r *draw.Record) { r.Order[1] = r.Order[0] },
-		"a rank passed over":          func(r *draw.Record) { r.Offers = slices.Delete(r.Offers, 1, 2) },
-		"the last rank first":         func(r *draw.Record) { r.Offers[0].Rank = r.Count },
-		"offers in another order":     func(r *draw.Record) { slices.Reverse(r.Offers) },
-		"an offer of nothing":         func(r *draw.Record) { r.Offers[0].Quantity = 0 },
-		"a skip for no reason":        func(r *draw.Record) { r.Offers[0].Skipped = "SHOP" },
+		"a value of the shop": func(r *draw.Record) {
+			r.Source, r.Round, r.Signature, r.Value, r.ValueSource = draw.SourceOperator, 0, "", "6", "dice"
+			redraw(r)
+		},
+		"a value beside the round":   func(r *draw.Record) { r.Value = "6" },
+		"a source beside the round":  func(r *draw.Record) { r.ValueSource = "dice" },
+		"two ranks exchanged":        func(r *draw.Record) { r.Order[0], r.Order[1] = r.Order[1], r.Order[0] },
+		"the order turned round":     func(r *draw.Record) { slices.Reverse(r.Order) },
+		"the order of another value": func(r *draw.Record) { r.Order = draw.Order(sha256.Sum256(nil), r.Leaves) },
+		"an order of some":           func(r *draw.Record) { r.Order = r.Order[:5] },
+		"a rank twice":               func(r *draw.Record) { r.Order[1] = r.Order[0] },
+		"a rank passed over":         func(r *draw.Record) { r.Offers = slices.Delete(r.Offers, 1, 2) },
+		"the last rank first":        func(r *draw.Record) { r.Offers[0].Rank = r.Count },
+		"offers in another order":    func(r *draw.Record) { slices.Reverse(r.Offers) },
+		"an offer of nothing":        func(r *draw.Record) { r.Offers[0].Quantity = 0 },
+		"a skip for no reason":       func(r *draw.Record) { r.Offers[0].Skipped = "SHOP" },
 		"more ranks than entries": func(r *draw.Record) {
 			for len(r.Offers) <= r.Count {
 				r.Offers = append(r.Offers, draw.Offer{Rank: len(r.Offers) + 1, Quantity: 1})

@@ -151,7 +151,9 @@ func (l *Logger) pass(ctx context.Context, since look) (logged int, more bool, e
 		if len(rows) == 0 {
 			continue
 		}
-		err := l.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return appendTo(ctx, tx, l.DB.Dialect, of, rows) })
+		err := l.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+			return appendTo(ctx, tx, l.DB.Dialect, of, rows)
+		})
 		if postgres.IsUnique(err) {
 			more = true // another process logged some of them
 			continue
@@ -251,9 +253,8 @@ func find(ctx context.Context, tx *ent.Tx, since look) (found map[id.Sale]*batch
 		if !logged[o.ID] && !here[o.ID] {
 			accept(o) // it became visible late; who took its units is not logged before it
 		}
-		r := row{m.ID, LogEntry{
-			Kind: Returned, Task: id.Task(o.ID).Public(), Item: m.ItemID.Public(), Quantity: m.Quantity,
-		}}
+		task := id.Task(o.ID).Public()
+		r := row{m.ID, LogEntry{Kind: Returned, Task: task, Item: m.ItemID.Public(), Quantity: m.Quantity}}
 		b := of(o.SaleID)
 		switch {
 		case m.Kind == stockmovement.KindRETAKE:
@@ -270,12 +271,14 @@ func find(ctx context.Context, tx *ent.Tx, since look) (found map[id.Sale]*batch
 
 // loggedColumns are those of an order that its entry has.
 var loggedColumns = []string{
-	entorder.FieldID, entorder.FieldSaleID, entorder.FieldItemID, entorder.FieldUserID, entorder.FieldQuantity, entorder.FieldReservedAt,
+	entorder.FieldID, entorder.FieldSaleID, entorder.FieldItemID, entorder.FieldUserID, entorder.FieldQuantity,
+	entorder.FieldReservedAt,
 }
 
 // ordersOf returns the orders of lines of the ledger by their key, which is that of the
 // order, or of the refund of some of its units; and which orders are logged.
-func ordersOf(ctx context.Context, tx *ent.Tx, moved []*ent.StockMovement) (map[uuid.UUID]*ent.Order, map[id.Order]bool, error) {
+func ordersOf(ctx context.Context, tx *ent.Tx, moved []*ent.StockMovement) (found map[uuid.UUID]*ent.Order,
+	logged map[id.Order]bool, err error) {
 	keys := make(map[uuid.UUID]id.Order, len(moved))
 	refunds := make([]id.Refund, len(moved))
 	for i, m := range moved {
@@ -290,7 +293,8 @@ func ordersOf(ctx context.Context, tx *ent.Tx, moved []*ent.StockMovement) (map[
 			keys[r.ID.UUID()] = r.OrderID
 		}
 	}
-	orders, logged := map[id.Order]*ent.Order{}, map[id.Order]bool{}
+	orders := map[id.Order]*ent.Order{}
+	logged = map[id.Order]bool{}
 	for some := range slices.Chunk(slices.Collect(maps.Values(keys)), rowsAtOnce) {
 		rows, err := tx.Order.Query().Where(entorder.IDIn(some...)).Select(loggedColumns...).All(ctx)
 		if err != nil {
@@ -307,7 +311,7 @@ func ordersOf(ctx context.Context, tx *ent.Tx, moved []*ent.StockMovement) (map[
 			logged[id.Order(u)] = true
 		}
 	}
-	found := make(map[uuid.UUID]*ent.Order, len(keys))
+	found = make(map[uuid.UUID]*ent.Order, len(keys))
 	for key, order := range keys {
 		found[key] = orders[order]
 	}

@@ -246,7 +246,8 @@ var noCodes = accessmember.Not(accessmember.ListHasPrefix(codeLists))
 // Lists returns the lists with the number of their members, by name.
 func (s *Service) Lists(ctx context.Context) ([]ListSize, error) {
 	var lists []ListSize
-	err := s.cfg.DB.Ent.AccessMember.Query().Where(noCodes).GroupBy(accessmember.FieldList).Aggregate(ent.Count()).Scan(ctx, &lists)
+	err := s.cfg.DB.Ent.AccessMember.Query().Where(noCodes).
+		GroupBy(accessmember.FieldList).Aggregate(ent.Count()).Scan(ctx, &lists)
 	if err != nil {
 		return nil, fmt.Errorf("read the lists of members: %w", err)
 	}

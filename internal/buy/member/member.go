@@ -8,8 +8,8 @@
 // A redeemed code makes the account the member of a list of its own, so that codes and lists are read
 // together.
 //
-// The lists of an account are kept in memory for Fresh, or until it redeems a code: buyers without access cost at most one read of
-// an index per process in that time, and placeOrder reads nothing.
+// The lists of an account are kept in memory for Fresh, or until it redeems a code: buyers without
+// access cost at most one read of an index per process in that time, and placeOrder reads nothing.
 package member
 
 import (

@@ -129,7 +129,8 @@ type EntriesPoint struct {
 // of which at most 500 are in its entry window. Intervals without an entry are left out.
 func (s *Service) EntriesOverTime(ctx context.Context, item id.Item, window time.Duration) (every time.Duration,
 	points []EntriesPoint, err error) {
-	every = (window + maxPoints*time.Minute - 1) / (maxPoints * time.Minute) * time.Minute
+	const widest = maxPoints * time.Minute                 // of a window with intervals of a minute
+	every = time.Minute * ((window + widest - 1) / widest) //nolint:durationcheck // the quotient is a count
 	epoch := "CAST(extract(epoch FROM created_at) AS bigint)"
 	if s.db.Dialect == dialect.SQLite {
 		epoch = "CAST(strftime('%s', created_at) AS integer)"

@@ -198,9 +198,9 @@ func (s *Service) closeEntries(ctx context.Context, d *Drawing) error {
 	})
 }
 
-// publishRoot ends the entries of users who are disabled, and those whose card is due, computes the tree of the others, and
-// publishes its root together with the round whose random value will order them. The round
-// follows from the time of publication: a late one moves it on.
+// publishRoot ends the entries of users who are disabled, and those whose card is due, computes the
+// tree of the others, and publishes its root together with the round whose random value will order
+// them. The round follows from the time of publication: a late one moves it on.
 func (s *Service) publishRoot(ctx context.Context, d *Drawing) error {
 	leaves, err := s.leaves(ctx, d.Item)
 	if err != nil {
@@ -211,7 +211,8 @@ func (s *Service) publishRoot(ctx context.Context, d *Drawing) error {
 	began, now := time.Now(), s.now().Truncate(time.Second)
 	published := *d
 	now = latest(now, d.ClosedAt.Truncate(time.Second)) // of another process
-	published.Root, published.Entries, published.PublishedAt, published.Source = root[:], len(leaves), &now, draw.SourceLocal
+	published.Root, published.Entries = root[:], len(leaves)
+	published.PublishedAt, published.Source = &now, draw.SourceLocal
 	switch {
 	case s.relays != nil:
 		published.Source, published.Round = draw.SourceQuicknet, s.chain.RoundFor(now)
@@ -461,7 +462,8 @@ func (s *Service) writeLines(ctx context.Context, tx *ent.Tx, drawn []ticket) er
 // it returns false.
 func (s *Service) parts(ctx context.Context, item id.Item, field string, do func(*ent.DrawLeaves) bool) error {
 	for first := 0; ; first += leavesPerPart {
-		part, err := s.db.Ent.DrawLeaves.Query().Where(drawleaves.ItemID(item), drawleaves.First(first)).Select(field).Only(ctx)
+		part, err := s.db.Ent.DrawLeaves.Query().Where(drawleaves.ItemID(item), drawleaves.First(first)).
+			Select(field).Only(ctx)
 		if ent.IsNotFound(err) {
 			return nil
 		}

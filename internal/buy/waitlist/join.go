@@ -231,7 +231,8 @@ func (s *Service) enter(ctx context.Context, item id.Item, inputs []JoinInput, e
 				entryIDs[i] = id.New[id.Waitlist]()
 				rows[i] = tx.WaitlistEntry.Create().SetID(entryIDs[i]).SetSaleID(in.Sale).SetItemID(in.Item).SetUserID(in.User).
 					SetQuantity(in.Quantity).SetNillableContactKey(columnOf(in.Persons.Contact)).
-					SetNillableAddressKey(columnOf(in.Persons.Address)).SetStatus(status).SetCard(card).SetNillableNonce(columnOf(in.Nonce)).
+					SetNillableAddressKey(columnOf(in.Persons.Address)).SetStatus(status).SetCard(card).
+					SetNillableNonce(columnOf(in.Nonce)).
 					SetNillableAccessKeys(columnOf(person.Key(in.Persons.Access()))).
 					SetCreatedAt(now).SetUpdatedAt(now)
 			}

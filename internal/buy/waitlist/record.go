@@ -127,7 +127,8 @@ func partsOf[T any](ctx context.Context, s *Service, item id.Item, field string,
 func (d *Drawing) record() *draw.Record {
 	r := &draw.Record{
 		Version: draw.Version, Sale: d.Sale.Public(), Item: d.Item.Public(), Count: d.Entries, Root: draw.Hash(d.Root),
-		SignedRoot: d.Statement, Source: d.Source, Round: d.Round, Signature: hex.EncodeToString(d.Signature), Value: d.Value, ValueSource: d.ValueSource,
+		SignedRoot: d.Statement, Source: d.Source, Round: d.Round,
+		Signature: hex.EncodeToString(d.Signature), Value: d.Value, ValueSource: d.ValueSource,
 		RootPublishedAt: d.PublishedAt.Unix(),
 	}
 	if d.ClosedAt != nil {

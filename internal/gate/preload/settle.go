@@ -89,7 +89,8 @@ func (p *Preloader) forgetPersons(ctx context.Context, saleID id.Sale) error {
 		}
 	}
 	err := p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		return tx.WaitlistEntry.Update().Where(waitlistentry.SaleID(saleID)).ClearContactKey().ClearAddressKey().ClearPaymentKey().
+		return tx.WaitlistEntry.Update().Where(waitlistentry.SaleID(saleID)).
+			ClearContactKey().ClearAddressKey().ClearPaymentKey().
 			Exec(ctx)
 	})
 	if err != nil {

@@ -128,7 +128,7 @@ func isShare(text string) bool {
 // CodeOf returns the key of a code, by its number in the sale, which can be used for a number of units.
 // The key names no person: the gate counts it over all items of the sale, up to its uses.
 func CodeOf(number uint32, uses int) Key {
-	return Key(fmt.Sprintf("%c%08x%08x", codeLetter, number, uint32(uses)))
+	return Key(fmt.Sprintf("%c%08x%08x", codeLetter, number, uses))
 }
 
 // Uses returns the units of a code, by its key.

@@ -61,7 +61,8 @@ func (s *Service) tellSome(ctx context.Context) (found bool, told int, err error
 		}
 		d := draws[0]
 		rows, err := tx.WaitlistEntry.Query().Where(waitlistentry.ItemID(d.ID), waitlistentry.LineGT(d.Told),
-			waitlistentry.StatusEQ(waitlistentry.StatusWAITING)).Order(ent.Asc(waitlistentry.FieldLine)).Limit(tellBatch).All(ctx)
+			waitlistentry.StatusEQ(waitlistentry.StatusWAITING)).
+			Order(ent.Asc(waitlistentry.FieldLine)).Limit(tellBatch).All(ctx)
 		if err != nil {
 			return err
 		}
@@ -100,9 +101,11 @@ func describeDraw(ctx context.Context, tx *ent.Tx, d *ent.ItemDraw, rows []*ent.
 	}
 	p, notices := products[d.ID], make([]notice, len(rows))
 	for i, row := range rows {
-		notices[i] = notice{user: row.UserID, subject: row.ID.UUID(), kind: DrawResult, until: of.EndsAt, content: mail.Content{
+		told := notice{user: row.UserID, subject: row.ID.UUID(), kind: DrawResult, until: of.EndsAt}
+		told.content = mail.Content{
 			Path: p.path(d.ID), Notice: mail.NoticeContent{Name: p.name, Number: strconv.FormatInt(row.Line, 10)},
-		}}
+		}
+		notices[i] = told
 	}
 	return notices, nil
 }

@@ -271,7 +271,7 @@ func (s *Service) countEntryPayer(ctx context.Context, tx *ent.Tx, e *ent.Paymen
 	if key == "" {
 		return "", false, nil
 	}
-	limit, paid, err := s.paidWith(ctx, tx, parent, row.ItemID, key, id.Order{})
+	limit, paid, err := s.paidWith(ctx, tx, parent, paying{item: row.ItemID, key: key})
 	if err != nil {
 		return "", false, err
 	}
@@ -481,7 +481,7 @@ func (s *Service) captureOrRelease(ctx context.Context, p *Payment, e *ent.Waitl
 		}
 		return "", err
 	}
-	if o, err = s.review(ctx, o); err != nil {
+	if _, err = s.review(ctx, o); err != nil {
 		if _, refused := fault.AsRefusal(err); refused {
 			return "", nil // held for review, or moved: the next check decides
 		}

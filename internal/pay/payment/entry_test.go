@@ -102,7 +102,7 @@ func (r *raffle) report(p *payment.Payment) {
 	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, r.door.URL+"/webhooks/payments/stripe", bytes.NewReader(body))
 	r.must(err)
 	req.Header = header
-	res, err := http.DefaultClient.Do(req)
+	res, err := r.door.Client().Do(req)
 	r.must(err)
 	r.must(res.Body.Close())
 	if res.StatusCode != http.StatusOK {

@@ -118,7 +118,7 @@ func (m *metrics) settled(e *ent.PaymentEvent, o outcome) {
 		m.result(provider, resultHeld)
 	case outcomeDisputed:
 		m.result(provider, resultDisputed)
-	case outcomeRepeated, outcomePutOff, outcomeRefundFailed, outcomeAttempt:
+	case outcomeRepeated, outcomePutOff, outcomeRefundFailed, outcomeAttempt, outcomeAuthorized:
 	}
 }
 

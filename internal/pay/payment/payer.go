@@ -77,7 +77,7 @@ func (s *Service) countPayer(ctx context.Context, tx *ent.Tx, e *ent.PaymentEven
 	if key == "" {
 		return nil
 	}
-	limit, paid, err := s.paidWith(ctx, tx, row, o.Item, key, o.ID)
+	limit, paid, err := s.paidWith(ctx, tx, row, paying{o.Item, key, o.ID})
 	if err != nil {
 		return err
 	}
@@ -87,24 +87,31 @@ func (s *Service) countPayer(ctx context.Context, tx *ent.Tx, e *ent.PaymentEven
 	return tx.Order.Update().Where(entorder.ID(o.ID)).SetPaymentKey(string(key)).Exec(ctx)
 }
 
+// paying is a purchase by a means of payment.
+type paying struct {
+	item  id.Item
+	key   person.Key
+	order id.Order // its own; zero = none yet
+}
+
 // paidWith locks a means of payment and returns the limit of its units in a sale, or without one of
 // the sale in an item, and the units that it paid for in other orders.
-func (s *Service) paidWith(ctx context.Context, tx *ent.Tx, row *ent.Sale, itemID id.Item, key person.Key,
-	own id.Order) (limit, units int, err error) {
+func (s *Service) paidWith(ctx context.Context, tx *ent.Tx, row *ent.Sale,
+	by paying) (limit, units int, err error) {
 	if s.db.Dialect == dialect.Postgres { // SQLite has one writer
-		if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, string(key)); err != nil {
+		if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, string(by.key)); err != nil {
 			return 0, 0, fmt.Errorf("lock means of payment: %w", err)
 		}
 	}
-	paid := tx.Order.Query().Where(entorder.SaleID(row.ID), entorder.PaymentKey(string(key)), entorder.IDNEQ(own),
+	paid := tx.Order.Query().Where(entorder.SaleID(row.ID), entorder.PaymentKey(string(by.key)), entorder.IDNEQ(by.order),
 		entorder.StatusIn(entorder.StatusPAID, entorder.StatusREFUNDING))
 	if limit = sale.LimitOf(row); limit == 0 {
-		item, err := tx.SaleItem.Get(ctx, itemID)
+		item, err := tx.SaleItem.Get(ctx, by.item)
 		if err != nil {
-			return 0, 0, fmt.Errorf("read item %s: %w", itemID, err)
+			return 0, 0, fmt.Errorf("read item %s: %w", by.item, err)
 		}
 		limit = sale.ItemLimitOf(row, item)
-		paid.Where(entorder.ItemID(itemID))
+		paid.Where(entorder.ItemID(by.item))
 	}
 	rows, err := paid.All(ctx)
 	if err != nil {

@@ -55,7 +55,8 @@ func (s *Service) EnterDrawValue(ctx context.Context, in DrawValueInput) (*Inter
 	if err := asks.settle(asks.Value.changes(), nil); err != nil {
 		return nil, err
 	}
-	asked, err := s.ask(ctx, &Intervention{Kind: DrawValue, Sale: d.Sale, Item: in.Item, Note: in.Note, RequestedBy: in.By.ID}, asks)
+	value := &Intervention{Kind: DrawValue, Sale: d.Sale, Item: in.Item, Note: in.Note, RequestedBy: in.By.ID}
+	asked, err := s.ask(ctx, value, asks)
 	s.reportChange(ctx)
 	return asked, err
 }

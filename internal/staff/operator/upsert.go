@@ -115,7 +115,8 @@ func (s *Service) equalise(ctx context.Context, by sale.Actor, v *sale.Sale, d S
 func (d *SaleDraft) patch() SalePatch {
 	p := SalePatch{
 		Title: &d.Title, Rules: &d.Rules, StartsAt: &d.StartsAt, EndsAt: &d.EndsAt, PaymentWindow: &d.PaymentWindow,
-		PurchaseLimit: &d.PurchaseLimit, HideExactStock: &d.HideExactStock, Private: &d.Private, RequiresAddress: &d.RequiresAddress,
+		PurchaseLimit: &d.PurchaseLimit, HideExactStock: &d.HideExactStock, Private: &d.Private,
+		RequiresAddress: &d.RequiresAddress,
 		VerifiedContact: &d.Requires.VerifiedContact, AccountAge: &d.Requires.AccountAge, LimitBy: d.LimitBy,
 		Access: d.Access,
 		Accent: &d.Accent, Items: d.Items,

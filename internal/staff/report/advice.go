@@ -112,6 +112,7 @@ type funnelStep struct {
 func (r *Report) funnel(w words) []funnelStep {
 	p := r.People
 	var steps []funnelStep
+	before := 0
 	for i, each := range []struct {
 		name   string
 		step   Step
@@ -121,10 +122,10 @@ func (r *Report) funnel(w words) []funnelStep {
 		s := funnelStep{Name: w.page(each.name), People: grouped(int64(each.people)),
 			Width: strings.TrimSuffix(w.share(float64(each.people)/float64(max(1, p.Tried))), "%")}
 		if i > 0 {
-			before := []int{p.Tried, p.Ordered, p.Paid}[i-1]
 			s.Share = w.share(float64(each.people) / float64(max(1, before)))
 			s.Lost = r.losses(w, each.step, before-each.people)
 		}
+		before = each.people
 		steps = append(steps, s)
 	}
 	return steps

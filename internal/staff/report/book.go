@@ -107,7 +107,8 @@ func (b *book) readOrders(ctx context.Context, tx *ent.Tx) error {
 			b.units[row.Status] += units
 			b.count[row.Status]++
 			b.value[row.Status] += int64(units) * row.UnitPriceMinor
-			e := entry{reserved: row.ReservedAt, written: row.CreatedAt, quantity: row.Quantity, paid: row.PaidAt, item: row.ItemID}
+			e := entry{reserved: row.ReservedAt, written: row.CreatedAt, quantity: row.Quantity, paid: row.PaidAt,
+				item: row.ItemID}
 			if row.Status == entorder.StatusPAID || row.Status == entorder.StatusREFUNDING {
 				e.net = int64(units) * row.UnitPriceMinor
 			}

@@ -83,7 +83,7 @@ func (r *Report) addPayments(b *book, since func(time.Time) int64) {
 			r.Revenue = append(r.Revenue, Income{since(*o.paid), sum})
 		}
 	}
-	r.Pay = Pay{WindowMs: ms(time.Duration(b.sale.PaymentWindow))}
+	r.Pay = Pay{WindowMs: ms(b.sale.PaymentWindow)}
 	if len(took) > 0 {
 		slices.Sort(took)
 		r.Pay.P50Ms, r.Pay.P90Ms = ms(quantile(took, 0.50)), ms(quantile(took, 0.90))

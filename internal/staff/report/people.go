@@ -111,7 +111,8 @@ func (r *Report) addPeople(b *book, complete bool) {
 	}
 	order := []Step{StepOrdered, StepPaid, StepKept}
 	slices.SortFunc(p.Lost, func(a, b Loss) int {
-		return cmp.Or(slices.Index(order, a.Step)-slices.Index(order, b.Step), b.People-a.People, cmp.Compare(a.Reason, b.Reason))
+		return cmp.Or(slices.Index(order, a.Step)-slices.Index(order, b.Step), b.People-a.People,
+			cmp.Compare(a.Reason, b.Reason))
 	})
 	r.People = p
 }

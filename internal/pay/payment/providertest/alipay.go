@@ -137,7 +137,7 @@ func alipayStatus(phase payment.Phase) string {
 		return "TRADE_SUCCESS"
 	case payment.PhaseClosed, payment.PhaseDeclined:
 		return "TRADE_CLOSED"
-	case payment.PhaseOpen, payment.PhaseUnknown:
+	case payment.PhaseOpen, payment.PhaseUnknown, payment.PhaseAuthorized:
 	}
 	return "WAIT_BUYER_PAY"
 }

@@ -116,7 +116,7 @@ func (c *Cards) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch act {
 	case "POST customers":
-		fmt.Fprintf(w, `{"id":"cus_%s","object":"customer"}`, of)
+		fmt.Fprintf(w, `{"id":"cus_%s","object":"customer"}`, of) //nolint:gosec // JSON for a test, not a page
 		return
 	case "POST setup_intents":
 		if h == nil {
@@ -138,31 +138,18 @@ func (c *Cards) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			c.list(w, parse(strings.TrimPrefix(r.URL.Query().Get("customer"), "cus_")))
 			return
 		}
-	case "POST payment_intents capture":
-		if h == nil || h.Status != "requires_capture" || h.Declines {
-			stripeError(w, "charge_expired_for_capture")
+	case "POST payment_intents capture", "POST payment_intents cancel", "POST setup_intents cancel":
+		if code := h.end(act); code != "" {
+			stripeError(w, code)
 			return
 		}
-		h.Status, h.Charges = "succeeded", h.Charges+1
-	case "POST payment_intents cancel":
-		if h == nil || h.Status == "succeeded" || h.Status == "canceled" {
-			stripeError(w, "payment_intent_unexpected_state")
-			return
-		}
-		h.Status = "canceled"
-	case "POST setup_intents cancel":
-		if h == nil || h.Status == "succeeded" || h.Status == "canceled" {
-			stripeError(w, "setup_intent_unexpected_state")
-			return
-		}
-		h.Status = "canceled"
 	case "POST payment_methods detach":
 		if h == nil || h.Detached {
 			stripeError(w, "resource_missing")
 			return
 		}
 		h.Detached = true
-		fmt.Fprintf(w, `{"id":"pm_%s","object":"payment_method"}`, of)
+		fmt.Fprintf(w, `{"id":"pm_%s","object":"payment_method"}`, of) //nolint:gosec // JSON for a test, not a page
 		return
 	}
 	switch {
@@ -173,6 +160,22 @@ func (c *Cards) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		_, _ = w.Write(paymentIntent("pi_"+of.String(), of, h))
 	}
+}
+
+// end captures or cancels, and returns the code of the error.
+func (h *Hold) end(act string) (code string) {
+	switch {
+	case act == "POST payment_intents capture":
+		if h == nil || h.Status != "requires_capture" || h.Declines {
+			return "charge_expired_for_capture"
+		}
+		h.Status, h.Charges = "succeeded", h.Charges+1
+	case h == nil || h.Status == "succeeded" || h.Status == "canceled":
+		return strings.TrimSuffix(strings.Fields(act)[1], "s") + "_unexpected_state"
+	default:
+		h.Status = "canceled"
+	}
+	return ""
 }
 
 // charge takes money by a saved card.
@@ -201,7 +204,7 @@ func (c *Cards) list(w http.ResponseWriter, of id.Payment) {
 	if h := c.holds[of]; h != nil && h.Tried {
 		data = "[" + string(chargeIntent(of, h)) + "]"
 	}
-	fmt.Fprintf(w, `{"object":"list","url":"/v1/payment_intents","has_more":false,"data":%s}`, data)
+	fmt.Fprintf(w, `{"object":"list","url":"/v1/payment_intents","has_more":false,"data":%s}`, data) //nolint:gosec // JSON for a test, not a page
 }
 
 // chargeIntent is the intent that charged a saved card.

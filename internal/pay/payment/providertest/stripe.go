@@ -91,7 +91,7 @@ func stripeSession(c Charge) []byte {
 		status, paid = "complete", "paid"
 	case payment.PhaseClosed, payment.PhaseDeclined:
 		status = "expired"
-	case payment.PhaseOpen, payment.PhaseUnknown:
+	case payment.PhaseOpen, payment.PhaseUnknown, payment.PhaseAuthorized:
 	}
 	session := map[string]any{
 		"id": "cs_" + c.Payment.String(), "object": "checkout.session", "url": "https://checkout.example/" +

@@ -197,7 +197,8 @@ func (p *Provider) charge(ctx context.Context, known payment.Known) (payment.Sta
 	if made == nil {
 		made, err = p.client.V1PaymentIntents.Create(ctx, &api.PaymentIntentCreateParams{
 			Params: api.Params{IdempotencyKey: api.String(known.Payment.String() + "-charge")},
-			Amount: api.Int64(known.AmountMinor), Currency: api.String(strings.ToLower(known.Currency)), Customer: api.String(setup.Customer.ID),
+			Amount: api.Int64(known.AmountMinor), Currency: api.String(strings.ToLower(known.Currency)),
+			Customer:      api.String(setup.Customer.ID),
 			PaymentMethod: api.String(setup.PaymentMethod.ID), PaymentMethodTypes: []*string{api.String("card")},
 			OffSession: api.Bool(true), Confirm: api.Bool(true), Description: api.String(known.Description(maxText)),
 			Metadata: metadata(known.CreateInput),
