@@ -279,6 +279,7 @@ func TestAnApprovalThatPostgresLostClosesTheGateUntilItIsGivenAgain(t *testing.T
 		s.onSale(operator, "preheatSale", made.SaleID, "", "PREHEATED LIVE")
 		testenv.Eventually(t, testenv.Wait, func() bool { return s.statusOf(operator, made.SaleID) == "LIVE" }, "the sale opens")
 	}
+	s.other = s.staff("second@example.com", "OPERATOR") // the record that comes back knows who confirms
 	goBack := s.snapshot()
 	approve()
 	buyer := users[0].AccessToken

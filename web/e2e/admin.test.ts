@@ -46,7 +46,7 @@ test('the list of sales and the editor', async () => {
   await operator.getByRole('button', { name: 'Add an item' }).click();
   await operator.getByLabel('Title').fill('Evening drop');
   await chooseProducts(operator);
-  for (const field of await operator.getByLabel('Price').all()) await field.fill('19.9');
+  for (const field of await operator.getByRole('spinbutton', { name: 'Price' }).all()) await field.fill('19.9');
   for (const field of await operator.getByLabel('Stock', { exact: true }).all()) await field.fill('5');
   const ends = await operator.getByLabel('Ends').inputValue();
   await operator.getByLabel('Ends').fill(fromNow(60)); // before it opens

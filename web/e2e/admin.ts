@@ -29,7 +29,7 @@ export function fromNow(seconds: number): string {
 export async function draft(page: Page, title: string): Promise<void> {
   await page.getByLabel('Title').fill(title);
   await chooseProducts(page);
-  await page.getByLabel('Price').fill('19.9');
+  await page.getByRole('spinbutton', { name: 'Price' }).fill('19.9');
   await page.getByLabel('Stock', { exact: true }).fill('5');
   await page.getByRole('button', { name: 'Save draft' }).click();
   await saleStatus(page, 'Draft').waitFor();

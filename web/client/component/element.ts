@@ -226,7 +226,7 @@ export class SeckillDrop extends Base {
       case 'waitlist':
         return this.#fill(part, key(), () => [link(texts.waitlist, page(`/s/${sale!.slug}`))]);
       case 'draw':
-        return this.#fill(part, key(view.step), () => [link(view.step === 'enter' ? texts.draw : texts.inShop, page(`/s/${sale!.slug}`))]);
+        return this.#fill(part, key(view.step), () => [link(texts.inShop, page(`/s/${sale!.slug}`))]);
       case 'loading':
         return this.#fill(part, key(!!state.problem), () => [!!state.problem && act(texts.again, () => void drop.reload())]);
       case 'missing':
@@ -389,7 +389,7 @@ function statusText({ state: { view, sale }, texts, language, check }: Shown): s
     case 'closed':
       return view.reason ?? texts.phase[view.phase] ?? '';
     case 'draw':
-      return view.step === 'enter' && sale?.entriesCloseAt ? texts.entriesClose(time(sale.entriesCloseAt)) : texts.drawing[view.step](view.rank ?? 0);
+      return view.step in texts.drawing ? texts.drawing[view.step as 'drawn'](view.rank ?? 0) : texts.entriesClose(time(sale!.entriesCloseAt!));
     case 'waitlist':
       return view.joined ? texts.onWaitlist : (texts.stock.SOLD_OUT ?? '');
     case 'sending':

@@ -164,19 +164,13 @@ export class Drop {
 
   /** The part of a user in the draw of an item; null for one with an order. */
   #draw(viewer: Sale['viewer'], itemId: string): View | null {
-    const of = viewer?.items.find(({ item }) => item.id === itemId);
-    const entry = of?.waitlistEntry ?? (viewer?.waitlistEntry?.item.id === itemId ? viewer.waitlistEntry : null);
+    const entry = viewer?.items.find(({ item }) => item.id === itemId)?.waitlistEntry;
     const rank = entry?.rank ?? null;
-    switch (entry?.status) {
-      case 'ENTERED':
-        return { kind: 'draw', step: 'in', rank };
-      case 'WAITING':
-        return { kind: 'draw', step: 'drawn', rank };
-      case 'OFFERED':
-        return { kind: 'draw', step: 'offered', rank };
-    }
-    if (viewer?.action === 'PAY' || viewer?.action === 'VIEW_ORDER' || viewer?.action === 'WATCH_QUEUE') return null;
-    return { kind: 'draw', step: viewer?.action === 'ENTER_DRAW' ? 'enter' : 'closed', rank };
+    const step = ({ ENTERED: 'in', WAITING: 'drawn', OFFERED: 'offered' } as const)[entry?.status as 'ENTERED'];
+    if (step) return { kind: 'draw', step, rank };
+    const action = viewer?.action;
+    if (action === 'PAY' || action === 'VIEW_ORDER' || action === 'WATCH_QUEUE') return null;
+    return { kind: 'draw', step: action === 'ENTER_DRAW' ? 'enter' : 'closed', rank };
   }
 
   /** Reads the sale with its user, and follows it from then on. */

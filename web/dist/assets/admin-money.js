@@ -1,1 +1,1 @@
-export{p as OrderMoneyPage}from"./admin.js?v=9ac282924d50";
+export{p as OrderMoneyPage}from"./admin.js?v=8c933a0984f1";

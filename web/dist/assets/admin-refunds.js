@@ -1,1 +1,1 @@
-export{f as Refunds}from"./admin.js?v=9ac282924d50";
+export{f as Refunds}from"./admin.js?v=8c933a0984f1";

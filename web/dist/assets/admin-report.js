@@ -1,1 +1,1 @@
-export{s as ReportPage}from"./admin.js?v=9ac282924d50";
+export{s as ReportPage}from"./admin.js?v=8c933a0984f1";

@@ -1,1 +1,1 @@
-export{Tt as ot,Et as textsOf}from"./admin.js?v=9ac282924d50";
+export{Tt as ot,Et as textsOf}from"./admin.js?v=8c933a0984f1";

@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=9ac282924d50";
+export{r as resumeWaitingRooms}from"./attempt.js?v=8c933a0984f1";

@@ -1,1 +1,1 @@
-export{t as _HMAC,n as hmac}from"./hmac2.js?v=9ac282924d50";
+export{t as _HMAC,n as hmac}from"./hmac2.js?v=8c933a0984f1";

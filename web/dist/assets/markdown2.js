@@ -1,1 +1,1 @@
-export{t as Markdown}from"./markdown.js?v=9ac282924d50";
+export{t as Markdown}from"./markdown.js?v=8c933a0984f1";

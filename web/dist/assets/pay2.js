@@ -1,1 +1,1 @@
-export{n as PayPage}from"./pay.js?v=9ac282924d50";
+export{n as PayPage}from"./pay.js?v=8c933a0984f1";

@@ -4,7 +4,7 @@
  */
 import { useEffect } from 'preact/hooks';
 import { randomKey } from '@seckill/client/pending';
-import { AuthorizeEntry } from '@seckill/client/documents/waitlist';
+import { AuthorizeEntry } from '../documents/entry-card';
 import type { Failure } from '@seckill/client/types';
 import { request } from '../api/client';
 import { useLoad } from '../api/load';

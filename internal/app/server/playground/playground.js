@@ -148,10 +148,12 @@
 
   // Executes the document of the editor as its button does, and returns the data of the answer. A refusal is thrown.
   const execute = async () => {
+    const button = () => document.querySelector('.graphiql-execute-button');
     await frame(); // GraphiQL knows the document
+    for (let tries = 0; tries < 600 && button().ariaLabel.startsWith('Stop'); tries++) await frame(); // the answer before it is shown
     const answer = await new Promise((resolve) => {
       answered = resolve;
-      document.querySelector('.graphiql-execute-button').click();
+      button().click();
     });
     answered = () => {};
     const refused = answer?.errors?.[0] ?? Object.values(answer?.data ?? {}).flatMap((field) => field?.userErrors ?? [])[0];
@@ -162,6 +164,7 @@
   // Runs all examples one after the other, with values of earlier answers in place of names in capitals.
   const buyOne = async () => {
     const values = { 'kind: TEXT': 'kind: PROOF_OF_WORK', 'walk-through-0001': `playground-${Date.now()}` };
+    let order;
     for (const [n, { title, query }] of tabs.entries()) {
       say(`${title}…`);
       let text = query.replace(/^(# .*\n)(?:# .*\n)*/, '$1'); // notes for those who do it by hand
@@ -175,9 +178,9 @@
       if (data.placeOrder) values.TASK_ID = data.placeOrder.orderTask.id;
       const task = data.orderTaskStatus?.orderTask;
       if (task?.failure) throw new Error(task.failure.message);
-      if (task?.order) values.order = task.order;
+      order ??= task?.order;
     }
-    const { number, total } = values.order;
+    const { number, total } = order;
     say(`Bought: order ${number}, ${total.amount} ${total.currencyCode}`);
   };
   const buy = bar.querySelector('#buy');

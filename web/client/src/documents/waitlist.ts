@@ -1,6 +1,5 @@
 import { graphql } from '../tada.ts';
 import { FailureParts } from './failure.ts';
-import { MoneyParts } from './money.ts';
 
 export const WaitlistParts = graphql(`
   fragment WaitlistParts on WaitlistEntry {
@@ -47,32 +46,6 @@ export const EnterDraw = graphql(
   }
 `,
   [WaitlistParts, FailureParts],
-);
-
-export const AuthorizeEntry = graphql(
-  `
-  mutation AuthorizeEntry($input: AuthorizeEntryInput!) {
-    authorizeEntry(input: $input) {
-      payment {
-        id
-        status
-        redirectUrl
-        amount {
-          ...MoneyParts
-        }
-        embedded {
-          clientSecret
-          publishableKey
-          scriptUrl
-        }
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [MoneyParts, FailureParts],
 );
 
 export const LeaveWaitlist = graphql(
