@@ -18,7 +18,7 @@ const english = {
   signOut: 'Sign out',
   account: 'E-mail or phone number',
   password: 'Password',
-  code: 'Code of your authenticator app',
+  code: 'Authenticator code',
   register: 'Create an account',
   buy: 'Buy now',
   draw: 'Enter the draw',
@@ -38,7 +38,7 @@ const english = {
   payWith: (name: string) => `Pay with ${name}`,
   toPayment: 'To the payment page',
   scan: 'Scan with the app of the provider',
-  waitlist: 'Waitlist in the shop',
+  waitlist: 'To the waitlist',
   onWaitlist: 'You are on the waitlist.',
   entriesClose: (time: string) => `Entries until ${time}`,
   drawing: {
@@ -49,9 +49,9 @@ const english = {
   inShop: 'Continue in the shop',
   passed: 'Your turn was not used in time.',
   status: {
-    PAID: 'Paid. Thank you!', PENDING_PAYMENT: 'Not paid yet.', CANCELLED: 'Cancelled.', EXPIRED: 'Expired: it was not paid in time.', REFUNDING: 'A refund is under way.', REFUNDED: 'Refunded.',
+    PAID: 'Paid. Thank you!', PENDING_PAYMENT: 'Not paid.', CANCELLED: 'Cancelled.', EXPIRED: 'Expired: it was not paid in time.', REFUNDING: 'A refund is under way.', REFUNDED: 'Refunded.',
   } as Record<OrderStatus, string>,
-  phase: { ENDED: 'This sale is over.', CANCELLED: 'This sale was cancelled.', PAUSED: 'Paused by the shop. Buying resumes soon.', SOLD_OUT: 'Sold out – units may return.' } as Partial<Record<Phase, string>>,
+  phase: { ENDED: 'This sale is over.', CANCELLED: 'This sale was cancelled.', PAUSED: 'Paused by the shop. Buying resumes soon.', SOLD_OUT: 'Sold out. Units may return.' } as Partial<Record<Phase, string>>,
   fault: (fault: Fault) =>
     ({
       NETWORK: 'Cannot reach the shop.', UNAUTHENTICATED: 'Sign in first.', FORBIDDEN: 'Your account may not do this.', RATE_LIMITED: 'Too many requests. Try again in a moment.',
