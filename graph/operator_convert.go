@@ -105,7 +105,7 @@ func salePatch(in model.UpdateSaleInput) operator.SalePatch {
 		Title: in.Title, Slug: in.Slug, Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
 		HideExactStock: in.HideExactStock, Private: in.Private, RequiresAddress: in.RequiresAddress,
 		VerifiedContact: in.RequireVerifiedContact,
-		LimitBy: limitByOf(in.LimitBy), Access: accessOf(in.Access), Note: deref(in.Note),
+		LimitBy:         limitByOf(in.LimitBy), Access: accessOf(in.Access), Note: deref(in.Note),
 	}
 	if draw, given := in.Draw.ValueOK(); given {
 		rules := drawRules(draw)

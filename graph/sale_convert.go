@@ -37,7 +37,7 @@ func (r *Resolver) toSale(v *sale.Sale) *model.Sale {
 		ExternalReference: unlessZero(v.ExternalReference), RequiresAddress: v.RequiresAddress, LimitBy: v.LimitBy.Kinds(),
 		Access: toAccessRules(v), AccessCodes: r.toBatches(v), Private: v.Private, Mode: v.Mode(),
 		EntriesCloseAt: unlessZero(v.EntriesCloseAt()),
-		OfferSeconds: unlessZero(v.Draw.OfferSeconds), AuthorizesEntries: v.Draw.Authorize,
+		OfferSeconds:   unlessZero(v.Draw.OfferSeconds), AuthorizesEntries: v.Draw.Authorize,
 		RequireVerifiedContact: v.Requires.VerifiedContact, MinimumAccountAge: int(v.Requires.AccountAge / time.Hour),
 		Accent: toAccent(v.Accent), DrawOpensAt: drawOpensAt(v, now),
 	}

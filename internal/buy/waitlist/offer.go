@@ -354,7 +354,7 @@ func (s *Service) offerRound(ctx context.Context, it item, counts map[string]int
 			continue
 		}
 		var offer bool
-		if offer, err = s.reserveFor(ctx, e, it, &left, counts); err != nil {
+		if offer, err = s.reserveFor(ctx, e, &left, counts); err != nil {
 			break
 		}
 		if offer {
@@ -452,8 +452,7 @@ func ids(rows []*ent.WaitlistEntry) []id.Waitlist {
 // reserveFor reserves units for an entry and reports whether they can be offered. For an entry with
 // an offer it ensures that the units are reserved: the gate may have been rebuilt. It updates what
 // is left.
-func (s *Service) reserveFor(ctx context.Context, e *Entry, it item, left *supply,
-	counts map[string]int) (offer bool, err error) {
+func (s *Service) reserveFor(ctx context.Context, e *Entry, left *supply, counts map[string]int) (offer bool, err error) {
 	r, err := s.gate.Reacquire(ctx, reservation.Reacquire{Ref: e.ref(), Quantity: e.Quantity, Persons: e.Persons})
 	if err != nil {
 		return false, err

@@ -104,7 +104,8 @@ func (s *Service) RefundsOf(ctx context.Context, orders ...id.Order) (map[id.Ord
 // knownTo returns what the calls to a payment's provider need.
 func (s *Service) knownTo(ctx context.Context, p *Payment) (Known, error) {
 	if p.Hold.On() {
-		row, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.ID(p.Entry)).Select(waitlistentry.FieldQuantity).Only(ctx)
+		row, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.ID(p.Entry)).
+			Select(waitlistentry.FieldQuantity).Only(ctx)
 		if ent.IsNotFound(err) { // it ended long ago
 			return p.known("", 1), nil
 		}
