@@ -452,7 +452,7 @@ func ids(rows []*ent.WaitlistEntry) []id.Waitlist {
 // reserveFor reserves units for an entry and reports whether they can be offered. For an entry with
 // an offer it ensures that the units are reserved: the gate may have been rebuilt. It updates what
 // is left.
-func (s *Service) reserveFor(ctx context.Context, e *Entry, left *supply, counts map[string]int) (offer bool, err error) {
+func (s *Service) reserveFor(ctx context.Context, e *Entry, left *supply, counts map[string]int) (bool, error) {
 	r, err := s.gate.Reacquire(ctx, reservation.Reacquire{Ref: e.ref(), Quantity: e.Quantity, Persons: e.Persons})
 	if err != nil {
 		return false, err
