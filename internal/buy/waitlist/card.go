@@ -18,7 +18,7 @@ import (
 //
 //	DUE ──► AUTHORIZED ──► DONE
 //	 ▲ └────────│───────────▲
-//	 └──────────┘             lapsed or withdrawn before the entries are closed
+//	 └──────────┘             expired or withdrawn before the entries close
 //
 // An entry with a DUE card is not counted, and ends when the entries are closed.
 type Card string
