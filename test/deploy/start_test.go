@@ -184,11 +184,12 @@ func (c *client) orders(t *testing.T) (api *apiclient.Client, order string) {
 // paysFor pays an order at the built-in bank.
 func (c *client) paysFor(api *apiclient.Client, order string) {
 	c.t.Helper()
+	c.waitForStatus(api, order, "PENDING_PAYMENT")
 	var paying struct{ Payment struct{ RedirectURL string } }
-	testenv.Eventually(c.t, testenv.Wait, func() bool { // the order is written some milliseconds after its acceptance
-		return api.Mutate(c.t.Context(), &paying, "payOrder", "payment { redirectUrl }",
-			apiclient.Object{"orderId": order, "method": "SANDBOX", "idempotencyKey": order[4:]}) == nil
-	}, "the order can be paid")
+	if err := api.Mutate(c.t.Context(), &paying, "payOrder", "payment { redirectUrl }",
+		apiclient.Object{"orderId": order, "optionId": "sandbox", "idempotencyKey": order[4:]}); err != nil {
+		c.t.Fatal(err)
+	}
 	bank, err := url.Parse(paying.Payment.RedirectURL)
 	if err != nil {
 		c.t.Fatal(err)
@@ -198,9 +199,14 @@ func (c *client) paysFor(api *apiclient.Client, order string) {
 		c.t.Fatal(err)
 	}
 	answer.Body.Close()
+	c.waitForStatus(api, order, "PAID")
+}
+
+func (c *client) waitForStatus(api *apiclient.Client, order, status string) {
+	c.t.Helper()
 	testenv.Eventually(c.t, testenv.Wait, func() bool {
 		var data struct{ Order struct{ Status string } }
-		err := api.Execute(c.t.Context(), &data, "query($id: ID!) { order(id: $id) { status } }", apiclient.Object{"id": order})
-		return err == nil && data.Order.Status == "PAID"
-	}, "the order is paid")
+		err := api.Execute(c.t.Context(), &data, "query($id: ID!) { order(by: {id: $id}) { status } }", apiclient.Object{"id": order})
+		return err == nil && data.Order.Status == status
+	}, "the order is "+status)
 }
