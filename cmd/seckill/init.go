@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"golang.org/x/term"
 
@@ -30,6 +31,7 @@ type initCmd struct {
 	PasswordFile string `placeholder:"FILE" help:"File with the administrator's password, - for standard input. Without it, one is drawn and printed once."`
 	AdminURL     string `name:"database-admin-url" placeholder:"URL" help:"Postgres as a user that may create the role and the database, when they are missing: postgres://postgres:password@host:5432/postgres?sslmode=require."`
 	Shop         string `default:"trial" enum:"trial,stripe" help:"trial: orders are paid at the built-in bank; or stripe: names the settings of a sale for money, and checks each."`
+	Seed         bool   `help:"With a new file of settings, make an open sale and accounts that can buy, too, as seckill seed does."`
 }
 
 // Help returns the examples.
@@ -39,6 +41,7 @@ func (initCmd) Help() string {
 		"what is there is kept, and the file is never overwritten.\n\n" + examples(
 		"seckill init",
 		"seckill init --database-url postgres://seckill@localhost/seckill?sslmode=disable --redis-url redis://localhost:6379/0 --account admin@example.com",
+		"seckill init --seed",
 		"seckill init --shop stripe --public-url https://shop.example.com",
 	)
 }
@@ -51,6 +54,9 @@ const (
 
 // Run sets up an installation.
 func (i initCmd) Run(c *call) error {
+	if i.Seed && i.Shop != "trial" {
+		return errors.New("--seed makes a sale and buyers for tests: leave it out with --shop " + i.Shop)
+	}
 	fresh, err := i.settings(c)
 	if err != nil {
 		return err
@@ -86,6 +92,11 @@ func (i initCmd) Run(c *call) error {
 	}
 	if err := i.administrator(c, password); err != nil {
 		return err
+	}
+	if fresh && i.Seed {
+		if err := (seedCmd{Users: 10, Stock: 10, Lasts: time.Hour, Limit: 1, Yes: true}).Run(c); err != nil {
+			return err
+		}
 	}
 	return i.finish(c)
 }
@@ -297,7 +308,10 @@ func (i initCmd) finish(c *call) error {
 		named = " --config " + i.File
 	}
 	next := "seckill seed" + named + " --users 10 --stock 5 --yes-make-test-buyers   # a sale and accounts that can buy"
-	if i.Shop == "stripe" {
+	switch {
+	case i.Seed:
+		next = "seckill seed" + named + " --remove   # removes the sale and its accounts"
+	case i.Shop == "stripe":
 		next = "seckill user create" + named + " --account ops@example.com --role operator   # prepares sales"
 	}
 	_, err := fmt.Fprintf(c.env.stdout, "\nNext:\n  seckill serve%s\n  %s\n  seckill doctor%s\n", named, next, named)

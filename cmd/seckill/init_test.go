@@ -68,8 +68,8 @@ func (a answer) wantsDone(t *testing.T, parts ...string) {
 func TestFromNothingToTheFirstOrder(t *testing.T) {
 	t.Parallel()
 	e := newEmpty(t)
-	got := e.first("--database-admin-url", e.admin)
-	got.wantsDone(t, "role           shopkeeper created", "database       newshop created", "written, for its owner only",
+	got := e.first("--database-admin-url", e.admin, "--seed")
+	got.wantsDone(t, "first  buyer000001.", "seckill seed --config "+e.file+" --remove", "role           shopkeeper created", "database       newshop created", "written, for its owner only",
 		"administrator  admin@example.com, password ", "Next:\n  seckill serve --config "+e.file)
 	info, err := os.Stat(e.file)
 	if err != nil || info.Mode().Perm() != 0o600 {
@@ -80,8 +80,11 @@ func TestFromNothingToTheFirstOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	again := command(t, e.environ, e.common...)
+	again := command(t, e.environ, append(e.common, "--seed")...)
 	again.wantsDone(t, e.file+" is there and is kept", "applied 0 migrations", "admin@example.com is there, with its password as it was")
+	if strings.Contains(again.stdout, "first  buyer") {
+		t.Errorf("another sale was made:\n%s", again.stdout)
+	}
 	if after, err := os.ReadFile(e.file); err != nil || string(after) != string(text) {
 		t.Errorf("the file has changed: %v\n%s", err, after)
 	}
@@ -211,4 +214,5 @@ func TestInitWithoutATerminalNamesWhatIsMissing(t *testing.T) {
 	command(t, nil, "init", "--file", file).wants(t, exitUnfit, "--database-url is missing, and there is no terminal to ask on: give it, for example --database-url postgres://")
 	command(t, nil, "init", "--file", file, "--database-url", "postgres://u@127.0.0.1:1/x", "--redis-url", "redis://127.0.0.1:1/0", "--account", "a@b.example").
 		wants(t, exitUnfit, "SECKILL_REDIS_URL: redis cannot be reached", "start Redis there")
+	command(t, nil, "init", "--seed", "--shop", "stripe").wants(t, exitUnfit, "--seed makes a sale and buyers for tests")
 }
