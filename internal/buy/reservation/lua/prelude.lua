@@ -100,8 +100,9 @@ local function refusal(gate, now)
 end
 
 local function spare_units(gate, share, now)
+  if not gate.shares then return gate.stock, 0 end
   local own, others = 0, 0
-  for _, s in ipairs(gate.shares or {}) do
+  for _, s in ipairs(gate.shares) do
     local left = now < s.till and math.max(0, s.units - s.taken) or 0
     if s.share == share then own = left else others = others + left end
   end
@@ -115,7 +116,8 @@ local function free_units(gate, share, now)
 end
 
 local function take_share(gate, share, n, lost)
-  for _, s in ipairs(share and gate.shares or {}) do
+  if not share or not gate.shares then return end
+  for _, s in ipairs(gate.shares) do
     if s.share == share then s.taken, s.units = math.max(0, s.taken + n), math.max(0, s.units - (lost or 0)) end
   end
 end
