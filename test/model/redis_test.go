@@ -692,7 +692,7 @@ func TestTheScriptsAgreeWithTheModel(t *testing.T) {
 // The simulation and the demo run on miniredis: it answers the same seeds as Redis does.
 func TestTheScriptsAgreeWithTheModelOnMiniredis(t *testing.T) {
 	t.Parallel()
-	conn, err := redisconn.Open(t.Context(), "redis://"+miniredis.RunT(t).Addr())
+	conn, err := redisconn.Open(t.Context(), "redis://"+miniredis.RunT(t).Addr()+"?read_timeout=1m")
 	if err != nil {
 		t.Fatal(err)
 	}
