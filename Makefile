@@ -96,7 +96,7 @@ bench: ## measure the hot path relative to baselines in the same run
 	@scripts/bench
 
 .PHONY: growth
-growth: ## plot how throughput and latency of orders depend on stock, buyers, buyers for each unit, sales, sockets, backlog and rows
+growth: ## plot how throughput and latency of orders depend on stock, buyers, buyers for each unit, sales, sockets, backlog and rows, and draws on entries
 	@scripts/bench --growth
 
 .PHONY: lighthouse

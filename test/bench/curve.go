@@ -118,6 +118,10 @@ machine that other work shares.
 		if len(a.Points) == 0 {
 			continue
 		}
+		if a.draw != nil {
+			writeDraws(&b, a)
+			continue
+		}
 		first, last := a.Points[0], a.Points[len(a.Points)-1]
 		fmt.Fprintf(&b, "\n## %s%s\n\n![Orders per second and p99 latency by %s](growth/%s.svg)\n\n",
 			string(a.Title[0]-'a'+'A'), a.Title[1:], a.Title, a.Name)

@@ -30,14 +30,17 @@ type axis struct {
 	prepare func(ctx context.Context, g *growthSite, value int) error
 	// measure measures a prepared installation; nil = orders with a path token.
 	measure func(ctx context.Context, g *growthSite, value int) (point, error)
+	// draw is set instead of both for draws, which need no server.
+	draw func(ctx context.Context, entries int) (point, error)
 }
 
 // point is one measurement.
 type point struct {
-	At   int     `json:"at"`
-	Rate float64 `json:"perSecond"`
-	P99  float64 `json:"p99Ms"`
-	CPU  float64 `json:"serverMicros"` // processor time of the server per order
+	At   int      `json:"at"`
+	Rate float64  `json:"perSecond"`
+	P99  float64  `json:"p99Ms"`
+	CPU  float64  `json:"serverMicros"`   // processor time of the server per order
+	Draw *drawing `json:"draw,omitempty"` // of a draw, instead of the three
 }
 
 // growthSite is the installation of one point.
@@ -74,6 +77,8 @@ func axes() []axis {
 			quick: []int{0, 10_000, 100_000}, prepare: backlog},
 		{Name: "orders", Title: "rows of the table of orders", values: []int{0, 100_000, 1_000_000, 10_000_000},
 			quick: []int{0, 10_000, 200_000}, prepare: oldOrders},
+		{Name: "entries", Title: "entries of a draw", values: []int{1000, 10_000, 100_000, 1_000_000},
+			quick: []int{1000, 10_000, 100_000}, draw: measureDraw},
 	}
 }
 
@@ -94,7 +99,11 @@ func growth(ctx context.Context, o options) error {
 			if err != nil {
 				return fmt.Errorf("%s %d: %w", a.Name, value, err)
 			}
-			say("%s: %d: %.0f/s, p99 %.1f ms, server %.0f us", a.Name, value, p.Rate, p.P99, p.CPU)
+			if p.Draw == nil {
+				say("%s: %d: %.0f/s, p99 %.1f ms, server %.0f us", a.Name, value, p.Rate, p.P99, p.CPU)
+			} else {
+				say("%s: %d: %+v", a.Name, value, *p.Draw)
+			}
 			a.Points = append(a.Points, p)
 		}
 		if err := writeCurve(o, a); err != nil {
@@ -105,6 +114,11 @@ func growth(ctx context.Context, o options) error {
 }
 
 func growthPoint(ctx context.Context, o options, a axis, value int) (p point, err error) {
+	if a.draw != nil {
+		p, err = a.draw(ctx, value)
+		p.At = value
+		return p, err
+	}
 	s, err := newSite(ctx)
 	if err != nil {
 		return p, err
@@ -215,7 +229,6 @@ func (g *growthSite) measure(ctx context.Context) (p point, err error) {
 	return point{Rate: median(rates), P99: lats.at(99), CPU: median(micros)}, nil
 }
 
-// requests returns the orders of all sales in turns.
 // measureCrowd sends the buyers of a new sale the whole way, with as many for each unit.
 func measureCrowd(ctx context.Context, g *growthSite, value int) (p point, err error) {
 	w := &suite{opts: g.opts, site: g.site, db: g.db, redis: g.redis, shop: g.shop, done: map[string][]sample{}}
@@ -231,6 +244,7 @@ func measureCrowd(ctx context.Context, g *growthSite, value int) (p point, err e
 	return point{Rate: whole.rate(), P99: crowd.latency.at(99), CPU: whole.micros()}, nil
 }
 
+// requests returns the orders of all sales in turns.
 func (g *growthSite) requests() (requests [][]byte) {
 	for i := 0; len(requests) < g.opts.growthOrders; i++ {
 		before := len(requests)

@@ -26,6 +26,9 @@ func writeCurve(o options, a axis) error {
 	if err := os.WriteFile(pointsFile(o, a), points, 0o600); err != nil {
 		return err
 	}
+	if a.draw != nil {
+		return nil // a table
+	}
 	return os.WriteFile(filepath.Join(o.curves, a.Name+".svg"), curve(a), 0o644)
 }
 

@@ -19,7 +19,7 @@ import (
 //
 //	go test -run '^$' -bench Draw -benchtime 1x ./internal/buy/waitlist
 func BenchmarkDraw(b *testing.B) {
-	for _, entries := range []int{1000, 100_000, 1_000_000} {
+	for _, entries := range []int{1000, 10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprint(entries), func(b *testing.B) {
 			for b.Loop() {
 				drawAmong(b, entries, entries/100)
