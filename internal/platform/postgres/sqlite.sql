@@ -144,8 +144,8 @@ CREATE TABLE IF NOT EXISTS `waitlist_entries` (`id` uuid NOT NULL, `sale_id` uui
 CREATE INDEX IF NOT EXISTS `waitlist_card_due` ON `waitlist_entries` (`id`) WHERE card IN ('DUE', 'AUTHORIZED') AND status NOT IN ('ENTERED', 'WAITING');
 CREATE INDEX IF NOT EXISTS `waitlist_members` ON `waitlist_entries` (`item_id`, `line`, `id`) WHERE status = 'WAITING' AND access_keys IS NOT NULL;
 CREATE INDEX IF NOT EXISTS `waitlist_offers` ON `waitlist_entries` (`offer_expires_at`) WHERE status = 'OFFERED';
-CREATE UNIQUE INDEX IF NOT EXISTS `waitlist_open_per_address_and_item` ON `waitlist_entries` (`item_id`, `address_key`) WHERE status IN ('ENTERED', 'WAITING', 'OFFERED');
-CREATE UNIQUE INDEX IF NOT EXISTS `waitlist_open_per_contact_and_item` ON `waitlist_entries` (`item_id`, `contact_key`) WHERE status IN ('ENTERED', 'WAITING', 'OFFERED');
+CREATE UNIQUE INDEX IF NOT EXISTS `waitlist_open_per_address` ON `waitlist_entries` (`item_id`, `address_key`) WHERE status IN ('ENTERED', 'WAITING', 'OFFERED') AND address_key IS NOT NULL;
+CREATE UNIQUE INDEX IF NOT EXISTS `waitlist_open_per_contact` ON `waitlist_entries` (`item_id`, `contact_key`) WHERE status IN ('ENTERED', 'WAITING', 'OFFERED') AND contact_key IS NOT NULL;
 CREATE UNIQUE INDEX IF NOT EXISTS `waitlist_open_per_user_and_item` ON `waitlist_entries` (`item_id`, `user_id`) WHERE status IN ('ENTERED', 'WAITING', 'OFFERED');
 CREATE INDEX IF NOT EXISTS `waitlist_order` ON `waitlist_entries` (`item_id`, `line`, `id`) WHERE status = 'WAITING';
 CREATE INDEX IF NOT EXISTS `waitlist_payment_key` ON `waitlist_entries` (`sale_id`, `payment_key`) WHERE payment_key IS NOT NULL;
