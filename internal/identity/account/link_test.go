@@ -16,6 +16,7 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/refusedattempt"
+	"seckill/ent/waitlistentry"
 	"seckill/internal/outbox/mail"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/config"
@@ -442,6 +443,12 @@ func TestADeletedAccountLeavesOrdersWithoutAName(t *testing.T) {
 		if err := p.db.Ent.Order.UpdateOneID(bought).SetStatus("PAID").Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		entry := p.enters(in.User.ID)
+		for _, open := range []waitlistentry.Status{waitlistentry.StatusENTERED, waitlistentry.StatusWAITING, waitlistentry.StatusOFFERED} {
+			p.moves(entry, open)
+			wantReason(t, "with an entry that is "+string(open), p.Delete(t.Context(), me, del), fault.Conflict)
+		}
+		p.moves(entry, waitlistentry.StatusLEFT)
 		document, err := p.PersonalData(t.Context(), me, PersonalDataInput{Password: who.Password, Addr: address(1)})
 		var data struct {
 			Account string
@@ -540,6 +547,26 @@ func (f *fixture) order(user id.User) id.Order {
 		f.t.Fatal(err)
 	}
 	return orderID
+}
+
+// enters writes an entry of a user in a draw.
+func (f *fixture) enters(user id.User) id.Waitlist {
+	f.t.Helper()
+	entry, now := id.New[id.Waitlist](), f.clock.Now()
+	err := f.db.Ent.WaitlistEntry.Create().SetID(entry).SetSaleID(id.New[id.Sale]()).SetItemID(id.New[id.Item]()).SetUserID(user).
+		SetQuantity(1).SetStatus(waitlistentry.StatusENTERED).SetNonce("nonce").SetCreatedAt(now).SetUpdatedAt(now).Exec(f.t.Context())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return entry
+}
+
+// moves changes the status of an entry.
+func (f *fixture) moves(entry id.Waitlist, to waitlistentry.Status) {
+	f.t.Helper()
+	if err := f.db.Ent.WaitlistEntry.UpdateOneID(entry).SetStatus(to).Exec(f.t.Context()); err != nil {
+		f.t.Fatal(err)
+	}
 }
 
 // Addresses with tags reach one mailbox.

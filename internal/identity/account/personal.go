@@ -279,7 +279,7 @@ type DeleteInput struct {
 // delivery addresses and refused attempts. Orders stay, for the books, with the id of a user
 // who can no longer be identified. Refusals: those of a wrong password, see ChangePassword;
 // ONE_TIME_CODE_REQUIRED, ONE_TIME_CODE_INVALID; CONFLICT while an order waits for its
-// payment or a refund, or the user is on a waitlist. What the account bought in running sales counts
+// payment or a refund, or the user is on a waitlist or in a draw. What the account bought in running sales counts
 // for the next one of its contact (Purchases).
 func (s *Service) Delete(ctx context.Context, p *auth.Principal, in DeleteInput) error {
 	user, err := s.signedIn(ctx, p)
@@ -333,9 +333,8 @@ func unfinished(ctx context.Context, tx *ent.Tx, user id.User) error {
 	if err != nil {
 		return fmt.Errorf("read open orders: %w", err)
 	}
-	waits, err := tx.WaitlistEntry.Query().
-		Where(waitlistentry.UserID(user), waitlistentry.StatusIn(waitlistentry.StatusWAITING, waitlistentry.StatusOFFERED)).
-		Exist(ctx)
+	waits, err := tx.WaitlistEntry.Query().Where(waitlistentry.UserID(user), waitlistentry.StatusIn(
+		waitlistentry.StatusENTERED, waitlistentry.StatusWAITING, waitlistentry.StatusOFFERED)).Exist(ctx)
 	if err != nil {
 		return fmt.Errorf("read waitlist: %w", err)
 	}

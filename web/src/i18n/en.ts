@@ -277,7 +277,7 @@ export const en = {
   'data.head': 'Personal data',
   'data.export': 'Download my data',
   'data.delete': 'Delete account',
-  'data.deleteHint': 'Your address, name and sign-in are deleted and cannot be restored. Past orders are kept without your name. Until their sale is over, codes that cannot be read back stay with them, so that its limits hold. Pay or cancel open orders, and leave waitlists first.',
+  'data.deleteHint': 'Your address, name and sign-in are deleted and cannot be restored. Past orders are kept without your name. Until their sale is over, codes that cannot be read back stay with them, so that its limits hold. Pay or cancel open orders, and leave waitlists and draws first.',
   'address.title': 'Delivery addresses',
   'address.hint': 'New orders of sales that deliver go to the default address. Existing orders keep their address.',
   'address.add': 'Add an address',
