@@ -157,8 +157,12 @@ func allTaken(ctx context.Context, tx *ent.Tx, item id.Item) (bool, error) {
 
 // Note writes to an order's log what its buyer must see although the state does not
 // change, such as a declined payment, in the caller's transaction. The version grows as
-// with a move, so that the change is published to followers.
+// with a move, so that the change is published to followers. Money of an entry that was not drawn
+// has no order: nil is noted nowhere.
 func Note(ctx context.Context, tx *ent.Tx, o *Order, at time.Time, e Entry) (*Order, error) {
+	if o == nil {
+		return nil, nil
+	}
 	noted := o.moved(o.Status, instant(at))
 	noted.Noted = true
 	if err := compareAndSet(ctx, tx, o, noted, ledgerLine{}); err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -38,8 +39,9 @@ func NewPublisher(cfg PublisherConfig) *Publisher {
 	return &Publisher{cfg: cfg}
 }
 
-// Publish publishes changed orders. Call it after the commit.
+// Publish publishes changed orders, also none (nil). Call it after the commit.
 func (p *Publisher) Publish(ctx context.Context, orders ...*Order) {
+	orders = slices.DeleteFunc(orders, func(o *Order) bool { return o == nil })
 	if p == nil || len(orders) == 0 {
 		return
 	}

@@ -57,6 +57,6 @@ func (s *Service) settleAttempt(ctx context.Context, e *ent.PaymentEvent, p *Pay
 		if p.Decline == DeclineOf(e.Reason) || !p.hasOrder() {
 			return nil, nil
 		}
-		return s.noteOrder(ctx, tx, p.Order, order.Entry{Code: order.CodePaymentDeclined})
+		return s.noteOrder(ctx, tx, p, order.Entry{Code: order.CodePaymentDeclined})
 	})
 }

@@ -73,7 +73,7 @@ func (s *Service) settleDispute(ctx context.Context, e *ent.PaymentEvent, p *Pay
 		if err := update.Exec(ctx); err != nil {
 			return nil, err
 		}
-		return s.noteOrder(ctx, tx, p.Order, order.Entry{Code: code})
+		return s.noteOrder(ctx, tx, p, order.Entry{Code: code})
 	})
 	if err != nil {
 		return done{}, fmt.Errorf("note dispute of payment %s: %w", p.ID, err)

@@ -534,7 +534,7 @@ func (s *Service) drawnFirst(ctx context.Context, o *order.Order, p *Payment) bo
 // noteNotCaptured notes a decline in the log of the order of a drawn entry, whose buyer is reminded
 // to pay.
 func (s *Service) noteNotCaptured(ctx context.Context, tx *ent.Tx, p *Payment) (*order.Order, error) {
-	noted, err := s.noteOrder(ctx, tx, p.Order, order.Entry{Code: order.CodePaymentDeclined})
+	noted, err := s.noteOrder(ctx, tx, p, order.Entry{Code: order.CodePaymentDeclined})
 	if err != nil || p.Entry.IsZero() || s.facts == nil || noted.PaymentDeadline == nil {
 		return noted, err
 	}

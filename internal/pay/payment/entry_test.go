@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"seckill/ent"
+	"seckill/ent/refund"
 	entsale "seckill/ent/sale"
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/reservation"
@@ -302,6 +303,85 @@ func TestAnEntryThatEndsReleasesItsCard(t *testing.T) {
 			r.entry(e, waitlist.Expired, waitlist.CardDone)
 		}
 	})
+}
+
+// Money that the shop captures in Stripe's dashboard, before its entry is drawn or after it has ended, goes
+// back, and the sale's money says so. An operator sends a refund that fails again.
+func TestMoneyCapturedAtStripeBeforeTheDrawGoesBack(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before  func(r *raffle, e *waitlist.Entry)
+		amount  int64
+		fails   bool // the refund, at first
+		lost    bool // the report
+		status  waitlist.Status
+		card    waitlist.Card
+		payment payment.Status
+	}{
+		"entered": {amount: 1999, status: waitlist.Entered, card: waitlist.CardDue, payment: payment.Refunded},
+		"drawn without an offer": {before: func(r *raffle, _ *waitlist.Entry) { r.drawn() }, amount: 1999,
+			status: waitlist.Waiting, card: waitlist.CardDone, payment: payment.Refunded},
+		"withdrawn": {before: func(r *raffle, e *waitlist.Entry) {
+			_, err := r.draws.Leave(r.t.Context(), e.ID, e.User)
+			r.must(err)
+		}, amount: 1999, status: waitlist.Left, card: waitlist.CardDone, payment: payment.Refunded},
+		"withdrawn, and the report is lost": {before: func(r *raffle, e *waitlist.Entry) {
+			_, err := r.draws.Leave(r.t.Context(), e.ID, e.User)
+			r.must(err)
+		}, amount: 1999, lost: true, status: waitlist.Left, card: waitlist.CardDone, payment: payment.Refunded},
+		"a part of it":               {amount: 500, status: waitlist.Entered, card: waitlist.CardDue, payment: payment.Refunded},
+		"and the refund fails first": {amount: 1999, fails: true, status: waitlist.Entered, card: waitlist.CardDue, payment: payment.Refunded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRaffle(t, 0, time.Hour)
+			entries, payments := r.in(1)
+			e, p := entries[0], payments[0]
+			if c.before != nil {
+				c.before(r, e)
+			}
+			r.cards.Capture(p.ID, c.amount)
+			if c.fails {
+				r.cards.Decline(p.ID)
+			}
+			if !c.lost {
+				r.report(p)
+			}
+			r.passes()
+			if c.fails {
+				r.cards.Accept(p.ID)
+				r.decidedAgain(p)
+				r.passes()
+			}
+			r.entry(e, c.status, c.card)
+			r.wantPayment(p, c.payment)
+			if back := r.cards.Hold(p.ID).Refunded; back != c.amount {
+				t.Errorf("%d went back, want %d", back, c.amount)
+			}
+			held, err := r.pay.CountHeld(t.Context(), payment.HeldList{})
+			if r.must(err); held != 0 {
+				t.Errorf("%d events wait for an operator", held)
+			}
+			totals, err := r.pay.SaleTotals(t.Context(), r.sale)
+			if r.must(err); len(totals) != 1 || totals[0].Charged != c.amount || totals[0].Refunded != c.amount {
+				t.Errorf("money of the sale: %+v", totals)
+			}
+		})
+	}
+}
+
+// decidedAgain is an operator who sends a failed refund again.
+func (r *raffle) decidedAgain(p *payment.Payment) {
+	r.t.Helper()
+	failed, err := r.db.Ent.Refund.Query().Where(refund.PaymentID(p.ID), refund.StatusEQ(refund.StatusFAILED)).Only(r.t.Context())
+	r.must(err)
+	own := payment.Decision{Refund: failed.ID, Operator: p.User, Approve: true, Note: "again"}
+	if _, err := r.pay.DecideRefund(r.t.Context(), own); fault.ReasonOf(err) != fault.Conflict {
+		r.t.Errorf("an operator decided about the own money: %v", err)
+	}
+	own.Operator = id.New[id.User]()
+	_, err = r.pay.DecideRefund(r.t.Context(), own)
+	r.must(err)
 }
 
 func TestAnAuthorizationThatComesTooLateIsReleased(t *testing.T) {

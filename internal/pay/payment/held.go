@@ -203,5 +203,5 @@ func (s *Service) returnHeld(ctx context.Context, tx *ent.Tx, e *ent.PaymentEven
 	if err := s.newRefund(ctx, tx, d); err != nil {
 		return nil, err
 	}
-	return s.noteOrder(ctx, tx, p.Order, order.Entry{Code: order.CodePaymentReturned, Note: d.reason})
+	return s.noteOrder(ctx, tx, p, order.Entry{Code: order.CodePaymentReturned, Note: d.reason})
 }

@@ -66,7 +66,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 }
 
 var outcomeLabels = map[outcome]string{
-	outcomePaid: "paid", outcomePaidLate: "paid_late", outcomeRefund: "refund_order_ended",
+	outcomePaid: "paid", outcomePaidLate: "paid_late", outcomeRefund: "refund_order_ended", outcomeUndrawn: "refund_undrawn",
 	outcomeDouble: "refund_paid_twice", outcomeLimit: "refund_limit",
 	outcomeRepeated: "repeated", outcomeClosed: "closed", outcomeMismatch: "held_mismatch",
 	outcomeTwoTx: "held_second_transaction", outcomeUnmatched: "held_unmatched", outcomePutOff: "put_off",
@@ -101,7 +101,7 @@ func (m *metrics) settled(e *ent.PaymentEvent, o outcome) {
 		m.declines.WithLabelValues(provider, string(DeclineOf(e.Reason))).Inc()
 	}
 	switch o {
-	case outcomePaid, outcomePaidLate, outcomeRefund, outcomeDouble, outcomeLimit:
+	case outcomePaid, outcomePaidLate, outcomeRefund, outcomeUndrawn, outcomeDouble, outcomeLimit:
 		m.result(provider, resultPaid)
 	case outcomeMismatch, outcomeTwoTx, outcomeUnmatched:
 		m.result(provider, resultHeld)

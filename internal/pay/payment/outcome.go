@@ -8,6 +8,7 @@ const (
 	outcomePaid      outcome = "order paid"
 	outcomePaidLate  outcome = "expired order paid, units taken again"
 	outcomeRefund    outcome = "refund begun: the order had ended"
+	outcomeUndrawn   outcome = "refund begun: the entry was not drawn"
 	outcomeDouble    outcome = "refund begun: the order was paid"
 	outcomeLimit     outcome = "refund begun: the means of payment used up the limit"
 	outcomeRepeated  outcome = "known already"

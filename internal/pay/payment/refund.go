@@ -256,24 +256,36 @@ func checkText(text *string, least, most int, field string) error {
 
 var refundIDField = []string{"refundId"}
 
-// refundAndOrder returns a refund and its order. A refund that is unknown is refused.
-func (s *Service) refundAndOrder(ctx context.Context, refund id.Refund) (*Refund, *order.Order, error) {
-	r, err := s.Refund(ctx, refund)
-	if err != nil {
-		return nil, nil, err
+// refundOf returns a refund, its payment, and its order, which is nil for an entry that was not drawn.
+// A refund that is unknown is refused.
+func (s *Service) refundOf(ctx context.Context, refund id.Refund) (r *Refund, p *Payment, o *order.Order, err error) {
+	if r, err = s.Refund(ctx, refund); err != nil {
+		return nil, nil, nil, err
 	}
 	if r == nil {
-		return nil, nil, fault.Refused{Why: fault.Unknown, At: refundIDField}
+		return nil, nil, nil, fault.Refused{Why: fault.Unknown, At: refundIDField}
+	}
+	if p, err = s.Payment(ctx, r.Payment); err != nil || p == nil {
+		return nil, nil, nil, errors.Join(err, fmt.Errorf("refund %s: read its payment", r.ID))
+	}
+	o, err = s.refundedOrder(ctx, r, p)
+	return r, p, o, err
+}
+
+// refundedOrder returns the order of a refund; nil for an entry that was not drawn.
+func (s *Service) refundedOrder(ctx context.Context, r *Refund, p *Payment) (*order.Order, error) {
+	if !p.hasOrder() {
+		return nil, nil
 	}
 	o, err := s.orders.Reload(ctx, r.Order)
-	if err != nil || o == nil {
-		return nil, nil, errors.Join(err, missing(o, r))
+	if err == nil && o == nil {
+		err = fmt.Errorf("refund %s is of no order", r.ID)
 	}
-	return r, o, nil
+	return o, err
 }
 
 func (s *Service) tryDecide(ctx context.Context, d Decision) (RefundResult, error) {
-	r, o, err := s.refundAndOrder(ctx, d.Refund)
+	r, p, o, err := s.refundOf(ctx, d.Refund)
 	if err != nil {
 		return RefundResult{}, err
 	}
@@ -287,7 +299,7 @@ func (s *Service) tryDecide(ctx context.Context, d Decision) (RefundResult, erro
 		}
 		return RefundResult{Order: o, Refund: r, Replayed: true}, nil
 	}
-	if o.User == d.Operator {
+	if p.User == d.Operator {
 		return RefundResult{Order: o, Refund: r}, OwnOrder{fault.Refused{Why: fault.Conflict, At: refundIDField}}
 	}
 	decide := s.decide
@@ -309,13 +321,6 @@ func (s *Service) tryDecide(ctx context.Context, d Decision) (RefundResult, erro
 
 // OwnOrder refuses a decision of an operator about the money of their own order.
 type OwnOrder struct{ fault.Refused }
-
-func missing(o *order.Order, r *Refund) error {
-	if o != nil {
-		return nil
-	}
-	return fmt.Errorf("refund %s is of no order", r.ID)
-}
 
 func (s *Service) decide(ctx context.Context, r *Refund, o *order.Order, d Decision) (moved *order.Order, err error) {
 	status, code := entrefund.StatusREJECTED, order.CodeRefundRejected
@@ -348,11 +353,14 @@ func (s *Service) decide(ctx context.Context, r *Refund, o *order.Order, d Decis
 	return moved, nil
 }
 
-// noteOrder writes to the log of an order whose state does not change; see order.Note.
-func (s *Service) noteOrder(ctx context.Context, tx *ent.Tx, id id.Order, entry order.Entry) (*order.Order, error) {
-	row, err := tx.Order.Get(ctx, id)
+// noteOrder writes to the log of the order of a payment, whose state does not change; see order.Note.
+func (s *Service) noteOrder(ctx context.Context, tx *ent.Tx, p *Payment, entry order.Entry) (*order.Order, error) {
+	if !p.hasOrder() {
+		return nil, nil
+	}
+	row, err := tx.Order.Get(ctx, p.Order)
 	if err != nil {
-		return nil, fmt.Errorf("read order %s: %w", id, err)
+		return nil, fmt.Errorf("read order %s: %w", p.Order, err)
 	}
 	entry.By = order.Actor{Kind: order.Provider}
 	return order.Note(ctx, tx, order.FromRow(row), s.now(), entry)

@@ -95,7 +95,7 @@ func (s *Service) failRefund(ctx context.Context, tx *ent.Tx, r *Refund, p *Paym
 	}
 	s.log.ErrorContext(ctx, "refund failed", slog.String("refund", r.ID.String()),
 		slog.String("reason", fault.Shorten(why, maxReason)))
-	return s.noteOrder(ctx, tx, r.Order, order.Entry{Code: order.CodeRefundFailed, Units: r.Quantity})
+	return s.noteOrder(ctx, tx, p, order.Entry{Code: order.CodeRefundFailed, Units: r.Quantity})
 }
 
 // sendAgain orders another attempt of a refund that failed.

@@ -123,7 +123,7 @@ func (s *Service) settleRefunded(ctx context.Context, e *ent.PaymentEvent, p *Pa
 		if err := s.newRefund(ctx, tx, draft); err != nil {
 			return nil, err
 		}
-		return s.noteOrder(ctx, tx, o.ID, order.Entry{Code: order.CodeRefundSettled,
+		return s.noteOrder(ctx, tx, p, order.Entry{Code: order.CodeRefundSettled,
 			Note: money.Amount{Minor: excess, Currency: p.Currency}.String()})
 	})
 }

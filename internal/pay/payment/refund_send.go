@@ -66,9 +66,9 @@ func (s *Service) send(ctx context.Context, r *Refund) error {
 // sent records that money was refunded; where the refund ends the order, the order
 // moves.
 func (s *Service) sent(ctx context.Context, r *Refund, p *Payment) (moved *order.Order, err error) {
-	o, err := s.orders.Reload(ctx, r.Order)
-	if err != nil || o == nil {
-		return nil, errors.Join(err, missing(o, r))
+	o, err := s.refundedOrder(ctx, r, p)
+	if err != nil {
+		return nil, err
 	}
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		moved = nil

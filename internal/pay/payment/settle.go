@@ -135,7 +135,7 @@ func (s *Service) settle(ctx context.Context, e *ent.PaymentEvent) (done, error)
 	switch {
 	case err != nil:
 		return done{}, err
-	case o == nil:
+	case o == nil && p.hasOrder():
 		return done{}, putOffError{why: "no such order", hold: holdUnknown}
 	}
 	switch known, err := s.heldBefore(ctx, e); {
@@ -143,6 +143,8 @@ func (s *Service) settle(ctx context.Context, e *ent.PaymentEvent) (done, error)
 		return done{}, err
 	case known:
 		return s.finish(ctx, e, outcomeRepeated, nil)
+	case o == nil: // captured at the provider, before its entry was drawn
+		return s.sendBack(ctx, e, p, nil, Late)
 	case e.AmountMinor != p.AmountMinor || e.Currency != p.Currency:
 		return s.settleMismatch(ctx, e, p, o)
 	}
@@ -210,7 +212,7 @@ func (s *Service) settleMismatch(ctx context.Context, e *ent.PaymentEvent, p *Pa
 		if err := s.mark(ctx, tx, p, entpayment.StatusCLOSED, nil); err != nil {
 			return nil, err
 		}
-		return s.noteOrder(ctx, tx, o.ID, order.Entry{Code: order.CodePaymentHeld})
+		return s.noteOrder(ctx, tx, p, order.Entry{Code: order.CodePaymentHeld})
 	})
 }
 
@@ -340,16 +342,23 @@ func withinLimit(ctx context.Context, tx *ent.Tx, row *ent.Sale, o *order.Order)
 	return nil
 }
 
-// sendBack records money that the order cannot use, and begins its refund, in one
-// transaction.
+// sendBack records money that the order cannot use, or that has no order, and begins its refund, in
+// one transaction. An entry whose money goes back has no authorized card any more.
 func (s *Service) sendBack(ctx context.Context, e *ent.PaymentEvent, p *Payment, o *order.Order, cause Cause) (done,
 	error) {
 	what := outcomeRefund
-	if cause == Double {
+	switch {
+	case o == nil:
+		what = outcomeUndrawn
+	case cause == Double:
 		what = outcomeDouble
 	}
+	defer s.showEntry(ctx, p)
 	return s.finish(ctx, e, what, func(ctx context.Context, tx *ent.Tx) (*order.Order, error) {
 		if err := s.mark(ctx, tx, p, entpayment.StatusSUCCEEDED, e); err != nil {
+			return nil, err
+		}
+		if err := s.endEntryHold(ctx, tx, p); err != nil {
 			return nil, err
 		}
 		noted, err := order.Note(ctx, tx, o, s.now(), order.Entry{
@@ -360,6 +369,7 @@ func (s *Service) sendBack(ctx context.Context, e *ent.PaymentEvent, p *Payment,
 		}
 		return noted, s.newRefund(ctx, tx, refundDraft{
 			payment: p, cause: cause, status: RefundSending, key: ownKey("auto", p.ID), reason: string(what),
+			amount: e.AmountMinor,
 		})
 	})
 }

@@ -61,7 +61,7 @@ func (s *Service) settleHeld(ctx context.Context, e *ent.PaymentEvent, p *Paymen
 		if err := s.forestall(ctx, tx, p); err != nil {
 			return err
 		}
-		noted, err = s.noteOrder(ctx, tx, p.Order, order.Entry{Code: order.CodeRefundSettled, Note: note})
+		noted, err = s.noteOrder(ctx, tx, p, order.Entry{Code: order.CodeRefundSettled, Note: note})
 		return err
 	})
 	return ended, noted, err

@@ -29,12 +29,12 @@ func (s *Service) SettleRefund(ctx context.Context, in Settlement) (RefundResult
 }
 
 func (s *Service) trySettleRefund(ctx context.Context, in Settlement) (RefundResult, error) {
-	r, o, err := s.refundAndOrder(ctx, in.Refund)
+	r, p, o, err := s.refundOf(ctx, in.Refund)
 	if err != nil {
 		return RefundResult{}, err
 	}
 	switch {
-	case o.User == in.Operator:
+	case p.User == in.Operator:
 		return RefundResult{Order: o, Refund: r}, OwnOrder{fault.Refused{Why: fault.Conflict, At: refundIDField}}
 	case r.Status == RefundSettled:
 		return RefundResult{Order: o, Refund: r, Replayed: true}, nil
@@ -77,10 +77,11 @@ func (s *Service) settleRefund(ctx context.Context, r *Refund, o *order.Order, i
 }
 
 // endRefund moves the order of a refund whose money is back with the buyer, where the refund
-// is of units and no former attempt has moved it; otherwise it notes it.
+// is of units and no former attempt has moved it; otherwise it notes it. An entry that was not drawn has
+// no order.
 func (s *Service) endRefund(ctx context.Context, tx *ent.Tx, r *Refund, o *order.Order,
 	entry order.Entry) (moved *order.Order, err error) {
-	if r.Cause.moves() && !r.Applied && o.Status != order.Refunded {
+	if o != nil && r.Cause.moves() && !r.Applied && o.Status != order.Refunded {
 		move := r.move(o)
 		move.At, move.Entry = s.now(), entry
 		if err := tx.Refund.UpdateOneID(r.ID).SetApplied(true).Exec(ctx); err != nil {
@@ -90,7 +91,7 @@ func (s *Service) endRefund(ctx context.Context, tx *ent.Tx, r *Refund, o *order
 	} else {
 		moved, err = order.Note(ctx, tx, o, s.now(), entry)
 	}
-	if err != nil {
+	if err != nil || moved == nil {
 		return nil, err
 	}
 	return moved, s.writeRefunded(ctx, tx, moved, r)

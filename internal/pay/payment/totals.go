@@ -66,10 +66,11 @@ func inOrder(by map[string]*Totals) []Totals {
 	return list
 }
 
-// saleTotals sums the ledgers of all orders of a sale: what LedgerEntry says of one. A
+// saleTotals sums the ledgers of all orders of a sale, and of its entries that were not drawn: what LedgerEntry says of one. A
 // transaction that several events report counts once. Columns: what, currency, sum, count.
 const saleTotals = `
-WITH paid AS (SELECT p.* FROM payments p JOIN orders o ON o.id = p.order_id WHERE o.sale_id = $1),
+WITH paid AS (SELECT p.* FROM payments p JOIN orders o ON o.id = p.order_id WHERE o.sale_id = $1
+  UNION SELECT p.* FROM payments p JOIN waitlist_entries w ON w.id = p.entry_id WHERE w.sale_id = $1 AND p.paid_at IS NOT NULL),
 reported AS (SELECT e.payment_id, e.kind, e."transaction", e.currency, max(e.amount_minor) AS amount
   FROM payment_events e JOIN paid p ON p.id = e.payment_id
   WHERE e.kind IN ('SUCCEEDED', 'DISPUTE_LOST') GROUP BY e.payment_id, e.kind, e."transaction", e.currency)
@@ -85,7 +86,7 @@ UNION ALL
 SELECT 'unknown', r.currency, 0, count(DISTINCT r.payment_id) FROM reported r JOIN paid p ON p.id = r.payment_id
   WHERE r.kind = 'SUCCEEDED' AND p.fee_minor IS NULL GROUP BY r.currency`
 
-// SaleTotals returns the money of all orders of a sale, one entry per currency.
+// SaleTotals returns the money of all orders and entries of a sale, one entry per currency.
 func (s *Service) SaleTotals(ctx context.Context, sale id.Sale) (_ []Totals, err error) {
 	rows, err := s.db.SQL.QueryContext(ctx, saleTotals, sale)
 	if err != nil {

@@ -116,14 +116,13 @@ func (s *Service) due(ctx context.Context, act *Intervention, in ReturnInput) (b
 	if in.Refund.Amount != nil {
 		act.Amount = *in.Refund.Amount
 	}
-	o, err := s.cfg.Orders.Reload(ctx, r.Order)
-	if o == nil || err != nil {
+	p, err := s.cfg.Payments.Payment(ctx, r.Payment)
+	if p == nil || err != nil {
 		return false, err
 	}
-	act.Sale = o.Sale
 	waits := r.Status == payment.RefundRequested && in.Kind == Refund || r.Status == payment.RefundGivenUp &&
 		in.Kind == SettleRefund
-	return waits && act.Amount == amount && o.User != in.By.ID, nil
+	return waits && act.Amount == amount && p.User != in.By.ID, s.saleOf(ctx, act)
 }
 
 func (s *Service) saleOf(ctx context.Context, act *Intervention) error {

@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -31,10 +32,12 @@ type Hold struct {
 	Declines bool   // the card, when it is captured or charged
 	Detached bool
 	Amount   int64
+	Received int64 // if it is not the amount
 	Currency string
 	Entry    string
 	Charges  int  // that took the money
 	Tried    bool // the card was charged, or declined
+	Refunded int64
 }
 
 // NewCards returns an account without payments.
@@ -65,11 +68,28 @@ func (c *Cards) Lapse(of id.Payment) {
 	}
 }
 
+// Capture takes some of the money that is held for a payment, as in Stripe's dashboard. Stripe releases the
+// rest.
+func (c *Cards) Capture(of id.Payment, amount int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h := c.holds[of]; h.end("POST payment_intents capture") == "" {
+		h.Received = amount
+	}
+}
+
 // Decline makes the card of a payment decline what follows.
 func (c *Cards) Decline(of id.Payment) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.holds[of].Declines = true
+}
+
+// Accept ends Decline.
+func (c *Cards) Accept(of id.Payment) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.holds[of].Declines = false
 }
 
 // Hold returns what is known of a payment.
@@ -143,6 +163,17 @@ func (c *Cards) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			stripeError(w, code)
 			return
 		}
+	case "GET refunds":
+		fmt.Fprint(w, `{"object":"list","url":"/v1/refunds","has_more":false,"data":[]}`)
+		return
+	case "POST refunds":
+		if h == nil || h.Declines {
+			fmt.Fprint(w, `{"id":"re_1","object":"refund","status":"failed","failure_reason":"expired_or_canceled_card"}`)
+			return
+		}
+		h.Refunded += minor(form.Get("amount"))
+		fmt.Fprint(w, `{"id":"re_1","object":"refund","status":"succeeded"}`)
+		return
 	case "POST payment_methods detach":
 		if h == nil || h.Detached {
 			stripeError(w, "resource_missing")
@@ -225,7 +256,7 @@ func paymentIntent(name string, of id.Payment, h *Hold) []byte {
 	}
 	switch h.Status {
 	case "succeeded":
-		intent["amount_received"] = h.Amount
+		intent["amount_received"] = cmp.Or(h.Received, h.Amount)
 	case "requires_capture":
 		intent["amount_capturable"] = h.Amount
 	}
