@@ -51,9 +51,6 @@ func (r *report) payments(ctx context.Context, d Deps) {
 func (r *report) callbacks(ctx context.Context, d Deps, p payment.Provider) {
 	at := strings.TrimSuffix(d.Config.PublicURL, "/") + "/webhooks/payments/" + p.Name()
 	found := p.Name() + " reports to " + at
-	if p.Name() == stripe.Name {
-		found = "Stripe: its endpoint must send checkout.session and refund events to " + at
-	}
 	ctx, cancel := context.WithTimeout(ctx, d.timeout())
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
@@ -76,4 +73,22 @@ func (r *report) callbacks(ctx context.Context, d Deps, p payment.Provider) {
 		return
 	}
 	r.add(areaPayments, OK, found+", which leads to this shop")
+	if s, ok := p.(*stripe.Provider); ok {
+		r.stripeEvents(ctx, s, at)
+	}
+}
+
+// stripeEvents checks that Stripe sends every type of event that the shop acts on.
+func (r *report) stripeEvents(ctx context.Context, p *stripe.Provider, at string) {
+	missing, err := p.Unreported(ctx, at)
+	switch {
+	case err != nil:
+		r.add(areaPayments, Warning, fmt.Sprintf(
+			"what Stripe's endpoint sends cannot be read: %v; let the key read webhook endpoints, or compare its events with docs/payments.md", err))
+	case len(missing) > 0:
+		r.add(areaPayments, Error, fmt.Sprintf("no enabled endpoint of Stripe sends %s to %s: add what is missing in Stripe's dashboard; "+
+			"until then orders are paid, and entries of draws authorized, only once the shop asks", strings.Join(missing, ", "), at))
+	default:
+		r.add(areaPayments, OK, "Stripe sends every event that the shop needs")
+	}
 }

@@ -174,6 +174,9 @@ func TestStripesOwnServerAcceptsEveryRequest(t *testing.T) {
 	if create.key != k.Payment.String() || sent.key != refund.Refund.String() {
 		t.Errorf("idempotency keys %q and %q", create.key, sent.key)
 	}
+	if _, err := p.Unreported(t.Context(), "https://shop.example/webhooks/payments/stripe"); err != nil {
+		t.Errorf("endpoints: %v", err)
+	}
 	if m.asked[2].path != "POST /v1/checkout/sessions/cs_test_1/expire" || sent.form.Get("amount") != "100" || sent.form.Get("payment_intent") != "pi_1" {
 		t.Errorf("requests %+v", m.asked)
 	}
