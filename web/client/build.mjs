@@ -31,7 +31,7 @@ for (const file of readdirSync(dist, { recursive: true })) {
   writeFileSync(path, text);
 }
 
-// The component of one file, with types beside it.
+// The component and what it loads later, with types beside it.
 execFileSync(process.execPath, [join(here, '../node_modules/vite/bin/vite.js'), 'build', '--config', join(here, 'component/vite.config.ts'), '--outDir', dist, '--logLevel', 'warn'], { stdio: 'inherit' });
 writeFileSync(
   join(dist, 'seckill-drop.d.ts'),

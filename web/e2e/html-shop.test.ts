@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openSales } from './api';
 import { violations } from './axe';
 import { browserFixture, demoCredentials, startDemo, type Demo } from './shop';
 
@@ -90,5 +91,21 @@ test('a picture answers the captcha, and an upcoming sale counts down', async ()
   const page = await it.page();
   await page.goto(`${shop}/?sale=${demo.soon.slug}`);
   await page.getByText(/^Opens /).or(page.getByText(/^Ends /)).waitFor();
+  expect(await violations(page)).toEqual([]);
+});
+
+test('a draw shows until when it takes entries, from the part that is loaded then', async () => {
+  const [slug] = await openSales(demo, [{ title: 'Drawn lamp', currencyCode: 'EUR', price: '49.00', listPrice: '99.00', stock: [1], draw: { entrySeconds: 600, offerSeconds: 600 } }]);
+  const page = await it.page();
+  const loaded: string[] = [];
+  page.on('response', (response) => loaded.push(new URL(response.url()).pathname));
+  await page.goto(`${shop}/?sale=${demo.soon.slug}`);
+  await page.getByText(/^Opens /).or(page.getByText(/^Ends /)).waitFor();
+  expect(loaded).not.toContain('/client/seckill-drop-later.js');
+  await page.goto(`${shop}/?sale=${slug}`);
+  await signIn(page, 'alice', ['E-mail or phone number', 'Password', 'Sign in']);
+  await page.getByText(/^Entries until .+ You need not be here/).waitFor();
+  expect(loaded.filter((path) => path.startsWith('/client/seckill-drop-'))).toEqual(['/client/seckill-drop-later.js']);
+  expect(await page.getByRole('link', { name: 'Continue in the shop' }).getAttribute('href')).toBe(`${demo.url}/s/${slug}`);
   expect(await violations(page)).toEqual([]);
 });

@@ -5,7 +5,6 @@
  * `session`, for pages that have users already. Event: `seckill-order` with `{ id, number, status }`.
  */
 import { effect, signal } from '@preact/signals-core';
-import { encode } from 'uqr';
 import { createCaptcha, toAnswer } from '../src/buy.ts';
 import { solve, work } from '../src/captcha/solve.ts';
 import { Client } from '../src/client.ts';
@@ -34,6 +33,19 @@ function h(name: string, attributes: Attributes = {}, ...children: Child[]): HTM
   }
   element.append(...children.filter((child): child is Node | string => !!child));
   return element;
+}
+
+type Later = typeof import('./later.ts');
+const later = signal<Later | null>(null);
+let loading = false;
+
+/** The part that is loaded when it is needed; null until then. The next change of the state tries again after a failure. */
+function needLater(): Later | null {
+  if (!later.value && !loading) {
+    loading = true;
+    void import('./later.ts').then((loaded) => (later.value = loaded), () => {}).finally(() => (loading = false));
+  }
+  return later.value;
 }
 
 /** The captcha under way: what to show of it. */
@@ -209,14 +221,15 @@ export class SeckillDrop extends Base {
         const options = view.order?.paymentOptions ?? [];
         const phone = matchMedia('(pointer: coarse)').matches;
         const fits = options.filter(({ device, unavailableReason }) => !unavailableReason && device !== (phone ? 'DESKTOP' : 'PHONE'));
-        return this.#fill(part, key(view.order?.id, fits.map(({ id }) => id), payment?.id), () => [
+        const code = payment?.qrCode && !payment.redirectUrl && needLater()?.qr(payment.qrCode, texts.scan);
+        return this.#fill(part, key(view.order?.id, fits.map(({ id }) => id), payment?.id, !!code), () => [
           view.order && h('p', {}, `${texts.order} `, h('bdi', {}, view.order.number), ' · ', formatMoney(view.order.total, language)),
           ...fits.map(({ id, displayName, kind }) =>
             kind === 'EMBEDDED' ? link(texts.payWith(displayName), page(`/orders/${view.order!.id}/pay`)) : act(texts.payWith(displayName), () => void this.#pay(id), { class: 'main' }),
           ),
           !!view.order && !fits.length && link(texts.inShop, page(`/orders/${view.order.id}`)),
           payment?.redirectUrl && link(texts.toPayment, payment.redirectUrl),
-          payment?.qrCode && !payment.redirectUrl && qr(payment.qrCode, texts.scan),
+          code,
         ]);
       }
       case 'order':
@@ -389,7 +402,7 @@ function statusText({ state: { view, sale }, texts, language, check }: Shown): s
     case 'closed':
       return view.reason ?? texts.phase[view.phase] ?? '';
     case 'draw':
-      return view.step in texts.drawing ? texts.drawing[view.step as 'drawn'](view.rank ?? 0) : texts.entriesClose(time(sale!.entriesCloseAt!));
+      return needLater()?.drawing[language][view.step](time(sale!.entriesCloseAt!), view.rank ?? 0) ?? '';
     case 'waitlist':
       return view.joined ? texts.onWaitlist : (texts.stock.SOLD_OUT ?? '');
     case 'sending':
@@ -411,16 +424,6 @@ function problemText({ state: { problem, view }, texts, check }: Shown): string 
   if (!failed) return '';
   if (failed instanceof Fault) return texts.fault(failed);
   return (failed as Failure).message || texts.passed;
-}
-
-function qr(text: string, label: string): SVGElement {
-  const { size, data } = encode(text, { border: 2 });
-  const path = data.flatMap((row, y) => row.map((dark, x) => (dark ? `M${x} ${y}h1v1h-1z` : ''))).join('');
-  const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
-  for (const [name, value] of Object.entries({ viewBox: `0 0 ${size} ${size}`, role: 'img', 'aria-label': label })) svg.setAttribute(name, value);
-  svg.append(Object.assign(document.createElementNS('http://www.w3.org/2000/svg', 'path')));
-  svg.firstElementChild!.setAttribute('d', path);
-  return svg;
 }
 
 if (globalThis.customElements && !customElements.get('seckill-drop')) customElements.define('seckill-drop', SeckillDrop);

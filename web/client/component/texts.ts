@@ -40,12 +40,6 @@ const english = {
   scan: 'Scan with the app of the provider',
   waitlist: 'To the waitlist',
   onWaitlist: 'You are on the waitlist.',
-  entriesClose: (time: string) => `Entries until ${time}`,
-  drawing: {
-    in: () => 'You are in the draw.',
-    drawn: (n: number) => `You drew number ${n}.`,
-    offered: () => 'A unit is reserved for you.',
-  },
   inShop: 'Continue in the shop',
   passed: 'Your turn was not used in time.',
   status: {
@@ -100,12 +94,6 @@ const chinese: Texts = {
   scan: '请用支付应用扫码',
   waitlist: '前往商城候补',
   onWaitlist: '您已在候补名单中。',
-  entriesClose: (time) => `报名截止：${time}`,
-  drawing: {
-    in: () => '您已报名抽签。',
-    drawn: (n) => `您抽到第 ${n} 号。`,
-    offered: () => '已为您保留名额。',
-  },
   inShop: '前往商城继续',
   passed: '购买机会已过期，未在时限内使用。',
   status: { PAID: '支付成功，感谢购买！', PENDING_PAYMENT: '待支付。', CANCELLED: '已取消。', EXPIRED: '已过期，未在时限内支付。', REFUNDING: '退款中。', REFUNDED: '已退款。' },

@@ -1,6 +1,7 @@
-/** Builds seckill-drop.js: one file without imports, with the texts of its documents. */
+/** Builds seckill-drop.js, with the texts of its documents, and beside it what it loads when it is needed. */
 import { defineConfig } from 'vite';
 import { readGroups, loadSchema, documentTexts } from '../../build/documents.ts';
+import { plainImports } from '../../build/version.ts';
 
 const client = `${import.meta.dirname}/..`;
 
@@ -8,6 +9,7 @@ export default defineConfig({
   root: client,
   publicDir: false,
   plugins: [
+    plainImports(),
     documentTexts(readGroups([`${client}/src/documents`], loadSchema(`${client}/../../graph/schema`))),
     { name: 'inline-worker', enforce: 'pre', resolveId: (id) => (id.endsWith('./spawn.ts') ? `${client}/component/spawn.ts` : null) },
   ],
@@ -19,7 +21,8 @@ export default defineConfig({
     rollupOptions: {
       input: `${client}/component/seckill-drop.ts`,
       preserveEntrySignatures: 'exports-only',
-      output: { entryFileNames: 'seckill-drop.js', codeSplitting: false },
+      checks: { ineffectiveDynamicImport: false }, // the socket is in the first file
+      output: { entryFileNames: 'seckill-drop.js', chunkFileNames: 'seckill-drop-[name].js' },
     },
   },
   worker: { format: 'es' },
