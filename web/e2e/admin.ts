@@ -48,6 +48,12 @@ export async function confirm(second: Page, sale: string): Promise<void> {
   await second.getByRole('dialog').waitFor({ state: 'detached' });
 }
 
+/** Confirms a change of a product on the page that the message of the one who asked links to. */
+export async function confirmProduct(second: Page, asker: Page): Promise<void> {
+  const where = asker.getByRole('link', { name: 'Where it is confirmed' });
+  await confirm(second, await where.evaluate((link: HTMLAnchorElement) => link.href));
+}
+
 /** A figure of the dashboard. */
 export async function figure(page: Page, name: string): Promise<string> {
   return page.locator('dl > div', { hasText: name }).locator('dd').innerText();

@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
+import { confirm, confirmProduct } from './admin';
 import { checkScreen } from './axe';
 import { button, buy, signIn, demoFixture } from './shop';
 
@@ -61,7 +62,7 @@ test('the live page shows what happened before it was opened, by item and in the
   await signIn(admin, it.demo, 'admin', '/operate');
   await admin.getByRole('link', { name: it.demo.open.title }).click();
   const activity = admin.getByRole('list', { name: 'What happened' });
-  await activity.getByText('put 5 units on sale').waitFor();
+  await activity.getByText('put 5 units on sale').first().waitFor();
   await activity.getByText('The system: opened it (Live)').waitFor();
   const rows = admin.getByRole('region', { name: 'By item' }).getByRole('row');
   expect(await rows.count()).toBeGreaterThan(2);
@@ -78,7 +79,7 @@ test('the live page shows what happened before it was opened, by item and in the
   await checkScreen(admin, 'admin-pause');
   await admin.getByRole('dialog').getByRole('button', { name: 'Back' }).click();
   await admin.locator('header button[lang]').click();
-  await admin.getByRole('list', { name: '动态与记录' }).getByText('上架 5 件（进行中）').waitFor();
+  await admin.getByRole('list', { name: '动态与记录' }).getByText('上架 5 件（进行中）').first().waitFor();
 });
 
 test('access controls are changed live, products are created, orders are found and cancelled', async () => {
@@ -95,7 +96,7 @@ test('access controls are changed live, products are created, orders are found a
   await row.getByRole('button', { name: /^Cancel order/ }).click();
   await operator.getByRole('dialog').getByLabel('Reason').fill('Wrong price.');
   await operator.getByRole('dialog').getByRole('button', { name: /^Cancel order of ¥/ }).click();
-  await operator.locator('main .chip', { hasText: 'Cancelled' }).first().waitFor();
+  await row.locator('.chip:visible', { hasText: 'Cancelled' }).waitFor();
   await button(buyer, 'buy').waitFor(); // the buyer has heard of it
 
   await buy(buyer);
@@ -104,7 +105,7 @@ test('access controls are changed live, products are created, orders are found a
   await row.getByRole('button', { name: /^Release unpaid order/ }).click();
   await operator.getByRole('dialog').getByLabel('Reason').fill('The bank closed.');
   await operator.getByRole('dialog').getByRole('button', { name: /^Expire order of ¥/ }).click();
-  await operator.locator('main .chip', { hasText: 'Expired' }).first().waitFor();
+  await row.locator('.chip:visible', { hasText: 'Expired' }).waitFor();
 
   await operator.getByRole('navigation', { name: 'Admin' }).getByRole('link', { name: 'Catalogue' }).click();
   await operator.getByRole('button', { name: 'New product' }).click();
@@ -128,6 +129,9 @@ test('access controls are changed live, products are created, orders are found a
   await sheet.getByLabel('Alternative text').fill('Seen from the front, in use');
   await sheet.getByRole('button', { name: 'Save' }).click();
   await sheet.waitFor({ state: 'detached' });
+  const admin = await it.page();
+  await signIn(admin, it.demo, 'admin', '/operate');
+  await confirmProduct(admin, operator); // it is on sale
   await expect
     .poll(async () => {
       await buyer.reload();
@@ -141,6 +145,8 @@ test('access controls are changed live, products are created, orders are found a
   await operator.locator('summary', { hasText: 'Access controls' }).click();
   await operator.getByLabel('Require a captcha').uncheck();
   await operator.getByRole('button', { name: 'Save', exact: true }).click();
+  await operator.getByText('Needs a second person').waitFor();
+  await confirm(admin, operator.url());
   await operator.getByText('Access controls changed').first().waitFor();
 });
 

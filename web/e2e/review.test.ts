@@ -105,7 +105,7 @@ test('an operator finds the accounts of one browser, holds their orders, reads t
 
   await cluster.getByRole('link', { name: /^Orders of/ }).click();
   await operator.getByText('Only cluster').waitFor();
-  const held = operator.locator('main li', { hasText: 'My sister and I.' });
+  const held = operator.locator('main tbody', { hasText: 'My sister and I.' });
   await held.waitFor();
   await checkScreen(operator, 'admin-bought-orders');
   await held.getByRole('button', { name: /^Release/ }).click();

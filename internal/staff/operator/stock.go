@@ -135,7 +135,11 @@ func (s *Service) adjust(ctx context.Context, by sale.Actor, act *Intervention) 
 			return nil, conflict("itemId")
 		}
 		if act.Units < 0 && act.State == "" {
-			if !v.Status.Loaded() && available(v, act.Item)-v.Access.Kept() < -act.Units {
+			free := available(v, act.Item)
+			if !v.Status.Loaded() { // a gate knows what is left of the shares
+				free -= v.Access.Kept()
+			}
+			if free < -act.Units {
 				return nil, tooFew()
 			}
 			return s.request(ctx, act)
@@ -166,7 +170,8 @@ func (s *Service) adjust(ctx context.Context, by sale.Actor, act *Intervention) 
 	return nil, conflict("itemId")
 }
 
-// available returns the units of an item that no order has by Postgres: a gate may have fewer.
+// available returns the units of an item that no order has by Postgres. A gate never has
+// more, and has fewer while orders are in transit.
 func available(v *sale.Sale, item id.Item) int {
 	for _, it := range v.Items {
 		if it.ID == item {

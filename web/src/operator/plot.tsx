@@ -86,9 +86,10 @@ function Icons({ marks, width }: { marks: readonly Placed[]; width: number }) {
     <ol class="absolute inset-x-0 top-0 h-7" aria-label={ot('op.marks')}>
       {groupMarks(marks, ICON_PX).map((group) => {
         const [first] = group.marks;
+        const lines = group.marks.map(({ at, name }) => `${clockTime(at * 1000)} ${name}`);
         return (
           <li key={first!.at} class="group absolute -translate-x-1/2" style={{ left: `${group.x}px` }}>
-            <button type="button" class="grid h-7 min-w-7 place-items-center rounded-full border border-edge bg-card text-sm font-semibold tabular-nums">
+            <button type="button" class="grid h-7 min-w-7 place-items-center rounded-full border border-edge bg-card text-sm font-semibold tabular-nums" aria-label={[...(lines.length > 1 ? [count(lines.length)] : []), ...lines].join('\n')}>
               {group.marks.length > 1 ? (
                 <span aria-hidden="true">{count(group.marks.length)}</span>
               ) : (
@@ -96,12 +97,12 @@ function Icons({ marks, width }: { marks: readonly Placed[]; width: number }) {
                   <path d={icons[kindOf(first!.action)]} />
                 </svg>
               )}
-              <span class={`absolute top-8 z-10 hidden w-max max-w-56 rounded-lg bg-ink px-2 py-1 text-left font-normal text-page shadow-lg group-hover:grid group-focus-within:grid ${group.x < width / 2 ? 'left-0' : 'right-0'}`} data-marks>
-                {group.marks.map(({ at, name }) => (
-                  <span key={`${at} ${name}`}>{clockTime(at * 1000)} {name}</span>
-                ))}
-              </span>
             </button>
+            <span aria-hidden="true" class={`absolute top-8 z-10 hidden w-max max-w-56 rounded-lg bg-ink px-2 py-1 text-left font-normal text-page shadow-lg group-hover:grid group-focus-within:grid ${group.x < width / 2 ? 'left-0' : 'right-0'}`} data-marks>
+              {lines.map((line) => (
+                <span key={line}>{line}</span>
+              ))}
+            </span>
           </li>
         );
       })}
