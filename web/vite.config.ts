@@ -26,6 +26,7 @@ export default defineConfig({
         codeSplitting: {
           groups: [
             { name: 'core', test: /node_modules\/(@?preact|wouter|regexparam)|client\/src\/((backoff|client|clock|events|fault|http|live|operation|order|tickets|pending|session|storage|task)\.ts|documents\/(order|purchase|sale|server))|src\/(api|i18n\/(lang|text|en)|ui|documents\/account|operator\/pages|purchase\/(button|refusal))/ },
+            { name: 'admin-fields', test: /src\/operator\/(file|when)/, minShareCount: 2, includeDependenciesRecursively: false },
             { name: 'admin-sale-forms', test: /src\/operator\/(preview|price|rules-field|sale-fields)/, minShareCount: 2, includeDependenciesRecursively: false },
             { name: 'admin', test: /src\/(operator|documents\/(operator|interventions|inbox|templates))/, minShareCount: 2, includeDependenciesRecursively: false },
           ],

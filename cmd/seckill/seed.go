@@ -19,7 +19,7 @@ type seedCmd struct {
 	Limit   int           `default:"1" help:"Purchase limit per buyer."`
 	Paths   bool          `help:"Issue a path token for each account, so that load tools begin at placeOrder. Refused in production."`
 	Yes     bool          `name:"yes-make-test-buyers" help:"Make the sale and its buyers in production too."`
-	Demo    bool          `help:"Make what the demo shows instead: its products, its two sales and its four accounts. Refused in production."`
+	Demo    bool          `help:"Make what the demo shows instead: its products, its four sales and its four accounts. Refused in production."`
 	Remove  bool          `help:"Remove the sales that this command made from the shop, with their accounts and unpaid orders. Sales with orders of other accounts stay."`
 	JSON    bool          `help:"Print {saleId,itemId,users:[{account,password,accessToken,path}]}; with --demo, {sales:[{saleId,title,slug,opensAt}],accounts}; with --remove, {sales,accounts,kept:[{what,why}]}."`
 }
@@ -123,7 +123,7 @@ func (s seedCmd) demo(c *call) error {
 		return err
 	}
 	var out demoSeeded
-	for _, each := range []seed.DemoSale{made.Open, made.Soon} {
+	for _, each := range []seed.DemoSale{made.Open, made.Soon, made.ChineseOpen, made.ChineseSoon} {
 		out.Sales = append(out.Sales, seededSale{SaleID: each.Sale.Public(), Title: each.Title, Slug: each.Slug,
 			OpensAt: each.Opens.UTC()})
 	}

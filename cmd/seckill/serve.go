@@ -53,7 +53,7 @@ type demoCmd struct{}
 
 // Help returns the examples.
 func (demoCmd) Help() string {
-	return "Runs shop, worker and scheduler in one process with an embedded Redis and SQLite, two sales and four " +
+	return "Runs shop, worker and scheduler in one process with an embedded Redis and SQLite, four sales and four " +
 		"accounts, and prints where to go. Everything is forgotten at the end.\n\n" + examples(
 		"seckill demo",
 		"seckill demo --http-addr 127.0.0.1:8081 --admin-addr 127.0.0.1:9091",

@@ -151,7 +151,7 @@ func TestTheDemoIsSeededOnce(t *testing.T) {
 	if err := json.Unmarshal([]byte(seeded.stdout), &made); err != nil {
 		t.Fatal(err)
 	}
-	if len(made.Sales) != 2 || len(made.Accounts) != 4 {
+	if len(made.Sales) != 4 || len(made.Accounts) != 4 {
 		t.Fatalf("made %+v", made)
 	}
 	for _, each := range made.Sales {

@@ -70,17 +70,24 @@ Seckill demo. Everything runs in this process; Ctrl-C stops it and deletes all d
   GraphQL     %s/graphql         (POST; WebSocket and SSE for subscriptions)
   Metrics     http://%s/metrics
 
-  Open now    %s   %s/s/%s
-  Opens soon  %s   %s/s/%s  (at %s)
+  Open now    %s
+  Opens soon  %s  (at %s)
+  In Chinese  %s
+              %s  (at %s)
 
   Accounts    (password of all: %s)
-`, shop, shop, shop, browsable(a.AdminAddr()), made.Open.Title, shop, made.Open.Slug,
-		made.Soon.Title, shop, made.Soon.Slug, made.Soon.Opens.Local().Format("15:04:05"), seed.DemoPassword)
+`, shop, shop, shop, browsable(a.AdminAddr()), sold(shop, made.Open), sold(shop, made.Soon), opening(made.Soon),
+		sold(shop, made.ChineseOpen), sold(shop, made.ChineseSoon), opening(made.ChineseSoon), seed.DemoPassword)
 	for _, u := range made.Users {
 		fmt.Fprintf(&b, "              %-24s %s\n", u.Account, strings.ToLower(string(u.Role)))
 	}
 	return b.String()
 }
+
+// sold returns the title and the address of a sale.
+func sold(shop string, of seed.DemoSale) string { return of.Title + "   " + shop + "/s/" + of.Slug }
+
+func opening(of seed.DemoSale) string { return of.Opens.Local().Format("15:04:05") }
 
 // browsable turns a listener address into a URL that a browser can open.
 func browsable(addr net.Addr) string {

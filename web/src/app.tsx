@@ -111,7 +111,7 @@ function Header({ where }: { where: string }) {
         <Link href="/" class="flex min-h-12 shrink-0 items-center gap-2 pr-1 font-extrabold tracking-tight">
           <Mark />
         </Link>
-        <nav aria-label={t('nav.main')} class="flex min-w-28 grow basis-0 overflow-x-auto">
+        <nav aria-label={t('nav.main')} class="flex min-w-28 grow basis-0 overflow-x-auto max-[24rem]:order-last max-[24rem]:basis-full">
           {tab('/', where === '/' || where.startsWith('/s/'), t('nav.sales'))}
           {tab('/orders', where.startsWith('/orders'), t('nav.orders'))}
           {currentUser.value && currentUser.value.role !== 'CUSTOMER' && tab('/operate', where.startsWith('/operate'), t('nav.operator'))}
@@ -172,7 +172,7 @@ function Account({ where }: { where: string }) {
         <Icon name="person" />
       </summary>
       <div class="card rise absolute right-0 z-30 grid w-56 gap-1 p-2 shadow-xl">
-        <p class="truncate px-3 py-2 font-semibold"><bdi>{currentUser.value.displayName}</bdi></p>
+        <p class="px-3 py-2 font-semibold"><bdi>{currentUser.value.displayName}</bdi></p>
         <Link href="/account" class="rounded-lg px-3 py-2 hover:bg-sunk">
           {t('account.title')}
         </Link>

@@ -63,7 +63,7 @@ func (s *Seeder) createSale(ctx context.Context, now time.Time, d saleDraft) (ma
 		}
 	}
 	made.tag = tag(made.sale)
-	made.slug = slugOf(d.title) + "-" + made.tag
+	made.slug = strings.TrimPrefix(slugOf(d.title)+"-"+made.tag, "-") // a Chinese title has no part for it
 	err := s.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		if err := createGoods(ctx, tx, now, fresh); err != nil {
 			return err

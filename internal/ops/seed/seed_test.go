@@ -193,7 +193,7 @@ func TestASaleThatCannotBeLoadedIsAnError(t *testing.T) {
 	}
 }
 
-func TestTheDemoHasTwoSalesAndAnAccountOfEachRole(t *testing.T) {
+func TestTheDemoHasSalesInTwoLanguagesAndAnAccountOfEachRole(t *testing.T) {
 	t.Parallel()
 	for name, db := range databases(t) {
 		t.Run(name, func(t *testing.T) {
@@ -214,18 +214,18 @@ func TestTheDemoHasTwoSalesAndAnAccountOfEachRole(t *testing.T) {
 			if !demo.Open.Opens.Before(start) || demo.Soon.Opens.Sub(start) != 20*time.Second {
 				t.Errorf("open since %s, soon at %s", demo.Open.Opens, demo.Soon.Opens)
 			}
-			if diff := cmp.Diff([]id.Sale{demo.Open.Sale, demo.Soon.Sale}, loaded.sales); diff != "" {
+			if diff := cmp.Diff([]id.Sale{demo.Open.Sale, demo.Soon.Sale, demo.ChineseOpen.Sale, demo.ChineseSoon.Sale}, loaded.sales); diff != "" {
 				t.Errorf("loaded sales (-want +got):\n%s", diff)
 			}
 			goods := db.Ent.Goods.Query().AllX(t.Context())
-			if len(goods) != 8 {
-				t.Errorf("%d goods, want 8", len(goods))
+			if len(goods) != 16 {
+				t.Errorf("%d goods, want 16", len(goods))
 			}
 			drawings := map[string]bool{}
 			for _, g := range goods {
 				drawings[drawing(t, g)] = true
 			}
-			if len(drawings) != len(goods) {
+			if len(drawings) != len(goods)/2 { // both languages have the same ones
 				t.Errorf("%d drawings for %d goods", len(drawings), len(goods))
 			}
 			roles := map[user.Role]int{}

@@ -8,6 +8,7 @@ import { Dialog } from '../ui/dialog';
 import { Icon } from '../ui/icons';
 import { Select } from '../ui/select';
 import type { AdminSale } from './acts';
+import { FileInput } from './file';
 import { Field, Form, type Values } from './form';
 import { ot } from './texts';
 
@@ -140,7 +141,7 @@ export function UploadMembers({ list, close }: { list: string; close: () => void
       ) : (
         <Form label={ot('op.members.upload')} send={send} done={() => {}}>
           <Field label={ot('op.members.file')}>
-            <input name="file" class="field font-normal" type="file" accept=".csv,.txt,text/csv,text/plain" required />
+            <FileInput name="file" accept=".csv,.txt,text/csv,text/plain" required />
           </Field>
           <Field label={ot('op.members.by')}>
             <Select name="by" value="CONTACT" choices={(['CONTACT', 'EXTERNAL_ID', 'ACCOUNT'] as const).map((value) => ({ value, label: ot(`op.members.by.${value}`) }))} />

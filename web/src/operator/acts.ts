@@ -71,12 +71,15 @@ export interface SalePayload {
 /** An instant as a datetime-local field shows it, in the browser's time zone. */
 export function localInput(ms: number): string {
   const at = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
-  return at.toISOString().slice(0, 19);
+  return at.toISOString().slice(0, 19).replace('T', ' ');
 }
+
+/** The instant of a field for a time in ms; NaN if it is none. */
+export const readLocal = (field: string): number => Date.parse(field.replace(' ', 'T'));
 
 /** An instant from a datetime-local field. An unchanged field keeps its instant: local times are ambiguous when clocks go back. */
 export function instant(field = '', before?: string): string {
-  return before && localInput(Date.parse(before)) === field ? before : new Date(field).toISOString();
+  return before && localInput(Date.parse(before)) === field ? before : new Date(readLocal(field)).toISOString();
 }
 
 /** Takes a step with the values of its form. */

@@ -10,6 +10,7 @@ import { instant, type AdminSale } from './acts';
 import { Field, Form, Note } from './form';
 import { saveFile } from './report';
 import { ot } from './texts';
+import { When } from './when';
 
 type Batch = NonNullable<AdminSale['accessCodes']>[number];
 
@@ -110,9 +111,7 @@ function Create({ sale, sources, close, done }: DialogProps & { sources: string[
         <Field label={ot('op.codes.uses')}>
           <input name="uses" class="field font-normal" type="number" min="1" max="1000000" required defaultValue="1" />
         </Field>
-        <Field label={ot('op.codes.expires')}>
-          <input name="expiresAt" class="field font-normal" type="datetime-local" />
-        </Field>
+        <When kind="time" label={ot('op.codes.expires')} name="expiresAt" />
         <Note label={ot('op.note')} />
       </Form>
     </Dialog>

@@ -39,7 +39,7 @@ export function Field({ label, children }: { label: string; children: ComponentC
     <div
       class="grid content-start gap-1.5"
       data-field
-      onInput={(event) => check(event, ({ type }) => flaw.peek() !== null || type === 'datetime-local')}
+      onInput={(event) => check(event, ({ dataset, validity }) => flaw.peek() !== null || ('when' in dataset && !validity.patternMismatch))}
       onChange={(event) => check(event, () => flaw.peek() !== null)}
       onFocusOut={(event) => !(event.relatedTarget instanceof HTMLButtonElement) && check(event, ({ value }) => value !== '')} // a line above a pressed button would move it away
       onInvalidCapture={(event) => (event.preventDefault(), check(event, () => true))}

@@ -27,6 +27,7 @@ import { Search, useQuery } from './search';
 import { Pick, type Found as Choices } from './pick';
 import { ot, type OpKey } from './texts';
 import { Select, upTo } from '../ui/select';
+import { When } from './when';
 
 /** An order of the table. */
 export type Found = NonNullable<ResultOf<typeof AdminOrders>['orders']>['edges'][number]['node'];
@@ -98,12 +99,8 @@ export function Orders() {
           <Select value={status} none={ot('op.all')} change={setStatus} choices={statuses.map((each) => ({ value: each, label: t(`status.${each}`) }))} />
         </Field>
         <Sale id={saleId} choose={setSale} />
-        <Field label={ot('op.from')}>
-          <input class="field px-2 text-sm font-normal" type="date" value={choice.from} onChange={(event) => setFrom(event.currentTarget.value)} />
-        </Field>
-        <Field label={ot('op.until')}>
-          <input class="field px-2 text-sm font-normal" type="date" value={choice.until} onChange={(event) => setUntil(event.currentTarget.value)} />
-        </Field>
+        <When key={`from ${choice.from}`} kind="day" label={ot('op.from')} value={choice.from} change={setFrom} />
+        <When key={`until ${choice.until}`} kind="day" label={ot('op.until')} value={choice.until} change={setUntil} />
         <Field label={ot('op.sort')}>
           <Select value={choice.oldest ? 'oldest' : ''} none={ot('op.newestFirst')} change={setSort} choices={[{ value: 'oldest', label: ot('op.oldestFirst') }]} />
         </Field>

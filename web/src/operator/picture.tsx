@@ -4,6 +4,7 @@ import { useId } from 'preact/hooks';
 import { Fault } from '@seckill/client/fault';
 import { bearer } from '../api/session';
 import { count } from '../i18n/text';
+import { FileInput } from './file';
 import { Field } from './form';
 import { ot } from './texts';
 
@@ -112,13 +113,7 @@ export function PictureField({ picture: { address, chosen } }: { picture: Pictur
         }}
       >
         <Field label={ot('op.upload')}>
-          <input type="file" accept="image/png,image/jpeg,image/gif,image/webp" class="peer sr-only" onChange={(event) => void take(event.currentTarget.files?.[0])} />
-          <span class="flex flex-wrap items-center gap-3 text-sm font-normal peer-focus-visible:outline-3 peer-focus-visible:outline-offset-2 peer-focus-visible:outline-accent">
-            <span class="btn" aria-hidden="true">
-              {ot('op.upload.choose')}
-            </span>
-            <bdi class="text-soft wrap-anywhere">{now?.file.name}</bdi>
-          </span>
+          <FileInput accept="image/png,image/jpeg,image/gif,image/webp" file={now?.file.name} take={take} />
         </Field>
         <p class="text-sm text-soft">{ot('op.pictureDrop')}</p>
         {shown && <Preview url={shown} cut={now?.cut ?? MIDDLE} />}

@@ -2,9 +2,10 @@
 import { useSignal } from '@preact/signals';
 import { now } from '../api/clock';
 import { bounded } from '../forms/bounded';
-import { instant, localInput } from './acts';
+import { localInput, readLocal } from './acts';
 import { Field } from './form';
 import { ot } from './texts';
+import { When } from './when';
 
 /** The name of a template. */
 export function TemplateName({ title }: { title: string }) {
@@ -37,28 +38,20 @@ export function Accent({ color }: { color: string }) {
   );
 }
 
-/** A ref that refuses times that have passed, and an end that is not after the opening, where they are typed. */
-function future(field: HTMLInputElement | null): void {
-  if (!field) return;
-  const check = (): void => {
-    const [starts, ends] = ['starts', 'ends'].map((name) => field.form?.elements.namedItem(name) as HTMLInputElement | null);
-    const before = field === ends && starts?.value && field.value <= starts.value;
-    field.setCustomValidity(field.value && Date.parse(instant(field.value)) <= now() ? ot('op.passed') : before ? ot('op.endsBefore') : '');
-    if (field === starts) ends?.dispatchEvent(new Event('input', { bubbles: true }));
-  };
-  field.oninput = check;
-  check();
+/** Refuses times that have passed, and an end that is not after the opening. */
+function future(field: HTMLInputElement): string {
+  const [starts, ends] = ['starts', 'ends'].map((name) => field.form?.elements.namedItem(name) as HTMLInputElement | null);
+  if (field === starts) ends?.dispatchEvent(new Event('input', { bubbles: true }));
+  if (readLocal(field.value) <= now()) return ot('op.passed');
+  return field === ends && starts && readLocal(field.value) <= readLocal(starts.value) ? ot('op.endsBefore') : '';
 }
 
 /** The opening and the end of a sale, or the end alone. */
 export function Times({ sale, endOnly }: { sale: { startsAt: string; endsAt: string }; endOnly?: boolean }) {
-  const field = (name: string, at: string) => (
-    <input name={name} class="field px-2 text-sm font-normal" type="datetime-local" step="1" required ref={future} defaultValue={localInput(Date.parse(at))} />
-  );
   return (
     <>
-      {!endOnly && <Field label={ot('op.starts')}>{field('starts', sale.startsAt)}</Field>}
-      <Field label={ot('op.ends')}>{field('ends', sale.endsAt)}</Field>
+      {!endOnly && <When kind="time" label={ot('op.starts')} name="starts" value={localInput(Date.parse(sale.startsAt))} required check={future} />}
+      <When kind="time" label={ot('op.ends')} name="ends" value={localInput(Date.parse(sale.endsAt))} required check={future} />
       <p class="col-span-full text-sm text-soft">{ot('op.local', { zone: Intl.DateTimeFormat().resolvedOptions().timeZone })}</p>
     </>
   );

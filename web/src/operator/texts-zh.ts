@@ -97,6 +97,7 @@ export const zh: Record<OpKey, string> = {
   'op.form.most': '不能大于 {n}。',
   'op.form.pattern': '请按此格式填写：{text}。',
   'op.form.address': '请使用以 https:// 开头的地址。',
+  'op.calendar': '{name}：从日历中选择',
   'op.form.value': '请输入有效的值。',
   'op.left': '可售',
   'op.log': '操作记录',

@@ -98,6 +98,7 @@ const en = {
   'op.form.most': 'At most {n}.',
   'op.form.pattern': 'Write it like {text}.',
   'op.form.address': 'Use an https:// address.',
+  'op.calendar': '{name}: choose from a calendar',
   'op.form.value': 'Enter a valid value.',
   'op.left': 'Available',
   'op.log': 'Audit log',

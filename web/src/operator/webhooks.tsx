@@ -19,6 +19,7 @@ import { useQuery } from './search';
 import { Checkbox, checked, ConfirmDialog, Secret, SmallButton } from './secret';
 import { ot } from './texts';
 import { Select } from '../ui/select';
+import { When } from './when';
 
 type Endpoint = ResultOf<typeof EndpointParts>;
 type Delivery = NonNullable<ResultOf<typeof DeliveriesDoc>['webhookDeliveries']>['edges'][number]['node'];
@@ -277,12 +278,8 @@ function Replay({ id, close, done }: DialogProps & { id: string }) {
         }}
       >
         <p>{ot('op.hooks.replayHint')}</p>
-        <Field label={ot('op.hooks.since')}>
-          <input name="since" class="field font-normal" type="datetime-local" step="1" required defaultValue={localInput(at - DAY_MS)} />
-        </Field>
-        <Field label={ot('op.hooks.until')}>
-          <input name="until" class="field font-normal" type="datetime-local" step="1" required defaultValue={localInput(at)} />
-        </Field>
+        <When kind="time" label={ot('op.hooks.since')} name="since" required value={localInput(at - DAY_MS)} />
+        <When kind="time" label={ot('op.hooks.until')} name="until" required value={localInput(at)} />
         <Checkbox name="all" words={ot('op.hooks.replayAll')} on={false} />
       </Form>
     </Dialog>

@@ -97,6 +97,15 @@ function Paid({ order, open }: { order: Order; open: () => void }) {
   );
 }
 
+/** The part that a payment replaces keeps its height at that moment, so that what follows stays where it is. */
+function useScene(status: Order['status']) {
+  const scene = useRef<HTMLDivElement>(null);
+  const was = useRef({ status, height: 0 });
+  if (was.current.status === 'PENDING_PAYMENT' && status === 'PAID') was.current.height = scene.current?.offsetHeight ?? 0;
+  was.current.status = status;
+  return { scene, minHeight: status === 'PAID' ? `${was.current.height}px` : 'auto' };
+}
+
 function Shown({ order }: { order: Order }) {
   const shown = useSignal(false);
   const receipt = useRef<HTMLDivElement>(null);
@@ -106,6 +115,7 @@ function Shown({ order }: { order: Order }) {
     receipt.current?.focus({ preventScroll: true });
   }, [shown.value]);
   const unpaid = order.status === 'PENDING_PAYMENT';
+  const { scene, minHeight } = useScene(order.status);
   const actions = (
     <div key="actions" class="print:hidden">
       <OrderActions order={order} />
@@ -121,23 +131,25 @@ function Shown({ order }: { order: Order }) {
         </span>
       </div>
       <div class="card grid gap-5 p-5">
-        {order.status === 'PAID' && <Paid order={order} open={() => (shown.value = true)} />}
-        <div class="flex gap-4">
-          <Picture goods={order.item.goods} alt={order.item.goods.imageAlt ?? ''} class="size-24 shrink-0 rounded-xl" />
-          <div class="grid content-center gap-1">
-            <p class="head">
-              <bdi>{order.item.goods.name}</bdi>
-              {order.quantity > 1 && ` × ${order.quantity}`}
-            </p>
-            <p class="numeral text-2xl">{money(order.total)}</p>
+        <div key={order.status === 'PAID' ? 'paid' : 'open'} ref={scene} class="grid content-start gap-5" style={{ minHeight }}>
+          {order.status === 'PAID' && <Paid order={order} open={() => (shown.value = true)} />}
+          <div class="flex gap-4">
+            <Picture goods={order.item.goods} alt={order.item.goods.imageAlt ?? ''} class="size-24 shrink-0 rounded-xl" />
+            <div class="grid content-center gap-1">
+              <p class="head">
+                <bdi>{order.item.goods.name}</bdi>
+                {order.quantity > 1 && ` × ${order.quantity}`}
+              </p>
+              <p class="numeral text-2xl">{money(order.total)}</p>
+            </div>
           </div>
+          {order.status === 'PENDING_PAYMENT' && order.paymentDeadline && <Deadline until={order.paymentDeadline} />}
+          {order.refundedQuantity > 0 && order.status !== 'REFUNDED' && (
+            <p class="note">{t('order.refundedPart', { n: count(order.refundedQuantity), of: count(order.quantity), amount: money(order.refundedAmount) })}</p>
+          )}
+          <OrderReview order={order} />
+          {unpaid && actions}
         </div>
-        {order.status === 'PENDING_PAYMENT' && order.paymentDeadline && <Deadline until={order.paymentDeadline} />}
-        {order.refundedQuantity > 0 && order.status !== 'REFUNDED' && (
-          <p class="note">{t('order.refundedPart', { n: count(order.refundedQuantity), of: count(order.quantity), amount: money(order.refundedAmount) })}</p>
-        )}
-        <OrderReview order={order} />
-        {unpaid && actions}
         <Shipping order={order} />
         <Facts order={order} />
         {order.paidAt && (
