@@ -28,7 +28,6 @@ func (r *Resolver) user(ctx context.Context, userID id.User) (*model.User, error
 	return out, nil
 }
 
-// toSignedIn returns the user of a new session.
 func toSignedIn(s *account.SignedIn) *model.User {
 	out := toUser(s.User)
 	out.GrantedRole = &s.Role

@@ -49,7 +49,6 @@ type bound struct {
 // input holds the bounds of an input object's fields.
 type input struct{ fields []bound }
 
-// rules holds the arguments of one @constraint.
 type rules struct {
 	minLength, maxLength *int64
 	min, max             *int64
@@ -220,7 +219,6 @@ func violations(bounds []bound, given ast.ArgumentList, variables map[string]any
 	return bad, nil
 }
 
-// check returns the violations in a value.
 func (b *bound) check(value any) []fault.BadField { return within(b.name, b.checkValue(value)) }
 
 // within puts a name in front of the paths of violations.
@@ -275,7 +273,6 @@ func (b *bound) checkFields(object map[string]any) (bad []fault.BadField) {
 	return bad
 }
 
-// number requires a number.
 var number = fault.Rule{Code: "number"}
 
 // broken returns the rule that a value violates; zero = none.

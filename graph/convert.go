@@ -35,7 +35,6 @@ func toPage[T, N, E any](p storefront.Page[T], node func(T) N, edge func(node N,
 	return out
 }
 
-// pageOf returns a page of nodes with their cursors.
 func pageOf[T any](nodes []T, cursor func(T) string, next, prev bool) storefront.Page[T] {
 	p := storefront.Page[T]{Nodes: nodes, Cursors: make([]string, len(nodes)), HasNext: next, HasPrev: prev}
 	for i, n := range nodes {
@@ -82,7 +81,6 @@ func toPageInfo(cursors []string, next, prev bool) *model.PageInfo {
 	return info
 }
 
-// kindOf returns the kind of an event in a state stream.
 func kindOf(snapshot bool) model.StreamEventKind {
 	if snapshot {
 		return model.StreamEventKindSnapshot
@@ -104,7 +102,6 @@ func toRateLimit(c guard.Cost, now time.Time) *model.RateLimit {
 	}
 }
 
-// pointers returns pointers to the elements of a list.
 func pointers[T any](list []T) []*T {
 	out := make([]*T, len(list))
 	for i := range list {

@@ -126,7 +126,6 @@ func reader(ctx context.Context, zone *string) (report.Reader, error) {
 	return to, nil
 }
 
-// written returns the text that a report writes.
 func written(write func(out *strings.Builder) error) (string, error) {
 	var out strings.Builder
 	err := write(&out)

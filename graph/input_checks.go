@@ -128,27 +128,22 @@ func (r *Resolver) refundFaults(ctx context.Context, in model.RequestRefundInput
 	return err
 }
 
-// newUser parses the input of register.
 func newUser(in model.RegisterInput) account.NewUser {
 	return account.NewUser{Account: in.Account, Password: in.Password, DisplayName: in.DisplayName}
 }
 
-// subscription parses the input of subscribePush.
 func subscription(in model.SubscribePushInput) notice.Subscription {
 	return notice.Subscription{Endpoint: in.Endpoint, P256dh: in.P256dh, Auth: in.Auth, Label: deref(in.Label)}
 }
 
-// tokenInput parses the input of createServiceToken.
 func tokenInput(in model.CreateServiceTokenInput) servicetoken.Input {
 	return servicetoken.Input{Name: in.Name, Scopes: in.Scopes, Life: time.Duration(in.ExpiresInDays) * 24 * time.Hour}
 }
 
-// fulfilment parses the input of setFulfilment.
 func fulfilment(in model.SetFulfilmentInput) order.Fulfilment {
 	return order.Fulfilment{State: in.State, Carrier: deref(in.Carrier), TrackingURL: deref(in.TrackingURL)}
 }
 
-// scheduleInput parses the input of scheduleSale.
 func scheduleInput(ctx context.Context, in model.ScheduleSaleInput) (operator.ScheduleInput, error) {
 	saleID, err := id.ParseSale(in.SaleID)
 	if err != nil {
@@ -159,7 +154,6 @@ func scheduleInput(ctx context.Context, in model.ScheduleSaleInput) (operator.Sc
 	}, nil
 }
 
-// extendInput parses the input of extendSale.
 func extendInput(ctx context.Context, in model.ExtendSaleInput) (operator.ExtendInput, error) {
 	saleID, err := id.ParseSale(in.SaleID)
 	if err != nil {
@@ -168,7 +162,6 @@ func extendInput(ctx context.Context, in model.ExtendSaleInput) (operator.Extend
 	return operator.ExtendInput{By: actor(ctx), Sale: saleID, EndsAt: in.EndsAt, Note: in.Note}, nil
 }
 
-// adjustInput parses the input of adjustStock.
 func adjustInput(ctx context.Context, in model.AdjustStockInput) (operator.AdjustInput, error) {
 	itemID, err := id.ParseItem(in.ItemID)
 	if err != nil {
@@ -177,7 +170,6 @@ func adjustInput(ctx context.Context, in model.AdjustStockInput) (operator.Adjus
 	return operator.AdjustInput{By: actor(ctx), Item: itemID, Units: in.Units, Note: in.Note, Key: in.IdempotencyKey}, err
 }
 
-// voidInput parses the input of voidOrder.
 func voidInput(ctx context.Context, in model.VoidOrderInput) (operator.VoidInput, error) {
 	orderID, err := id.ParseOrder(in.OrderID)
 	if err != nil {

@@ -44,7 +44,6 @@ func decision(ctx context.Context, letterID, note string) orderintake.Decision {
 	return orderintake.Decision{Letter: letterID, Actor: auth.PrincipalFrom(ctx).UserID, Note: note}
 }
 
-// letterConnection returns a page of dead letters.
 func (r *Resolver) letterConnection(ctx context.Context, first int, after *string) (*model.DeadLetterConnection,
 	error) {
 	page, total, err := listing[*orderintake.Letter]{

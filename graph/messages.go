@@ -53,7 +53,6 @@ func languageOf(ctx context.Context) locale.Language {
 	return locale.English
 }
 
-// reasons are the messages of refusals.
 var reasons = map[fault.Reason]text{
 	fault.AccountTooNew:     {"Your account is too new for this sale.", "您的账号注册时间过短，无法参加本场活动。"},
 	fault.ContactUnverified: {"Please verify your e-mail address or phone number first.", "请先验证邮箱或手机号。"},
@@ -171,7 +170,6 @@ var expiredWait = text{
 // turnPassed is the text of PATH_INVALID at the stage of the waiting room.
 var turnPassed = text{"Your turn came, and passed because it was not used in time.", "排队已轮到您，但您未在规定时间内下单，本次购买机会已失效。"}
 
-// saleCancelled is the text of SALE_CLOSED for a sale that was cancelled.
 var saleCancelled = text{"The sale was cancelled.", "抢购已取消。"}
 
 // Messages of purchase limits.

@@ -53,7 +53,6 @@ func choices(in []*model.NoticeChoiceInput) []notice.Choice {
 	return out
 }
 
-// reminder returns the reminder of the caller of a sale.
 func (r *Resolver) reminder(ctx context.Context, v *sale.Sale) (*model.SaleReminder, error) {
 	got, err := r.Notices.Reminder(ctx, auth.PrincipalFrom(ctx).UserID, notice.Opening{Sale: v.ID, At: v.StartsAt})
 	if err != nil {

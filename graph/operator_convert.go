@@ -37,7 +37,6 @@ func amount(in *model.MoneyInput) money.Amount {
 	return a
 }
 
-// goodsDraft parses the input of createGoods.
 func goodsDraft(in model.CreateGoodsInput) operator.GoodsDraft {
 	return operator.GoodsDraft{
 		Name: in.Name, Description: in.Description, ImageURL: in.ImageURL, ImageAlt: deref(in.ImageAlt),
@@ -45,7 +44,6 @@ func goodsDraft(in model.CreateGoodsInput) operator.GoodsDraft {
 	}
 }
 
-// goodsPatch parses the input of updateGoods.
 func goodsPatch(in model.UpdateGoodsInput) operator.GoodsPatch {
 	p := operator.GoodsPatch{Name: in.Name, Description: in.Description, ImageAlt: in.ImageAlt, Note: deref(in.Note)}
 	if in.ImageURL != nil {
@@ -74,7 +72,6 @@ func itemDrafts(in []*model.SaleItemInput) []operator.ItemDraft {
 	return items
 }
 
-// saleDraft parses the input of createSale.
 func saleDraft(in model.CreateSaleInput) operator.SaleDraft {
 	return operator.SaleDraft{
 		Title: in.Title, Slug: deref(in.Slug), Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
@@ -99,7 +96,6 @@ func limitByOf(kinds []person.Kind) *sale.LimitBy {
 	return &counts
 }
 
-// salePatch parses the input of updateSale.
 func salePatch(in model.UpdateSaleInput) operator.SalePatch {
 	p := operator.SalePatch{
 		Title: in.Title, Slug: in.Slug, Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
@@ -133,7 +129,6 @@ func salePatch(in model.UpdateSaleInput) operator.SalePatch {
 	return p
 }
 
-// switchesPatch parses the input of setSaleSwitches.
 func switchesPatch(in model.SetSaleSwitchesInput) operator.SwitchesPatch {
 	p := operator.SwitchesPatch{
 		CaptchaRequired: in.CaptchaRequired, PermitRatio: in.PermitRatio, InflowPerSecond: in.InflowPerSecond,
@@ -172,7 +167,6 @@ func toLogEntries(lines []sale.LogLine) []*model.SaleLogEntry {
 	return out
 }
 
-// goodsTimeline returns the log of a product.
 func (r *Resolver) goodsTimeline(ctx context.Context, goods id.Goods) ([]*model.GoodsLogEntry, error) {
 	lines, err := r.Operator.GoodsTimeline(ctx, goods)
 	out := make([]*model.GoodsLogEntry, len(lines))
@@ -185,7 +179,6 @@ func (r *Resolver) goodsTimeline(ctx context.Context, goods id.Goods) ([]*model.
 	return out, err
 }
 
-// approved returns what was approved of a sale.
 func (r *Resolver) approved(ctx context.Context, v *sale.Sale) (*model.SaleApproval, error) {
 	a, err := r.Operator.Approval(ctx, v.ID)
 	if a == nil || err != nil {

@@ -64,7 +64,6 @@ func (r *Resolver) refundConnection(ctx context.Context, in payment.RefundList) 
 	return &model.RefundConnection{Nodes: out.nodes, Edges: out.edges, PageInfo: out.info, TotalCount: total}, err
 }
 
-// refundDecision parses the input of decideRefund.
 func refundDecision(ctx context.Context, in model.DecideRefundInput) (payment.Decision, error) {
 	refund, err := id.ParseRefund(in.RefundID)
 	if err != nil {

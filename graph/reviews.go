@@ -49,7 +49,6 @@ func toReview(ctx context.Context, o *order.Order) *model.OrderReview {
 	}
 }
 
-// clusters returns a page of the clusters of a sale.
 func (r *Resolver) clusters(ctx context.Context, v *sale.Sale, first int, after *string) (*model.OrderClusterConnection,
 	error) {
 	from, err := cursor.Parse(after, order.ParseClusterPosition)

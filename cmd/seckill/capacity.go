@@ -39,7 +39,6 @@ type capacityCmd struct {
 	JSON     bool          `help:"Print JSON."`
 }
 
-// Help returns the examples.
 func (capacityCmd) Help() string {
 	return "Calculates the resources for an opening from measured costs, and simulates it. It reads no service.\n" +
 		"docs/capacity.md has the costs, in microseconds, and says how to measure your own.\n\n" +

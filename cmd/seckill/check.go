@@ -23,7 +23,6 @@ type auditCmd struct {
 	JSON bool   `help:"Print {saleId,ok,findings,notes,postgres,redis,stream}, one line for each sale with --all."`
 }
 
-// Help returns the examples.
 func (auditCmd) Help() string {
 	return "Compares the record of stock with the orders, the ledger, the gate in Redis and the messages in between. " +
 		"Exit 1 when something does not add up. Changes nothing, and may run while the sale does.\n\n" + examples(
@@ -102,7 +101,6 @@ type doctorCmd struct {
 	AfterRestore bool `help:"List the orders and payments that Postgres lost in a failover or a restore, instead of the checks."`
 }
 
-// Help returns the examples.
 func (doctorCmd) Help() string {
 	return "Looks at the settings, Postgres (version, durability, migrations), Redis (version, eviction, persistence) " +
 		"and the clocks of all three. Exit 1 when something must be fixed.\n\n" +

@@ -134,7 +134,6 @@ var nothingFollows = regexp.MustCompile(`(--[a-z.-]+): expected .* value but got
 // restOfAddress matches kong's error for the rest of an address whose password has a blank.
 var restOfAddress = regexp.MustCompile(`(unexpected argument) \S*[@/:]\S*`)
 
-// needsSettings reports whether a command reads settings.
 func needsSettings(command string) bool {
 	switch strings.Fields(command)[0] {
 	case "version", "completion", "__complete", "schema", "verify", "push-key":

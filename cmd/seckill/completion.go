@@ -36,7 +36,6 @@ type completionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// Help returns the examples.
 func (completionCmd) Help() string {
 	return examples(
 		"source <(seckill completion bash)",

@@ -22,7 +22,6 @@ type replayCmd struct {
 	Note    string   `required:"" placeholder:"TEXT" help:"Why, for the log of decisions."`
 }
 
-// Help returns the examples.
 func (replayCmd) Help() string {
 	return "Workers handle a replayed message like a new one. A message whose order task has ended stays. May be run " +
 		"again, and has no timeout: use it instead of the admin pages for thousands of messages.\n\n" + examples(

@@ -40,7 +40,6 @@ type drillCmd struct {
 	JSON        bool          `help:"Print the verdict as JSON: {saleId,ok,buyers,stock,tookSeconds,settledSeconds,counts,faults,latencies,checks,audit}."`
 }
 
-// Help returns the examples.
 func (drillCmd) Help() string {
 	return "Buyers sign in, solve a proof of work, get a path, wait in the waiting room, order, and follow their order, all through the public API. " +
 		"Then every invariant is checked over Postgres, Redis and the streams. Exit 1 when one does not hold.\n\n" +
@@ -52,7 +51,6 @@ func (drillCmd) Help() string {
 	)
 }
 
-// Run runs a drill.
 func (d drillCmd) Run(c *call) error {
 	in := drill.Config{
 		URL: strings.TrimSuffix(d.URL, "/"), Input: drill.Input{Sale: d.Sale, Users: d.Buyers, Stock: d.Stock,

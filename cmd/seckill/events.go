@@ -17,7 +17,6 @@ type eventsCmd struct {
 	Kinds  []string `placeholder:"KIND" help:"Only these kinds, comma separated: order.paid,stock.low."`
 }
 
-// Help returns the examples.
 func (eventsCmd) Help() string {
 	return "Prints one JSON object a line. Events are written while an endpoint is enabled or a service token with events:read exists.\n\n" + examples(
 		"seckill events --follow --kinds order.paid,order.refunded",

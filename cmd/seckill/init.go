@@ -34,7 +34,6 @@ type initCmd struct {
 	Seed         bool   `help:"With a new file of settings, make an open sale and accounts that can buy, too, as seckill seed does."`
 }
 
-// Help returns the examples.
 func (initCmd) Help() string {
 	return "Creates the role and the database where it may, writes a file of settings with a new key, applies the migrations, " +
 		"makes the first administrator, and runs the doctor. Asks on a terminal for what is missing. Safe to run again: " +

@@ -24,7 +24,6 @@ type logExportCmd struct {
 	Out  string `short:"o" placeholder:"FILE" help:"Where to write; standard output without it."`
 }
 
-// Help returns the examples.
 func (logExportCmd) Help() string {
 	return "Writes every act on the sale and every move of its stock as JSON lines, with the seals that the scheduler wrote: hashes over everything before them. " +
 		"Keep the head that it prints: `seckill log verify --head` then finds any later change of what the file holds.\n\n" +
@@ -66,7 +65,6 @@ type logVerifyCmd struct {
 	JSON bool   `help:"Print {saleId,ok,findings,entries,seals,unsealed,head,sealed,late,headChecked}."`
 }
 
-// Help returns the examples.
 func (logVerifyCmd) Help() string {
 	return "Computes the chain of hashes again and compares it with every seal, checks the order of the entries, and adds the moves up to the units of each item. " +
 		"Exit 1 when an entry was changed, removed, inserted or moved. Detecting a rewritten or truncated log requires --head.\n\n" + examples(

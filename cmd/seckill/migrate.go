@@ -19,7 +19,6 @@ type migrateCmd struct {
 
 type migrateUpCmd struct{}
 
-// Help returns the examples.
 func (migrateUpCmd) Help() string {
 	return "Safe to run by several processes at once, and again.\n\n" +
 		examples("SECKILL_DATABASE_URL='postgres://user:password@host/seckill?sslmode=require' seckill migrate up")
@@ -41,7 +40,6 @@ type migrateStatusCmd struct {
 	JSON bool `help:"Print JSON."`
 }
 
-// Help returns the examples.
 func (migrateStatusCmd) Help() string {
 	return examples("seckill migrate status", "seckill migrate status --json")
 }
@@ -90,7 +88,6 @@ func printMigrations(out io.Writer, all []postgres.Migration, asJSON bool) error
 	return w.Flush()
 }
 
-// withDatabase calls do with the database of the settings.
 func (c *call) withDatabase(do func(*postgres.DB) error) error {
 	if err := c.cfg.Validate(config.NeedDatabase); err != nil {
 		return err

@@ -22,7 +22,6 @@ type orderExpireCmd struct {
 	Note     string `required:"" placeholder:"TEXT" help:"Why; the buyer sees it."`
 }
 
-// Help returns the examples.
 func (orderExpireCmd) Help() string {
 	return "For a payment provider that is gone: without this, such an order expires an hour after its deadline. A provider that " +
 		"answers is asked first, and an order that turns out to be paid stays. Money that comes later takes the units again " +
@@ -31,7 +30,6 @@ func (orderExpireCmd) Help() string {
 	)
 }
 
-// Run expires the order.
 func (e orderExpireCmd) Run(c *call) error {
 	if err := c.cfg.Validate(config.NeedDatabase, config.NeedRedis, config.NeedKeys); err != nil {
 		return err

@@ -24,7 +24,6 @@ type paymentsReconcileCmd struct {
 	JSON     bool      `help:"Print the result as JSON."`
 }
 
-// Help returns the examples.
 func (paymentsReconcileCmd) Help() string {
 	return "Asks the provider about each payment that was begun on the day, and compares the bill of the day, which WeChat Pay and Alipay have on the day after, by the " +
 		"clock of Beijing. Money whose report was lost is settled as if it had come: it pays its order, goes back, or waits for an operator; so does money of the bill " +
@@ -47,7 +46,6 @@ type reconciledJSON struct {
 	FeeError   string `json:"feeError,omitempty"`
 }
 
-// billJSON is the comparison of a bill.
 type billJSON struct {
 	From   time.Time `json:"from"`
 	Until  time.Time `json:"until"`

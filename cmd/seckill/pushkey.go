@@ -8,7 +8,6 @@ import (
 
 type pushKeyCmd struct{}
 
-// Help returns the examples.
 func (pushKeyCmd) Help() string {
 	return "The private key goes to standard output, for SECKILL_PUSH_PRIVATE_KEY; the public key, which the server derives, to standard error.\n\n" +
 		examples("seckill push-key > push-key")

@@ -27,7 +27,6 @@ type reportCmd struct {
 	TimeZone string `default:"UTC" placeholder:"NAME" help:"Time zone of the page, such as Asia/Shanghai."`
 }
 
-// Help returns the examples.
 func (reportCmd) Help() string {
 	return "Sell-out curve, refusals by reason, queue lag, expired and sold-again units, what operators did, and whether " +
 		"everything adds up: exit 1 when it does not. Changes nothing, and may run while the sale does.\n\n" + examples(
@@ -82,7 +81,6 @@ type exportCmd struct {
 	Out  string `placeholder:"FILE" help:"Write to a file instead of standard output."`
 }
 
-// Help returns the examples.
 func (exportCmd) Help() string {
 	return "Writes every order of a sale, oldest first, page by page: the sale may be as large as it likes.\n\n" +
 		examples(

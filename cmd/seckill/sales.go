@@ -13,7 +13,6 @@ type salesCmd struct {
 	JSON bool `help:"Print JSON: [{id,status,title,startsAt,endsAt}]."`
 }
 
-// Help returns the examples.
 func (salesCmd) Help() string {
 	return "Lists all sales, the last to start first, with the ids that audit, report and export take.\n\n" +
 		examples("seckill sales", "seckill sales --json")

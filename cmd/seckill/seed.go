@@ -24,7 +24,6 @@ type seedCmd struct {
 	JSON    bool          `help:"Print {saleId,itemId,users:[{account,password,accessToken,path}]}; with --demo, {sales:[{saleId,title,slug,opensAt}],accounts}; with --remove, {sales,accounts,kept:[{what,why}]}."`
 }
 
-// Help returns the examples.
 func (seedCmd) Help() string {
 	return "Makes an approved sale, loads it into Redis, and makes its buyers. Nothing that is there is changed.\n\n" +
 		examples(
@@ -113,7 +112,6 @@ type seededSale struct {
 	OpensAt time.Time `json:"opensAt"`
 }
 
-// demo seeds the data of the demo.
 func (s seedCmd) demo(c *call) error {
 	if c.cfg.Production() {
 		return errors.New("--demo makes an administrator whose password is public, which production does not allow: set SECKILL_PROFILE to development")

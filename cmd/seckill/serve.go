@@ -29,7 +29,6 @@ type serveCmd struct {
 	Roles []string `default:"api,worker,scheduler" placeholder:"ROLE" help:"What this process does: api answers clients, worker writes orders, scheduler loads and opens sales. Any number of each."`
 }
 
-// Help returns the examples.
 func (serveCmd) Help() string {
 	return "Starts only when all settings and services are valid; prints each problem on one line. SIGTERM drains: " +
 		"/readyz returns 503, running requests finish, what was read from the stream is written.\n\n" + examples(
@@ -51,7 +50,6 @@ func (s serveCmd) Run(c *call) error {
 
 type demoCmd struct{}
 
-// Help returns the examples.
 func (demoCmd) Help() string {
 	return "Runs shop, worker and scheduler in one process with an embedded Redis and SQLite, four sales and four " +
 		"accounts, and prints where to go. Everything is forgotten at the end.\n\n" + examples(

@@ -18,12 +18,10 @@ type schemaPrintCmd struct {
 	For graph.Part `enum:"customer,staff,service," default:"" placeholder:"WHO" help:"Only the part for ${enum} (service tokens), with the types that it leads to."`
 }
 
-// Help returns the examples.
 func (schemaPrintCmd) Help() string {
 	return examples("seckill schema print > schema.graphqls", "seckill schema print --for customer > buyers.graphqls")
 }
 
-// Run prints the schema.
 func (s schemaPrintCmd) Run(c *call) error { return app.PrintSchema(c.env.stdout, s.For) }
 
 type configCmd struct {
@@ -34,7 +32,6 @@ type configPrintCmd struct {
 	JSON bool `help:"Print JSON, with help and defaults."`
 }
 
-// Help returns the examples.
 func (configPrintCmd) Help() string {
 	return "Flags win over the environment, the environment over the file, the file over the default. Secrets are masked.\n\n" +
 		examples("seckill config print", "SECKILL_HTTP_ADDR=:9000 seckill config print --json")
@@ -66,7 +63,6 @@ type versionCmd struct {
 	JSON bool `help:"Print JSON."`
 }
 
-// Help returns the examples.
 func (versionCmd) Help() string { return examples("seckill version", "seckill version --json") }
 
 // Run prints the version.

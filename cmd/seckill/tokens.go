@@ -21,7 +21,6 @@ type tokenCmd struct {
 	Revoke tokenRevokeCmd `cmd:"" help:"End a service token within a second."`
 }
 
-// Help returns the examples.
 func (tokenCmd) Help() string {
 	return "Scopes: " + scopeNames(auth.Scopes()) + ". docs/service-tokens.md says what they permit.\n\n" + examples(
 		"seckill token create --name ERP --scopes orders:read,events:read --days 90",

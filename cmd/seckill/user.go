@@ -15,7 +15,6 @@ import (
 	"seckill/internal/platform/config"
 )
 
-// accountRoles lists the roles of accounts.
 var accountRoles = []string{"customer", "operator", "admin"}
 
 type userCmd struct {
@@ -38,7 +37,6 @@ type userCreateCmd struct {
 	Password string `placeholder:"PASSWORD" help:"Its password. Others on this machine can see flags: better let it be asked for, or send it on standard input."`
 }
 
-// Help returns the examples.
 func (userCreateCmd) Help() string {
 	return "Asks for the password on a terminal; otherwise reads the first line of standard input.\n\n" + examples(
 		"seckill user create --account admin@example.com --role admin",

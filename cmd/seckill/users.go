@@ -24,7 +24,6 @@ type named struct {
 	Account string `required:"" placeholder:"ACCOUNT" help:"The user's e-mail address, or phone number, with its country code unless the installation has a country."`
 }
 
-// change runs fn on the user.
 func (n named) change(c *call, fn func(app.Users, *account.User) error) error {
 	if err := c.cfg.Validate(config.NeedDatabase, config.NeedRedis); err != nil {
 		return err

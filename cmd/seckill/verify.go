@@ -47,7 +47,6 @@ type verifyDrawCmd struct {
 	Entry string `placeholder:"ID" help:"The entry whose rank is wanted; with --nonce."`
 }
 
-// Help returns the examples.
 func (verifyDrawCmd) Help() string {
 	return "Checks the file of a draw sale: the leaves give the root, the root is older than the random value, the order follows from both, and the offers follow the order. " +
 		"For the draw of a waiting room: that the seed is the one to which the shop committed before the opening, and that the number follows from seed and nonce.\n" +
@@ -155,7 +154,6 @@ func (c verifyDrawCmd) file(call *call) error {
 	return nil
 }
 
-// checkRoot checks that a key of the set signed the root of a record.
 func checkRoot(record *draw.Record, keys []byte) error {
 	var signed draw.Commitment
 	if err := acceptance.VerifyAs(draw.CommitmentType, record.SignedRoot, keys, &signed); err != nil {
@@ -170,7 +168,6 @@ type verifyReceiptCmd struct {
 	Proof   string `placeholder:"URL|FILE" help:"The proof that the acceptance is in the log of the sale: https://shop.example.com/acceptances/SALE/proof/TASK."`
 }
 
-// Help returns the examples.
 func (verifyReceiptCmd) Help() string {
 	return "Prints what a receipt says if a key of the set signed it. It reads no service but the address of the keys.\n\n" +
 		examples("seckill verify receipt eyJhbGciOiJFZERTQSIs… --keys https://shop.example.com/.well-known/jwks.json",
@@ -232,7 +229,6 @@ type verifyAcceptancesCmd struct {
 	Since []string `placeholder:"FILE" help:"Checkpoint that was noted earlier: the log must continue it; repeat it for several."`
 }
 
-// Help returns the examples.
 func (verifyAcceptancesCmd) Help() string {
 	return "Reads a whole log, and checks that its entries and tiles give the root that the shop signed, and that at no time more units were taken than were announced. " +
 		"docs/fairness.md describes the log.\n\n" +

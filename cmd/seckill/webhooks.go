@@ -26,7 +26,6 @@ type webhooksCmd struct {
 	Test       webhookTestCmd       `cmd:"" help:"Send a test event to an endpoint."`
 }
 
-// Help returns the examples.
 func (webhooksCmd) Help() string {
 	return "Events are sent as docs/webhooks.md describes.\n\n" + examples(
 		"seckill webhooks add --url https://erp.example.com/seckill --events order.paid,order.refunded",
@@ -59,7 +58,6 @@ func inFlags(err error) error {
 	}
 }
 
-// parsed returns the id of an argument.
 func parsed[T ~[16]byte](kind id.Kind, text string) (T, error) {
 	u, err := id.Parse(kind, text)
 	if err != nil {

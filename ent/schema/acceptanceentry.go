@@ -14,7 +14,6 @@ import (
 // logger writes it, not the transaction of the order.
 type AcceptanceEntry struct{ ent.Schema }
 
-// Fields of AcceptanceEntry.
 func (AcceptanceEntry) Fields() []ent.Field {
 	return []ent.Field{
 		key(uuid.UUID{}),
@@ -26,7 +25,6 @@ func (AcceptanceEntry) Fields() []ent.Field {
 	}
 }
 
-// Indexes of AcceptanceEntry.
 func (AcceptanceEntry) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("sale_id", "position").Unique()}
 }

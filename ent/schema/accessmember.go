@@ -10,7 +10,6 @@ import (
 // AccessMember is a member of a list that access rules of sales name.
 type AccessMember struct{ ent.Schema }
 
-// Fields of AccessMember.
 func (AccessMember) Fields() []ent.Field {
 	return []ent.Field{
 		key(uuid.UUID{}),
@@ -21,7 +20,6 @@ func (AccessMember) Fields() []ent.Field {
 	}
 }
 
-// Indexes of AccessMember.
 func (AccessMember) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("member", "list").Unique(), // in this order for the lists of a buyer

@@ -13,7 +13,6 @@ import (
 // used once.
 type AccountLink struct{ ent.Schema }
 
-// Fields of AccountLink.
 func (AccountLink) Fields() []ent.Field {
 	return []ent.Field{
 		key(uuid.UUID{}),
@@ -29,7 +28,6 @@ func (AccountLink) Fields() []ent.Field {
 	}
 }
 
-// Indexes of AccountLink.
 func (AccountLink) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("token_hash").Unique(),

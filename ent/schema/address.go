@@ -13,7 +13,6 @@ import (
 // Address is an entry of a user's address book.
 type Address struct{ ent.Schema }
 
-// Fields of Address.
 func (Address) Fields() []ent.Field {
 	fields := []ent.Field{
 		key(id.Address{}),
@@ -26,7 +25,6 @@ func (Address) Fields() []ent.Field {
 	return append(fields, recipient()...)
 }
 
-// Indexes of Address.
 func (Address) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("user_id", "slot").Unique(),
@@ -35,7 +33,6 @@ func (Address) Indexes() []ent.Index {
 	}
 }
 
-// Annotations of Address.
 func (Address) Annotations() []schema.Annotation {
 	return []schema.Annotation{entsql.Annotation{Table: "addresses"}}
 }
@@ -44,12 +41,10 @@ func (Address) Annotations() []schema.Annotation {
 // is the order's.
 type OrderRecipient struct{ ent.Schema }
 
-// Fields of OrderRecipient.
 func (OrderRecipient) Fields() []ent.Field {
 	return append([]ent.Field{key(id.Order{}), field.UUID("user_id", id.User{}).Immutable()}, recipient()...)
 }
 
-// Indexes of OrderRecipient.
 func (OrderRecipient) Indexes() []ent.Index { return []ent.Index{index.Fields("user_id")} }
 
 // recipient is a person and a place. Lengths are in bytes: four per character.
@@ -69,7 +64,6 @@ func recipient() []ent.Field {
 // is the order's.
 type Fulfilment struct{ ent.Schema }
 
-// Fields of Fulfilment.
 func (Fulfilment) Fields() []ent.Field {
 	return []ent.Field{
 		key(id.Order{}),

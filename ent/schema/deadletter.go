@@ -12,7 +12,6 @@ import (
 // acknowledged, and stays OPEN until it is replayed, retried or dropped.
 type DeadLetter struct{ ent.Schema }
 
-// Fields of DeadLetter.
 func (DeadLetter) Fields() []ent.Field {
 	return []ent.Field{
 		key(uuid.UUID{}),

@@ -11,7 +11,6 @@ import (
 // Goods is a catalogue entry: read-mostly, with no stock of its own.
 type Goods struct{ ent.Schema }
 
-// Fields of Goods.
 func (Goods) Fields() []ent.Field {
 	return []ent.Field{
 		key(id.Goods{}),
@@ -30,7 +29,6 @@ func (Goods) Fields() []ent.Field {
 	}
 }
 
-// Indexes of Goods.
 func (Goods) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("created_at", "id"), index.Fields("external_id").Unique()}
 }

@@ -13,7 +13,6 @@ import (
 // transaction that changed it.
 type GoodsLog struct{ ent.Schema }
 
-// Fields of GoodsLog.
 func (GoodsLog) Fields() []ent.Field {
 	return []ent.Field{
 		key(uuid.UUID{}),
@@ -27,7 +26,6 @@ func (GoodsLog) Fields() []ent.Field {
 	}
 }
 
-// Indexes of GoodsLog.
 func (GoodsLog) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("goods_id", "id")}
 }

@@ -15,7 +15,6 @@ import (
 // afterwards the note of how far the act has got between Postgres and Redis, so that a crash in between is made good.
 type Intervention struct{ ent.Schema }
 
-// Fields of Intervention.
 func (Intervention) Fields() []ent.Field {
 	return []ent.Field{
 		key(id.Act{}),
@@ -45,7 +44,6 @@ func (Intervention) Fields() []ent.Field {
 	}
 }
 
-// Indexes of Intervention.
 func (Intervention) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("state", "id"),

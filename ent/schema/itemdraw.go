@@ -12,7 +12,6 @@ import (
 // ItemDraw is the draw of an item of a draw sale. Its first entry creates it.
 type ItemDraw struct{ ent.Schema }
 
-// Fields of ItemDraw.
 func (ItemDraw) Fields() []ent.Field {
 	return []ent.Field{
 		key(id.Item{}),
@@ -33,7 +32,6 @@ func (ItemDraw) Fields() []ent.Field {
 	}
 }
 
-// Indexes of ItemDraw.
 func (ItemDraw) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("sale_id"), index.Fields("state")}
 }
@@ -42,7 +40,6 @@ func (ItemDraw) Indexes() []ent.Index {
 // root, and of the order of the draw.
 type DrawLeaves struct{ ent.Schema }
 
-// Fields of DrawLeaves.
 func (DrawLeaves) Fields() []ent.Field {
 	return []ent.Field{
 		key(uuid.UUID{}),
@@ -54,7 +51,6 @@ func (DrawLeaves) Fields() []ent.Field {
 	}
 }
 
-// Indexes of DrawLeaves.
 func (DrawLeaves) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("item_id", "first").Unique()}
 }

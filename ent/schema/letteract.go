@@ -14,7 +14,6 @@ import (
 // is gone afterwards.
 type LetterAct struct{ ent.Schema }
 
-// Fields of LetterAct.
 func (LetterAct) Fields() []ent.Field {
 	return []ent.Field{
 		key(uuid.UUID{}),
@@ -29,7 +28,6 @@ func (LetterAct) Fields() []ent.Field {
 	}
 }
 
-// Indexes of LetterAct.
 func (LetterAct) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("letter", "kind").Unique()}
 }

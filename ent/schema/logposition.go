@@ -14,7 +14,6 @@ import (
 // stock_movements.
 type LogPosition struct{ ent.Schema }
 
-// Fields of LogPosition.
 func (LogPosition) Fields() []ent.Field {
 	return []ent.Field{
 		key(uuid.UUID{}),
@@ -23,7 +22,6 @@ func (LogPosition) Fields() []ent.Field {
 	}
 }
 
-// Indexes of LogPosition.
 func (LogPosition) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("sale_id", "position").Unique()}
 }

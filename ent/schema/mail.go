@@ -14,7 +14,6 @@ import (
 // for a week after it was sent or given up, without its content.
 type Mail struct{ ent.Schema }
 
-// Fields of Mail.
 func (Mail) Fields() []ent.Field {
 	return []ent.Field{
 		key(uuid.UUID{}),
@@ -35,7 +34,6 @@ func (Mail) Fields() []ent.Field {
 	}
 }
 
-// Indexes of Mail.
 func (Mail) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("due_at").StorageKey("mail_due").Annotations(entsql.IndexWhere("state = 'PENDING'")),

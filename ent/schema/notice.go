@@ -10,7 +10,6 @@ import (
 	"seckill/internal/platform/id"
 )
 
-// noticeKinds are what notices are about.
 var noticeKinds = []string{"ORDER_PLACED", "PAYMENT_DEADLINE", "WAITLIST_OFFER", "REFUND", "SALE_REMINDER", "ADMITTED",
 	"ORDER_REVIEW", "DRAW_RESULT"}
 
@@ -18,7 +17,6 @@ var noticeKinds = []string{"ORDER_PLACED", "PAYMENT_DEADLINE", "WAITLIST_OFFER",
 // default applies.
 type NoticeChoice struct{ ent.Schema }
 
-// Fields of NoticeChoice.
 func (NoticeChoice) Fields() []ent.Field {
 	return []ent.Field{
 		key(uuid.UUID{}),
@@ -31,7 +29,6 @@ func (NoticeChoice) Fields() []ent.Field {
 	}
 }
 
-// Indexes of NoticeChoice.
 func (NoticeChoice) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("user_id", "kind").Unique()}
 }
@@ -40,7 +37,6 @@ func (NoticeChoice) Indexes() []ent.Index {
 // the fact, and deleted in the transaction that writes the notices.
 type NoticeFact struct{ ent.Schema }
 
-// Fields of NoticeFact.
 func (NoticeFact) Fields() []ent.Field {
 	return []ent.Field{
 		key(uuid.UUID{}),
@@ -53,13 +49,11 @@ func (NoticeFact) Fields() []ent.Field {
 	}
 }
 
-// Indexes of NoticeFact.
 func (NoticeFact) Indexes() []ent.Index { return []ent.Index{index.Fields("due_at")} }
 
 // NoticeDelivery is a notice on its way to the operator's own service, or to one browser.
 type NoticeDelivery struct{ ent.Schema }
 
-// Fields of NoticeDelivery.
 func (NoticeDelivery) Fields() []ent.Field {
 	return []ent.Field{
 		key(id.Delivery{}),
@@ -81,7 +75,6 @@ func (NoticeDelivery) Fields() []ent.Field {
 	}
 }
 
-// Indexes of NoticeDelivery.
 func (NoticeDelivery) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("due_at").StorageKey("notice_delivery_due").Annotations(entsql.IndexWhere("state = 'PENDING'")),
@@ -94,7 +87,6 @@ func (NoticeDelivery) Indexes() []ent.Index {
 // the user signs out, but not when the session expires.
 type PushSubscription struct{ ent.Schema }
 
-// Fields of PushSubscription.
 func (PushSubscription) Fields() []ent.Field {
 	return []ent.Field{
 		key(id.Device{}),
@@ -114,7 +106,6 @@ func (PushSubscription) Fields() []ent.Field {
 	}
 }
 
-// Indexes of PushSubscription.
 func (PushSubscription) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("endpoint").Unique(), index.Fields("user_id"), index.Fields("session_id")}
 }
@@ -122,7 +113,6 @@ func (PushSubscription) Indexes() []ent.Index {
 // SaleReminder is the wish of a user to get a notice before a sale opens.
 type SaleReminder struct{ ent.Schema }
 
-// Fields of SaleReminder.
 func (SaleReminder) Fields() []ent.Field {
 	return []ent.Field{
 		key(uuid.UUID{}),
@@ -134,7 +124,6 @@ func (SaleReminder) Fields() []ent.Field {
 	}
 }
 
-// Indexes of SaleReminder.
 func (SaleReminder) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("sale_id", "user_id").Unique(), index.Fields("user_id")}
 }

@@ -14,7 +14,6 @@ import (
 // was taken, so that writing it twice is recognised by the primary key.
 type Order struct{ ent.Schema }
 
-// Fields of Order.
 func (Order) Fields() []ent.Field {
 	return []ent.Field{
 		key(id.Order{}),
@@ -81,7 +80,6 @@ func (Order) Indexes() []ent.Index {
 	}
 }
 
-// Annotations of Order.
 func (Order) Annotations() []schema.Annotation {
 	return []schema.Annotation{entsql.Annotation{Table: "orders", Checks: map[string]string{
 		"not_over_refunded": "refunded_quantity >= 0 AND refunded_quantity <= quantity",

@@ -13,7 +13,6 @@ import (
 // making of the order is not among them: the order's own row records it.
 type OrderEvent struct{ ent.Schema }
 
-// Fields of OrderEvent.
 func (OrderEvent) Fields() []ent.Field {
 	return []ent.Field{
 		key(uuid.UUID{}),
@@ -38,7 +37,6 @@ func (OrderEvent) Fields() []ent.Field {
 	}
 }
 
-// Indexes of OrderEvent.
 func (OrderEvent) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("order_id", "id")}
 }

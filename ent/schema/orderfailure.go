@@ -12,7 +12,6 @@ import (
 // task's, so that a task ends once: either here or in orders.
 type OrderFailure struct{ ent.Schema }
 
-// Fields of OrderFailure.
 func (OrderFailure) Fields() []ent.Field {
 	return []ent.Field{
 		key(id.Task{}),
@@ -28,7 +27,6 @@ func (OrderFailure) Fields() []ent.Field {
 	}
 }
 
-// Indexes of OrderFailure.
 func (OrderFailure) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("user_id", "created_at"), index.Fields("released")}
 }

@@ -13,7 +13,6 @@ import (
 // a row of its own because few orders have any, and the orders of a rush are written often.
 type OrderMetadata struct{ ent.Schema }
 
-// Fields of OrderMetadata.
 func (OrderMetadata) Fields() []ent.Field {
 	return []ent.Field{
 		key(id.Order{}),
@@ -23,7 +22,6 @@ func (OrderMetadata) Fields() []ent.Field {
 	}
 }
 
-// Annotations of OrderMetadata.
 func (OrderMetadata) Annotations() []schema.Annotation {
 	return []schema.Annotation{entsql.Annotation{Table: "order_metadata"}}
 }

@@ -15,7 +15,6 @@ import (
 // idempotency key, chosen before the provider is asked.
 type Payment struct{ ent.Schema }
 
-// Fields of Payment.
 func (Payment) Fields() []ent.Field {
 	return []ent.Field{
 		key(id.Payment{}),
@@ -60,7 +59,6 @@ func (Payment) Fields() []ent.Field {
 	}
 }
 
-// Indexes of Payment.
 func (Payment) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("order_id", "idempotency_key").Unique(),
@@ -79,7 +77,6 @@ func (Payment) Indexes() []ent.Index {
 // or its answer to a question. It is stored before it is acted upon, once.
 type PaymentEvent struct{ ent.Schema }
 
-// Fields of PaymentEvent.
 func (PaymentEvent) Fields() []ent.Field {
 	return []ent.Field{
 		key(id.Held{}),
@@ -110,7 +107,6 @@ func (PaymentEvent) Fields() []ent.Field {
 	}
 }
 
-// Indexes of PaymentEvent.
 func (PaymentEvent) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("provider", "event_id").Unique(),
@@ -125,7 +121,6 @@ func (PaymentEvent) Indexes() []ent.Index {
 // refund at a time. Money that pays no units goes back once and whole: at most one refund of it was not rejected.
 type Refund struct{ ent.Schema }
 
-// Fields of Refund.
 func (Refund) Fields() []ent.Field {
 	return []ent.Field{
 		key(id.Refund{}),
@@ -160,7 +155,6 @@ func (Refund) Fields() []ent.Field {
 	}
 }
 
-// Indexes of Refund.
 func (Refund) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("order_id", "idempotency_key").Unique(),
@@ -178,7 +172,6 @@ func (Refund) Indexes() []ent.Index {
 // ours but the sandbox reads it.
 type SandboxCharge struct{ ent.Schema }
 
-// Fields of SandboxCharge.
 func (SandboxCharge) Fields() []ent.Field {
 	return []ent.Field{
 		key(uuid.UUID{}),
@@ -207,7 +200,6 @@ func (SandboxCharge) Fields() []ent.Field {
 	}
 }
 
-// Indexes of SandboxCharge.
 func (SandboxCharge) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("settles_at").Annotations(entsql.IndexWhere("settles_at IS NOT NULL")),
@@ -215,7 +207,6 @@ func (SandboxCharge) Indexes() []ent.Index {
 	}
 }
 
-// Annotations of SandboxCharge.
 func (SandboxCharge) Annotations() []schema.Annotation {
 	return []schema.Annotation{entsql.Annotation{Checks: map[string]string{
 		"sandbox_not_over_refunded": "refunded_minor <= amount_minor",

@@ -9,7 +9,6 @@ import (
 // lost commits: Redis and the processes remember a higher one.
 type RecordMark struct{ ent.Schema }
 
-// Fields of RecordMark.
 func (RecordMark) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int("id").Immutable().Comment("always 1"),

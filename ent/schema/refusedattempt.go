@@ -15,7 +15,6 @@ import (
 // code and process, however often it happened. It is kept for 30 days after the last time.
 type RefusedAttempt struct{ ent.Schema }
 
-// Fields of RefusedAttempt.
 func (RefusedAttempt) Fields() []ent.Field {
 	return []ent.Field{
 		key(uuid.UUID{}),
@@ -32,7 +31,6 @@ func (RefusedAttempt) Fields() []ent.Field {
 	}
 }
 
-// Indexes of RefusedAttempt.
 func (RefusedAttempt) Indexes() []ent.Index {
 	return []ent.Index{
 		// Rows come in the thousands a second: a hash costs a third of a tree.

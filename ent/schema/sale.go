@@ -11,7 +11,6 @@ import (
 // Sale is a flash sale: a window and rules for some items.
 type Sale struct{ ent.Schema }
 
-// Fields of Sale.
 func (Sale) Fields() []ent.Field {
 	return []ent.Field{
 		key(id.Sale{}),
@@ -70,7 +69,6 @@ func (Sale) Fields() []ent.Field {
 	}
 }
 
-// Indexes of Sale.
 func (Sale) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("slug").Unique(),

@@ -11,7 +11,6 @@ import (
 // transaction of the approval and never changed; the log of the sale has its hash.
 type SaleApproval struct{ ent.Schema }
 
-// Fields of SaleApproval.
 func (SaleApproval) Fields() []ent.Field {
 	return []ent.Field{
 		key(id.Sale{}),

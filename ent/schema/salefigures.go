@@ -13,7 +13,6 @@ import (
 // id is the sale's.
 type SaleFigures struct{ ent.Schema }
 
-// Fields of SaleFigures.
 func (SaleFigures) Fields() []ent.Field {
 	return []ent.Field{
 		key(id.Sale{}),
@@ -22,7 +21,6 @@ func (SaleFigures) Fields() []ent.Field {
 	}
 }
 
-// Annotations of SaleFigures.
 func (SaleFigures) Annotations() []schema.Annotation {
 	return []schema.Annotation{entsql.Annotation{Table: "sale_figures"}}
 }

@@ -16,7 +16,6 @@ import (
 // available + held + sold = total at every commit, checked by the database.
 type SaleItem struct{ ent.Schema }
 
-// Fields of SaleItem.
 func (SaleItem) Fields() []ent.Field {
 	return []ent.Field{
 		key(id.Item{}),
@@ -49,7 +48,6 @@ func newSeed() []byte {
 	return seed
 }
 
-// Indexes of SaleItem.
 func (SaleItem) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("sale_id", "position").Unique(),
@@ -57,7 +55,6 @@ func (SaleItem) Indexes() []ent.Index {
 	}
 }
 
-// Annotations of SaleItem.
 func (SaleItem) Annotations() []schema.Annotation {
 	return []schema.Annotation{entsql.Annotation{Checks: map[string]string{
 		"stock_not_negative": "available >= 0 AND held >= 0 AND sold >= 0",

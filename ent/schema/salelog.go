@@ -13,7 +13,6 @@ import (
 // of the clock, written in the transaction that carried it out.
 type SaleLog struct{ ent.Schema }
 
-// Fields of SaleLog.
 func (SaleLog) Fields() []ent.Field {
 	return []ent.Field{
 		key(uuid.UUID{}),
@@ -29,7 +28,6 @@ func (SaleLog) Fields() []ent.Field {
 	}
 }
 
-// Indexes of SaleLog.
 func (SaleLog) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("sale_id", "id"),

@@ -12,7 +12,6 @@ import (
 // drafts.
 type SaleTemplate struct{ ent.Schema }
 
-// Fields of SaleTemplate.
 func (SaleTemplate) Fields() []ent.Field {
 	return []ent.Field{
 		key(id.Template{}),
@@ -23,7 +22,6 @@ func (SaleTemplate) Fields() []ent.Field {
 	}
 }
 
-// Indexes of SaleTemplate.
 func (SaleTemplate) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("name").Unique()}
 }

@@ -13,7 +13,6 @@ import (
 // where. It holds no secrets and is only appended to.
 type SecurityEvent struct{ ent.Schema }
 
-// Fields of SecurityEvent.
 func (SecurityEvent) Fields() []ent.Field {
 	return []ent.Field{
 		key(uuid.UUID{}),
@@ -27,7 +26,6 @@ func (SecurityEvent) Fields() []ent.Field {
 	}
 }
 
-// Indexes of SecurityEvent.
 func (SecurityEvent) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("created_at"),

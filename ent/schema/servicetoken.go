@@ -12,7 +12,6 @@ import (
 // ServiceToken gives another system rights without a user. Its secret is not stored.
 type ServiceToken struct{ ent.Schema }
 
-// Fields of ServiceToken.
 func (ServiceToken) Fields() []ent.Field {
 	return []ent.Field{
 		key(id.ServiceToken{}),
@@ -28,7 +27,6 @@ func (ServiceToken) Fields() []ent.Field {
 	}
 }
 
-// Indexes of ServiceToken.
 func (ServiceToken) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("hash").Unique(),

@@ -13,7 +13,6 @@ import (
 // newest token of a family is good; an older one shown again ends the family.
 type Session struct{ ent.Schema }
 
-// Fields of Session.
 func (Session) Fields() []ent.Field {
 	return []ent.Field{
 		key(id.Session{}),
@@ -32,7 +31,6 @@ func (Session) Fields() []ent.Field {
 	}
 }
 
-// Indexes of Session.
 func (Session) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("user_id"),

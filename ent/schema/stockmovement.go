@@ -15,7 +15,6 @@ import (
 // written together share one line for HOLD, which names the first of them.
 type StockMovement struct{ ent.Schema }
 
-// Fields of StockMovement.
 func (StockMovement) Fields() []ent.Field {
 	return []ent.Field{
 		key(uuid.UUID{}),
@@ -28,7 +27,6 @@ func (StockMovement) Fields() []ent.Field {
 	}
 }
 
-// Indexes of StockMovement.
 func (StockMovement) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("order_id", "kind").Unique(),

@@ -12,7 +12,6 @@ import (
 // User is a person with an account.
 type User struct{ ent.Schema }
 
-// Fields of User.
 func (User) Fields() []ent.Field {
 	return []ent.Field{
 		key(id.User{}),
@@ -38,7 +37,6 @@ func (User) Fields() []ent.Field {
 	}
 }
 
-// Indexes of User.
 func (User) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("account").Unique(),

@@ -12,7 +12,6 @@ import (
 // UserIdentity is a user's account at another provider, with which the user signs in.
 type UserIdentity struct{ ent.Schema }
 
-// Fields of UserIdentity.
 func (UserIdentity) Fields() []ent.Field {
 	return []ent.Field{
 		key(uuid.UUID{}),
@@ -23,7 +22,6 @@ func (UserIdentity) Fields() []ent.Field {
 	}
 }
 
-// Indexes of UserIdentity.
 func (UserIdentity) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("issuer", "subject").Unique(), index.Fields("user_id")}
 }

@@ -14,7 +14,6 @@ import (
 // UUIDv7.
 type WaitlistEntry struct{ ent.Schema }
 
-// Fields of WaitlistEntry.
 func (WaitlistEntry) Fields() []ent.Field {
 	return []ent.Field{
 		key(id.Waitlist{}),
@@ -45,7 +44,6 @@ func (WaitlistEntry) Fields() []ent.Field {
 	}
 }
 
-// Indexes of WaitlistEntry.
 func (WaitlistEntry) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("item_id", "user_id").Unique().StorageKey("waitlist_open_per_user_and_item").

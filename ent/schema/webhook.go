@@ -12,7 +12,6 @@ import (
 // WebhookEndpoint is an address of another system that receives events.
 type WebhookEndpoint struct{ ent.Schema }
 
-// Fields of WebhookEndpoint.
 func (WebhookEndpoint) Fields() []ent.Field {
 	return []ent.Field{
 		key(id.Endpoint{}),
@@ -36,7 +35,6 @@ func (WebhookEndpoint) Fields() []ent.Field {
 // of the fact.
 type WebhookEvent struct{ ent.Schema }
 
-// Fields of WebhookEvent.
 func (WebhookEvent) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id").Immutable().Comment("grows: of two events of a subject, the later one has the higher id"),
@@ -50,7 +48,6 @@ func (WebhookEvent) Fields() []ent.Field {
 	}
 }
 
-// Indexes of WebhookEvent.
 func (WebhookEvent) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("id").StorageKey("webhookevent_new").Annotations(entsql.IndexWhere("batch = 0")),
@@ -63,7 +60,6 @@ func (WebhookEvent) Indexes() []ent.Index {
 // delivery log.
 type WebhookDelivery struct{ ent.Schema }
 
-// Fields of WebhookDelivery.
 func (WebhookDelivery) Fields() []ent.Field {
 	return []ent.Field{
 		key(id.Delivery{}),
@@ -83,7 +79,6 @@ func (WebhookDelivery) Fields() []ent.Field {
 	}
 }
 
-// Indexes of WebhookDelivery.
 func (WebhookDelivery) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("endpoint_id", "event_id").Unique(),

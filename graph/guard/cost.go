@@ -34,7 +34,6 @@ type plan struct {
 	contexts sync.Pool // of complete operations: *graphql.OperationContext
 }
 
-// term is one field.
 type term struct {
 	weight   int64
 	size     size // multiplier of everything below

@@ -30,7 +30,6 @@ type anonymousKey struct {
 	anonymous bool
 }
 
-// anonymousCounts counts anonymous members.
 type anonymousCounts map[anonymousKey]int
 
 // full reports whether a network of a client has reached its bound.

@@ -198,7 +198,6 @@ func (r *results) next() (payload []byte, resp *graphql.Response) {
 	return payload, resp
 }
 
-// dispatch executes an operation.
 func (h *Handler) dispatch(ctx context.Context, op *graphql.OperationContext) *results {
 	ctx, slot := push.WithSlot(ctx)
 	r := &results{frames: &h.frames, tracer: h.opts.Tracer}

@@ -41,7 +41,6 @@ func rootField(set ast.SelectionSet, found string) string {
 	return found
 }
 
-// endSpan ends the span of an operation of a socket.
 func endSpan(span tracing.Span, op *telemetry.Operation) {
 	if span.On() {
 		telemetry.DescribeSpan(span, op)

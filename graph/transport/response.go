@@ -76,7 +76,6 @@ func accepted(accept string) mediaType {
 	return best
 }
 
-// buffers pools buffers for responses.
 var buffers = sync.Pool{New: func() any {
 	b := make([]byte, 0, 2048)
 	return &b

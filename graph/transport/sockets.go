@@ -324,7 +324,6 @@ func forbids(err error) bool {
 	return code == fault.Unauthenticated || code == fault.Forbidden
 }
 
-// leave removes a member.
 func (r *Sockets) leave(m member) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

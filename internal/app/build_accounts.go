@@ -42,7 +42,6 @@ type accounts struct {
 	issuers       *issuer.Service // whose access tokens are accepted; nil = there are none
 }
 
-// accountParts is what accounts are built from.
 type accountParts struct {
 	admission admission
 	mailing   mailing

@@ -387,7 +387,6 @@ func outboxesOf(cfg *config.Config, outbox *mail.Outbox) (mails, texts *mail.Out
 	return mails, texts
 }
 
-// names returns the names of accounts.
 func names(cfg *config.Config) account.Names { return account.Names{Country: cfg.PhoneCountry} }
 
 // NewUser describes an account that the command line creates.

@@ -218,7 +218,6 @@ func (s seeding) seeder(tokenLife time.Duration) *seed.Seeder {
 		Users: seedUsers{tokens: s.tokens, paths: s.paths, life: tokenLife}}
 }
 
-// seedUsers implements seed.Users.
 type seedUsers struct {
 	tokens *auth.Tokens
 	paths  *path.Service

@@ -258,7 +258,6 @@ func (b bearer) verify(ctx context.Context, token string) (*auth.Principal, erro
 	return b.tokens.Verify(ctx, token)
 }
 
-// authenticate returns the principal of a token.
 func (b bearer) authenticate(ctx context.Context, token string) (transport.Caller, error) {
 	p, err := b.verify(priority.Urgent(ctx), token) // staff are known afterwards only
 	if err != nil {
@@ -307,7 +306,6 @@ func (b bearer) operator(r *http.Request, scope auth.Scope) (sale.Actor, error) 
 	return sale.Actor{ID: p.UserID, Role: p.Role}, nil
 }
 
-// checks returns the checks of /readyz.
 func checks(b base, g gates, revocations *auth.Revocations) []server.Check {
 	return []server.Check{
 		{Name: "postgres", Run: b.svc.db.SQL.PingContext},

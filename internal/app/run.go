@@ -39,7 +39,6 @@ type Roles struct {
 	Scheduler bool // preloads sales and repairs their gates
 }
 
-// allRoles returns every role.
 func allRoles() Roles { return Roles{API: true, Worker: true, Scheduler: true} }
 
 // rolesOf parses role names: api, worker, scheduler.
@@ -157,7 +156,6 @@ type part struct {
 	run  func(context.Context) error
 }
 
-// runningParts are the stages with parts to run.
 type runningParts struct {
 	admission admission
 	accounts  accounts

@@ -33,7 +33,6 @@ func (r *recorder) WriteHeader(status int) {
 	r.ResponseWriter.WriteHeader(status)
 }
 
-// Write counts the bytes.
 func (r *recorder) Write(p []byte) (int, error) {
 	if r.status == 0 {
 		r.status = http.StatusOK
@@ -60,7 +59,6 @@ type publicHandler struct {
 	wrapped http.Handler // the routes behind the other middleware
 }
 
-// ServeHTTP serves the request and logs it.
 func (h *publicHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	id := telemetry.NewRequestID()
@@ -98,7 +96,6 @@ func (h *publicHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.wrapped.ServeHTTP(rec, r)
 }
 
-// trace begins the span of a request.
 func (h *publicHandler) trace(r *http.Request) (context.Context, tracing.Span) {
 	if h.opts.Tracer == nil {
 		return r.Context(), tracing.Span{}

@@ -96,7 +96,6 @@ func (a *acceptedTasks) fromOldGates(epochOf func(item id.Item) int64) (due []Ta
 	return due
 }
 
-// forget removes tasks.
 func (a *acceptedTasks) forget(tasks []Task) {
 	if len(tasks) == 0 {
 		return

@@ -71,7 +71,6 @@ type record struct {
 	text     []byte
 }
 
-// records are the records of a shard.
 type records struct {
 	changed []record  // written unless Redis has a newer revision
 	packed  []record  // of fresh orders: all have the same revision and content

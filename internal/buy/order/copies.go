@@ -131,7 +131,6 @@ func (c *Cache) drop(ctx context.Context, orders, failures []id.Task) error {
 	return nil
 }
 
-// remove removes fields of tasks.
 func (c *Cache) remove(ctx context.Context, pipe redis.Pipeliner, tasks []id.Task, fields func(task id.Task) []string) {
 	for _, task := range tasks {
 		if shard, err := id.TaskShard(task); err == nil { // else such a task cannot exist
@@ -140,7 +139,6 @@ func (c *Cache) remove(ctx context.Context, pipe redis.Pipeliner, tasks []id.Tas
 	}
 }
 
-// fieldsOfOrder returns the fields of the order of a task.
 func fieldsOfOrder(task id.Task) []string {
 	return []string{orderField(id.Order(task)), packedField(id.Order(task))}
 }

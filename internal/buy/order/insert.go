@@ -40,7 +40,6 @@ func (portable) insert(ctx context.Context, tx *ent.Tx, orders []*Order) error {
 	return nil
 }
 
-// storedKeys returns the column of the person keys.
 func storedKeys(keys person.Keys) *string {
 	if keys.IsZero() {
 		return nil

@@ -75,7 +75,6 @@ const (
 // (person.Origin). It is left out when none is known; a release that does not know it ignores it.
 const MetaOrigins = "origins"
 
-// originAt returns the origin of the order at a position of a message.
 func originAt(msg *stream.Message, position int) string {
 	origins := msg.Metadata.Get(MetaOrigins)
 	from := position * person.OriginChars
@@ -100,7 +99,6 @@ func (r Request) terms() string {
 	return string(strconv.AppendInt(dst, int64(r.PaymentWindowSeconds), 10))
 }
 
-// itemLine returns the line of the order's item.
 func (r Request) itemLine() string {
 	return fmt.Sprintf("%c%s|%s|%d|%s", itemMark, r.Sale, r.Item, r.Epoch, r.terms())
 }
@@ -231,7 +229,6 @@ func (f *fieldReader) next() (field []byte) {
 	return field
 }
 
-// readID reads a field that holds an id.
 func readID[T ~[16]byte](f *fieldReader) T {
 	u, err := uuid.ParseBytes(f.next())
 	f.err = errors.Join(f.err, err)

@@ -198,7 +198,6 @@ func (o *Order) moved(to Status, at time.Time) *Order {
 // returns reports whether the reservation in Redis ends with the move.
 func (m Movement) returns() bool { return m == Release || m.refunds() }
 
-// refunds reports whether the units of the move are refunded.
 func (m Movement) refunds() bool { return m == Restock || m == Withdraw }
 
 // ledgerLine is a line of the stock ledger; zero = none.

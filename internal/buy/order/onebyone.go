@@ -124,7 +124,6 @@ func (b *orderBatch) recogniseEnds(ctx context.Context, tx *ent.Tx, requests []R
 	return nil
 }
 
-// liveOrders returns the buyers that have a live order of the item.
 func (b *orderBatch) liveOrders(ctx context.Context, tx *ent.Tx, requests []Request) (map[buyer]id.Order, error) {
 	live := map[buyer]id.Order{}
 	if len(requests) == 0 {
@@ -186,7 +185,6 @@ func (b *orderBatch) choose(requests []Request, live map[buyer]id.Order, stock m
 	return chosen, failed
 }
 
-// rejectCode is reject with the code for the buyer.
 func (b *orderBatch) rejectCode(r Request) (fault.Reason, string) {
 	if reason := b.giveUp[r.Task]; reason != "" {
 		return fault.Conflict, reason

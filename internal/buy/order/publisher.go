@@ -53,7 +53,6 @@ func (p *Publisher) Publish(ctx context.Context, orders ...*Order) {
 	})
 }
 
-// publishEnds publishes ended tasks and their orders.
 func (p *Publisher) publishEnds(ctx context.Context, tasks []Task, orders []*Order) {
 	if p == nil || len(tasks) == 0 {
 		return

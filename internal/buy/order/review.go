@@ -61,7 +61,6 @@ func reviewOf(row *ent.Order) *Review {
 	return r
 }
 
-// store sets the columns of a review.
 func (r *Review) store(update *ent.OrderUpdate) {
 	state := entorder.ReviewRELEASED
 	if r.Held {

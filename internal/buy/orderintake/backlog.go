@@ -44,7 +44,6 @@ func (b *Backlog) Requests(ctx context.Context, shard int) ([]order.Request, err
 	return append(out, again...), err
 }
 
-// tasksIn returns the tasks of the messages of a shard.
 func (b *Backlog) tasksIn(ctx context.Context, shard int) (map[id.Task]bool, error) {
 	requests, err := b.Requests(ctx, shard)
 	if err != nil {

@@ -161,7 +161,6 @@ func (l *LostTasks) Step(ctx context.Context) (map[string]int, error) {
 	return counts, errors.Join(append(failed, err, l.forgetEnded(ctx, found.reserved))...)
 }
 
-// look searches for the lost tasks of a shard.
 func (l *LostTasks) look(ctx context.Context, shard int, items map[reservation.ItemRef][]order.Task, now time.Time,
 	found *search) (err error) {
 	defer func() {
@@ -213,7 +212,6 @@ func (l *LostTasks) look(ctx context.Context, shard int, items map[reservation.I
 	return nil
 }
 
-// except returns the tasks that are not in others.
 func except(tasks, others []order.Task) []order.Task {
 	if len(others) == 0 {
 		return tasks

@@ -28,7 +28,6 @@ const (
 // running are the statuses of sales that are on sale or will be.
 var running = []any{string(Scheduled), string(Preheated), string(Live), string(Paused)}
 
-// over are the statuses of sales that have ended.
 var over = []any{string(Ended), string(Cancelled)}
 
 // isActive matches the sales that are kept in memory: on sale or soon, ended with orders that
@@ -155,7 +154,6 @@ func (s *Store) complete(ctx context.Context, rows []*ent.Sale) ([]*Sale, error)
 	return sales, nil
 }
 
-// assemble returns sales with their items and products.
 func assemble(rows []*ent.Sale, items []*ent.SaleItem, products map[id.Goods]*Goods) []*Sale {
 	sales := make([]*Sale, len(rows))
 	indexByID := make(map[id.Sale]int, len(rows))

@@ -108,7 +108,6 @@ func (c Change) Line() LogLine {
 	return line
 }
 
-// next returns the revision of the sale after the change.
 func (c Change) next() int64 { return max(c.Revision, c.Above) + 1 }
 
 func (c Change) allowed() bool {

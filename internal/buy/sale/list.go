@@ -73,7 +73,6 @@ func (c *Catalog) GoodsPage(ctx context.Context, text string, all bool, r Range)
 	})
 }
 
-// String identifies the range.
 func (r Range) String() string {
 	text := fmt.Sprintf("%t %t %d", r.Descending, r.Backward, r.Limit)
 	for _, p := range []*cursor.Position{r.After, r.Before} {
@@ -220,7 +219,6 @@ func inPhase(phase Phase, now time.Time) predicate.Sale {
 	return entsale.IDIn()
 }
 
-// ids returns the ids of the sales in the snapshot.
 func (s *Snapshot) ids() []id.Sale {
 	ids := make([]id.Sale, len(s.Sales))
 	for i, v := range s.Sales {

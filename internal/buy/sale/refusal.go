@@ -41,7 +41,6 @@ func (n NotOpen) Reason() fault.Reason {
 // Path returns nil: no input is refused.
 func (NotOpen) Path() []string { return nil }
 
-// Error returns the phase.
 func (n NotOpen) Error() string { return fault.Text(n, "phase "+strings.ToLower(string(n.Phase))) }
 
 // NoAccess refuses a buyer whom no access rule fits, or whose time has not come.

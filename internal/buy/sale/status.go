@@ -186,7 +186,6 @@ func LeastRole(act Act) (auth.Role, bool) {
 	return "", false
 }
 
-// mayBeMadeBy reports whether an actor may make the move.
 func (m move) mayBeMadeBy(a Actor) bool {
 	if a.Clock() {
 		return m.who.clock

@@ -133,7 +133,6 @@ func (r *Reader) units(ctx context.Context, sale id.Sale) (rec *record, g gates,
 	return rec, g, false, err
 }
 
-// read takes one reading.
 func (r *Reader) read(ctx context.Context, sale id.Sale, now time.Time) (*Stats, error) {
 	rec, g, settled, err := r.units(ctx, sale)
 	if rec == nil || err != nil {

@@ -87,7 +87,6 @@ func (r *Reader) record(ctx context.Context, sale id.Sale) (*record, error) {
 	return rec, nil
 }
 
-// readWaitlists reads the waitlists of the items.
 func (rec *record) readWaitlists(ctx context.Context, tx *ent.Tx) error {
 	rec.waitlists = map[id.Item]waitlistFigures{}
 	items := make([]id.Item, len(rec.items))

@@ -72,7 +72,6 @@ func (s *Storefront) Sales(ctx context.Context, f SaleFilter, o SaleOrder, p Pag
 	return paginate(append(list, others.Rows...), total, rows, key), nil
 }
 
-// matching returns the active sales that match a filter.
 func (s *Storefront) matching(ctx context.Context, snap *sale.Snapshot, f SaleFilter) (list []*sale.Sale,
 	err error) {
 	now := s.Now()

@@ -111,7 +111,6 @@ func newChain(s Start) (*chain, error) {
 	return &chain{head: sha256.Sum256(text)}, nil
 }
 
-// startOf returns the start of the chain of a sale with the given seals.
 func startOf(row *ent.Sale, seals []*Seal) Start {
 	s := Start{Algorithm: Algorithm, SaleID: row.ID.Public(), CreatedAt: row.CreatedAt.UTC()}
 	if len(seals) > 0 && seals[0].Format == 0 {
@@ -120,7 +119,6 @@ func startOf(row *ent.Sale, seals []*Seal) Start {
 	return s
 }
 
-// continueChain returns the chain after a seal.
 func continueChain(s *Seal) (*chain, error) {
 	raw, err := hex.DecodeString(s.Head)
 	if err != nil || len(raw) != sha256.Size {

@@ -71,7 +71,6 @@ func (f *findings) stopped(s *state, it *itemState) {
 	}
 }
 
-// inRedis checks an item in Redis.
 func (f *findings) inRedis(s *state, it *itemState) {
 	if !it.gate.there {
 		if s.status.Loaded() {

@@ -124,7 +124,6 @@ func (x Exporter) Export(ctx context.Context, of id.Sale, out io.Writer) (*Trail
 	})
 }
 
-// sums returns the units of the items of a sale.
 func sums(ctx context.Context, tx *ent.Tx, row *ent.Sale) ([]ItemSums, error) {
 	items, err := tx.SaleItem.Query().Where(saleitem.SaleID(row.ID)).Order(saleitem.ByPosition()).All(ctx)
 	if err != nil {

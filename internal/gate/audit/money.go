@@ -29,7 +29,6 @@ type Money struct {
 	Coming int64 `json:"coming"` // refund decided, and not complete yet
 }
 
-// paymentRow is a payment with its refunds.
 type paymentRow struct {
 	order   id.Order
 	status  payment.Status
@@ -187,7 +186,6 @@ func (p paymentRow) matchesRefunds() bool {
 	return sum <= p.amount && p.came() && (whole || back > 0 && back == p.amount) == (p.status == payment.Refunded)
 }
 
-// sum adds the money of an item.
 func (m *Money) sum(it *itemState) {
 	for _, p := range it.payments {
 		if p.came() {

@@ -23,7 +23,6 @@ type state struct {
 	queue  Queue
 }
 
-// itemState is one reading of an item.
 type itemState struct {
 	id       id.Item
 	row      *ent.SaleItem
@@ -89,7 +88,6 @@ func (g *gate) held() int {
 	return units
 }
 
-// reservedUnits is one reservation.
 type reservedUnits struct {
 	task     id.Task
 	persons  person.Keys
@@ -123,7 +121,6 @@ func (s *state) unapproved(it *itemState) bool {
 	return false
 }
 
-// offers returns the entries that have an offer.
 func (it *itemState) offers() []*waitlist.Entry {
 	var out []*waitlist.Entry
 	for _, e := range it.places {

@@ -127,7 +127,6 @@ func (p *Preloader) fill(ctx context.Context, of *ent.Sale, itemID id.Item,
 	return gate, true, p.raiseRevision(ctx, itemID, gate.Revision) // before clients see it
 }
 
-// contents returns the gate of an item without reservations.
 func contents(ctx context.Context, tx *ent.Tx, row *ent.Sale, item *ent.SaleItem) (reservation.Contents, error) {
 	acts, err := recentActs(ctx, tx, item.ID)
 	if err != nil {

@@ -218,7 +218,6 @@ func (r Reporter) complete(ctx context.Context, concerns []Concern) error {
 	return nil
 }
 
-// held returns the money that is held since a time.
 func (r Reporter) held(ctx context.Context, since time.Time) (concerns []Concern, err error) {
 	rows, err := r.DB.Ent.PaymentEvent.Query().Where(paymentevent.StateEQ(paymentevent.StateHELD),
 		paymentevent.CreatedAtGTE(since)).

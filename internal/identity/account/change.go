@@ -55,7 +55,6 @@ func (s *Service) ChangePassword(ctx context.Context, p *auth.Principal, in Chan
 	return s.cfg.Admin.endAll(ctx, user.ID, p.SessionID, endedByPassword)
 }
 
-// signedIn returns the user of a principal as stored.
 func (s *Service) signedIn(ctx context.Context, p *auth.Principal) (*User, error) {
 	user, err := s.store.User(ctx, p.UserID)
 	if err == nil && user == nil {

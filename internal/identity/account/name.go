@@ -31,7 +31,6 @@ type Names struct {
 // PhoneCountry returns the country of phone numbers without a country code; "" = none.
 func (s *Service) PhoneCountry() string { return s.cfg.Names.Country }
 
-// rule returns the rule of an account name.
 func (n Names) rule() fault.Rule {
 	if n.Country == "" {
 		return fault.EmailOrPhoneWithCountry

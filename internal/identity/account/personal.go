@@ -61,7 +61,6 @@ func (s *Service) PersonalData(ctx context.Context, p *auth.Principal, in Person
 	return json.MarshalIndent(doc, "", "  ")
 }
 
-// personalData is the document of PersonalData.
 type personalData struct {
 	ExportedAt time.Time             `json:"exportedAt"`
 	ID         string                `json:"id"`

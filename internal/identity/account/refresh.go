@@ -25,7 +25,6 @@ const (
 	refreshBytes = 16 + secretBytes + tagBytes
 )
 
-// refreshToken is a parsed refresh token.
 type refreshToken struct {
 	session id.Session
 	secret  [secretBytes]byte
@@ -45,7 +44,6 @@ type refresher struct {
 
 func newRefresher(keys auth.Keys) refresher { return refresher{keys: keys.Derive("refresh tokens")} }
 
-// first returns the first token of a session.
 func (r refresher) first(session id.Session) (refreshToken, error) {
 	var secret [secretBytes]byte
 	if _, err := rand.Read(secret[:]); err != nil {

@@ -244,7 +244,6 @@ func (s *Service) signIn(ctx context.Context, user *User,
 	return signed, err
 }
 
-// tokensOf returns the tokens of a session.
 func (s *Service) tokensOf(user *User, row *ent.Session, token refreshToken) (*SignedIn, error) {
 	expires := row.ExpiresAt.UTC()
 	access, accessExpires, err := s.cfg.Tokens.Mint(auth.MintInput{

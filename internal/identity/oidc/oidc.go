@@ -106,7 +106,6 @@ func (s *Service) discover(ctx context.Context, p *provider) (*gooidc.Provider, 
 	return found, nil
 }
 
-// oauth returns the client of a provider.
 func (s *Service) oauth(p *provider, found *gooidc.Provider) *oauth2.Config {
 	endpoint := found.Endpoint()
 	endpoint.AuthStyle = p.tokenAuth(found)

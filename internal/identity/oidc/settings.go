@@ -153,7 +153,6 @@ func ReadList[T any](file string, limit int, complete func(*T) (name string, err
 	return list, completeAll(file, limit, list, complete)
 }
 
-// completeAll completes the entries of a file.
 func completeAll[T any](file string, limit int, list []T, complete func(*T) (name string, err error)) error {
 	if len(list) > limit {
 		return fmt.Errorf("%s has %d entries, at most %d are possible", file, len(list), limit)

@@ -95,7 +95,6 @@ func (k Key) Label() string { return string(k[:min(len(k), LabelChars)]) }
 // Key is the key of a person in a sale; "" = none.
 type Key string
 
-// valid reports whether a text is a key of a letter.
 func valid(text string, letter byte) bool {
 	if len(text) != KeyChars || text[0] != letter {
 		return false

@@ -41,7 +41,6 @@ func (e *awayError) Error() string { return e.setting + ": " + e.area + " " + e.
 // finding returns the line for the doctor, which already names the service.
 func (e *awayError) finding() string { return e.what() + " (" + e.setting + ")" }
 
-// Unwrap returns the cause.
 func (e *awayError) Unwrap() error { return e.err }
 
 func (e *awayError) what() string {

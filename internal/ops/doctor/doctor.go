@@ -78,7 +78,6 @@ func Healthy(findings []Finding) bool {
 	return true
 }
 
-// report collects findings.
 type report struct{ findings []Finding }
 
 func (r *report) add(area string, level Level, message string) {

@@ -15,7 +15,6 @@ import (
 	"seckill/internal/platform/periodic"
 )
 
-// Result of a buyer.
 type result int
 
 const (

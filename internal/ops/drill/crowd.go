@@ -23,7 +23,6 @@ const (
 	stages
 )
 
-// names of the stages in reports.
 var stageNames = [stages]string{"login", "createCaptcha", "issueSeckillPath", "placeOrder", "order written", "myOrders"}
 
 // Bounds of the histograms, in microseconds, and their precision in decimal digits.

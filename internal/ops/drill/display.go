@@ -122,7 +122,6 @@ func named(prefix string, counts map[string]int) string {
 	return b.String()
 }
 
-// Write writes a verdict for people.
 func (v *Verdict) Write(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "\nsale\t%s\n", v.SaleID)

@@ -35,7 +35,6 @@ type Check struct {
 // settleLimit is the time that I5 gives the stores after the last fault.
 const settleLimit = 30 * time.Second
 
-// evidence is what a verdict is made from.
 type evidence struct {
 	buyers        []*buyer
 	before, after *audit.Report
@@ -58,7 +57,6 @@ func recovery(buyers []*buyer, lastFault time.Time) (longest time.Duration) {
 	return longest
 }
 
-// check checks the invariants.
 func (e evidence) check() []Check {
 	var accepted, orders, failures, open, double int
 	distinct := map[string]bool{}

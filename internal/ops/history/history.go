@@ -75,7 +75,6 @@ type Result struct {
 	Violation  string // what has no order, and the file of its picture; "" = nothing
 }
 
-// String returns the figures of the result.
 func (r Result) String() string {
 	text := fmt.Sprintf("%d operations", r.Operations)
 	if r.Violation != "" {

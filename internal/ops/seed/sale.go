@@ -13,7 +13,6 @@ import (
 	"seckill/internal/platform/id"
 )
 
-// currency of all seeded data.
 const currency = "CNY"
 
 // goodsDraft is a product to be created.
@@ -42,7 +41,6 @@ type itemDraft struct {
 	stock      int
 }
 
-// madeSale is a created sale.
 type madeSale struct {
 	sale  id.Sale
 	items []id.Item

@@ -92,7 +92,6 @@ func (s *Service) collectOne(ctx context.Context) (found bool, err error) {
 	return row != nil, err
 }
 
-// expand writes the notices of a fact.
 func (s *Service) expand(ctx context.Context, tx *ent.Tx, row *ent.NoticeFact) error {
 	if !s.now().Before(row.Until) {
 		return nil

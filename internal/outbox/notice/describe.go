@@ -28,7 +28,6 @@ type notice struct {
 	until   time.Time // from when on it is of no use
 }
 
-// texts are the texts of the kinds.
 var texts = map[Kind]mail.Kind{
 	OrderPlaced: mail.OrderPlaced, PaymentDeadline: mail.PaymentDeadline, WaitlistOffer: mail.WaitlistOffer,
 	Refund: mail.Refunded, SaleReminder: mail.SaleReminder, Admitted: mail.Admitted, OrderReview: mail.OrderReview,
@@ -139,7 +138,6 @@ func describeOffers(ctx context.Context, tx *ent.Tx, subjects []subject) ([]noti
 	return notices, nil
 }
 
-// openingContent returns the content of the reminder of a sale.
 func openingContent(row *ent.Sale) mail.Content {
 	return mail.Content{Path: "/s/" + row.Slug, Notice: mail.NoticeContent{Name: row.Title, At: row.StartsAt}}
 }

@@ -29,7 +29,6 @@ const (
 	idleSend  = time.Second
 )
 
-// newQueue returns the queue of deliveries.
 func (s *Service) newQueue() *queue.Queue {
 	return &queue.Queue{
 		DB: s.cfg.DB, Now: s.now, Table: noticedelivery.Table, Done: string(noticedelivery.StateSENT),
@@ -77,7 +76,6 @@ func (d *data) describe(u *ent.User) {
 // summary is a notice in a few words.
 type summary struct{ language, title, text string }
 
-// summarise returns a notice in the language of a user.
 func (s *Service) summarise(n notice, to *ent.User) (summary, error) {
 	language := locale.Language(to.Language)
 	if language != locale.Chinese {
@@ -124,7 +122,6 @@ func (s *Service) deliverToBrowsers(ctx context.Context, tx *ent.Tx, n notice, t
 	return tx.NoticeDelivery.CreateBulk(rows...).Exec(ctx)
 }
 
-// enqueue returns a delivery that is due.
 func (s *Service) enqueue(tx *ent.Tx, n notice, body []byte) *ent.NoticeDeliveryCreate {
 	return tx.NoticeDelivery.Create().SetID(id.New[id.Delivery]()).SetUserID(n.user).SetKind(noticedelivery.Kind(n.kind)).
 		SetSubjectID(n.subject).
@@ -154,7 +151,6 @@ func (s *Service) attempt(ctx context.Context, d *ent.NoticeDelivery) error {
 	return err
 }
 
-// sendOne sends a delivery by its channel.
 func (s *Service) sendOne(ctx context.Context, d *ent.NoticeDelivery) error {
 	switch {
 	case d.SubscriptionID != nil:

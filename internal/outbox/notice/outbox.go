@@ -131,7 +131,6 @@ func (o *Outbox) Refunded(ctx context.Context, tx *ent.Tx, r Refunded) error {
 	return write(ctx, tx, []fact{{kind: Refund, subjects: []subject{s}, at: r.At, due: r.At, until: r.At.Add(refundFor)}})
 }
 
-// fact is a row of NoticeFact.
 type fact struct {
 	kind           Kind
 	subjects       []subject

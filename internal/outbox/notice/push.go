@@ -85,7 +85,6 @@ type pushMessage struct {
 	Language string `json:"language"` // BCP 47
 }
 
-// encodePush returns the message of a notice.
 func encodePush(n notice, sum summary) ([]byte, error) {
 	m := pushMessage{Title: fault.Shorten(sum.title, maxTitle), Body: fault.Shorten(sum.text, maxBody),
 		Path: n.content.Path, Tag: topicOf(n.subject), Language: sum.language}

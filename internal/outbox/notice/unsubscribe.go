@@ -28,7 +28,6 @@ func (s *Service) unsubscribePath(user id.User, kind Kind) (string, error) {
 	return UnsubscribePath + "/" + base64.RawURLEncoding.EncodeToString(append(user[:], sealed...)), nil
 }
 
-// readLink returns what a link ends.
 func (s *Service) readLink(token string) (user id.User, kind Kind, ok bool) {
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil || len(raw) <= len(user) {

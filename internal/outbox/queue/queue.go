@@ -243,7 +243,6 @@ func exec(ctx context.Context, on statements, statement sql.Querier) (int64, err
 	return result.RowsAffected()
 }
 
-// column returns the only column of a statement.
 func column[T any](ctx context.Context, on statements, statement sql.Querier) (values []T, err error) {
 	query, args := statement.Query()
 	rows, err := on.QueryContext(ctx, query, args...)

@@ -105,7 +105,6 @@ func (s *Service) Replay(ctx context.Context, delivery id.Delivery) (*Delivery, 
 	return s.delivery(ctx, delivery)
 }
 
-// delivery returns a delivery.
 func (s *Service) delivery(ctx context.Context, delivery id.Delivery) (*Delivery, error) {
 	row, err := s.db.Ent.WebhookDelivery.Get(ctx, delivery)
 	if err != nil {

@@ -39,7 +39,6 @@ const (
 	userAgent = "Seckill-Webhooks/1"
 )
 
-// newQueue returns the queue of deliveries.
 func (s *Service) newQueue() *queue.Queue {
 	return &queue.Queue{
 		DB: s.db, Now: s.now, Table: webhookdelivery.Table, Done: string(webhookdelivery.StateDELIVERED),
@@ -213,7 +212,6 @@ func (s *Service) attempt(ctx context.Context, d *ent.WebhookDelivery, r request
 	return nil
 }
 
-// post sends the request of an attempt.
 func (s *Service) post(ctx context.Context, r request) (res result, err error) {
 	if r.event == nil {
 		return res, queue.Final(errors.New("the event was purged"))

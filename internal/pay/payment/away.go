@@ -27,7 +27,6 @@ type breaker struct {
 	until    time.Time
 }
 
-// away reports whether a provider is not offered.
 func (b *breakers) away(provider string, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

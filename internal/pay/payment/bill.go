@@ -89,7 +89,6 @@ func (s *Service) reconcileBill(ctx context.Context, b Biller, day time.Time, re
 	return s.missingInBill(ctx, b, bill, charged, result)
 }
 
-// billed returns the payments of lines that are the merchant's.
 func (s *Service) billed(ctx context.Context, b Biller, lines []BillLine) (map[id.Payment]*Payment, error) {
 	ids := make([]id.Payment, len(lines))
 	for i, line := range lines {
@@ -182,7 +181,6 @@ func (s *Service) compareBilledRefund(ctx context.Context, p *Payment, line Bill
 	return nil
 }
 
-// refundID returns the event id of a refund of a bill.
 func (line BillLine) refundID() string {
 	name := line.RefundRef
 	if name == "" {

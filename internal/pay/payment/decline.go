@@ -40,7 +40,6 @@ func DeclineOf(code string) Decline {
 	return OtherDecline
 }
 
-// declines reports whether the kind is of an event with a Decline.
 func (k EventKind) declines() bool { return k == EventDeclined || k == EventAttemptDeclined }
 
 // settleAttempt records that an attempt was declined on a payment that stays open: the

@@ -10,7 +10,6 @@ import (
 	"seckill/internal/platform/money"
 )
 
-// apply moves an order and passes the move on.
 func (s *Service) apply(ctx context.Context, tx *ent.Tx, m order.Move) (*order.Order, error) {
 	m.Facts = s.facts
 	return order.Apply(ctx, tx, m)

@@ -40,7 +40,6 @@ func isRequestRefused(err error) bool {
 	return ok
 }
 
-// takesAmount reports whether the provider takes an amount.
 func (t Terms) takesAmount(a money.Amount) bool { return t.limit(a) == "" }
 
 // limit returns the limit that an amount breaks, the same in all languages; "" = none.

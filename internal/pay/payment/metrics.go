@@ -122,7 +122,6 @@ func (m *metrics) settled(e *ent.PaymentEvent, o outcome) {
 	}
 }
 
-// called records one call of a provider.
 func (m *metrics) called(provider, step string, err error, took time.Duration) {
 	how := "ok"
 	if err != nil {

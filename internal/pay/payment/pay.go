@@ -114,7 +114,6 @@ func (s *Service) tryPay(ctx context.Context, in PayInput) (Paying, error) {
 	return Paying{Order: o, Payment: p}, err
 }
 
-// asIn reports whether the payment is one that the input asks for.
 func (p *Payment) asIn(in PayInput) bool {
 	return p.Provider == in.Provider && p.ReturnURL == in.ReturnURL
 }

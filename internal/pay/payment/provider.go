@@ -65,7 +65,6 @@ type Terms struct {
 	Test  bool             // takes no real money
 }
 
-// takes reports whether the provider takes the money of an order.
 func (t Terms) takes(o *order.Order) bool {
 	return t.takesAmount(money.Amount{Minor: o.TotalMinor(), Currency: o.Currency})
 }
@@ -245,7 +244,6 @@ type RefundInput struct {
 // shop.
 type RefundFailed struct{ Why string } // in the provider's words
 
-// Error returns the reason.
 func (e RefundFailed) Error() string { return "the provider has given up the refund: " + e.Why }
 
 // Phase is the state of a payment at its provider.

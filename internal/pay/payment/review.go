@@ -97,7 +97,6 @@ func (s *Service) review(ctx context.Context, o *order.Order) (*order.Order, err
 	return held, order.NewUnderReview(held, "orderId")
 }
 
-// kindsOf returns the kinds of the clusters that have one of the labels.
 func kindsOf(labels []string, clusters []order.Cluster) (kinds []person.Kind) {
 	for _, c := range clusters {
 		if slices.Contains(labels, c.Label) {

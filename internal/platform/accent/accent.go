@@ -33,7 +33,6 @@ type Shades struct {
 // FormatError says that a text is no colour.
 type FormatError struct{ Text string }
 
-// Error describes the format.
 func (e FormatError) Error() string {
 	return fmt.Sprintf("is %q: write # and six hexadecimal digits, such as #2b34d9", e.Text)
 }

@@ -52,7 +52,6 @@ func (r Role) rank() int {
 	return 0
 }
 
-// lower returns the lower of two roles.
 func lower(a, b Role) Role {
 	if a.rank() < b.rank() {
 		return a

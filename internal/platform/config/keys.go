@@ -41,7 +41,6 @@ func (c *Config) fitKey() error {
 	return nil
 }
 
-// previousKeys returns the previous keys.
 func (c *Config) previousKeys() ([]Key, error) {
 	var previous []Key
 	seen := map[string]bool{fingerprint(c.JWTKey): true}

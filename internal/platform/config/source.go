@@ -283,7 +283,6 @@ func flagText(value any) (string, bool) {
 	}
 }
 
-// fileKey returns the key of a flag in the file.
 func fileKey(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
 
 // settingFlags returns the flags of the application that are settings, by each of their names.

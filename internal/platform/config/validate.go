@@ -17,7 +17,6 @@ import (
 // Problems are the errors in the settings, one line each, with the remedy.
 type Problems []string
 
-// Error returns the lines.
 func (p Problems) Error() string { return strings.Join(p, "\n") }
 
 // maxPort is the highest port number.

@@ -51,7 +51,6 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s: %v", e.Code, e.Message, e.Err)
 }
 
-// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // New returns a fault with a code and a message for the user.

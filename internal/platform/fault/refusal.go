@@ -164,7 +164,6 @@ func (r Refusals) Reason() Reason { return r[0].Reason() }
 // Path returns the path of the first refusal.
 func (r Refusals) Path() []string { return r[0].Path() }
 
-// Error returns the texts of all refusals.
 func (r Refusals) Error() string {
 	texts := make([]string, len(r))
 	for i, refusal := range r {

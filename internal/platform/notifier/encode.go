@@ -77,7 +77,6 @@ func appendEntry(dst []byte, e StatusEntry) ([]byte, bool) {
 	return dst, len(dst) <= maxEncoded/2
 }
 
-// appendText appends a text as a JSON string.
 func appendText(dst []byte, text string) ([]byte, bool) {
 	if textEnd(text) == len(text) {
 		return append(append(append(dst, '"'), text...), '"'), true

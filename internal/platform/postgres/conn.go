@@ -109,7 +109,6 @@ type connectError struct{ err error }
 // Error returns the text of the cause.
 func (e *connectError) Error() string { return e.err.Error() }
 
-// Unwrap returns the cause.
 func (e *connectError) Unwrap() error { return e.err }
 
 // Timeout reports whether the time was up.
@@ -325,7 +324,6 @@ func (c *conn) Ping(ctx context.Context) error {
 	return c.outcome(ctx, guardError(func() error { return c.pqConn.Ping(ctx) }))
 }
 
-// tx is a transaction of a conn.
 type tx struct {
 	driver.Tx
 	conn *conn

@@ -69,7 +69,6 @@ type netConn struct {
 	cut  bool  // guarded by mu; the context of this turn has ended
 }
 
-// Read reads with a deadline.
 func (w *netConn) Read(p []byte) (int, error) {
 	w.mu.Lock()
 	deadline := time.Now().Add(w.silence)
@@ -97,7 +96,6 @@ func (w *netConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write writes with a deadline.
 func (w *netConn) Write(p []byte) (int, error) {
 	if err := w.SetWriteDeadline(time.Now().Add(w.silence)); err != nil {
 		return 0, err

@@ -31,10 +31,8 @@ type CannotProvisionError struct {
 	Cause          error
 }
 
-// Error returns the cause.
 func (e *CannotProvisionError) Error() string { return e.Cause.Error() }
 
-// Unwrap returns the cause.
 func (e *CannotProvisionError) Unwrap() error { return e.Cause }
 
 // drawnPassword is the length of the password of a new role, in bytes.
@@ -130,7 +128,6 @@ func portOf(u *url.URL) string {
 	return defaultPort
 }
 
-// create creates what is missing.
 func (p *Provisioned) create(ctx context.Context, db *sql.DB, u *url.URL) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()

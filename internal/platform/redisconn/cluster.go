@@ -20,7 +20,6 @@ func reloadOnDialErrors(client redis.UniversalClient) {
 	cluster.OnNewNode(func(node *redis.Client) { node.AddHook(reloadHook{cluster}) })
 }
 
-// reloadHook is the hook of one node of a Cluster.
 type reloadHook struct{ cluster *redis.ClusterClient }
 
 // DialHook reloads the cluster's state after a failed dial.

@@ -36,7 +36,6 @@ type Reader struct {
 	returned  bool   // the last line ended with a carriage return
 }
 
-// line is a line of a file.
 type line struct {
 	number int // from 1
 	text   string

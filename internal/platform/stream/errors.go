@@ -32,7 +32,6 @@ type classifiedError struct {
 // Error returns the text of the cause.
 func (v *classifiedError) Error() string { return v.err.Error() }
 
-// Unwrap returns the cause.
 func (v *classifiedError) Unwrap() error { return v.err }
 
 // IsRetryable reports whether an error was marked Retryable or by itself means that a

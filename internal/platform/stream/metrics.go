@@ -108,7 +108,6 @@ func (m *Metrics) tried(handler string, outcome Outcome, took time.Duration) {
 	}
 }
 
-// depth sets the depth gauges of a stream.
 func (m *Metrics) depth(topic string, s Stats) {
 	m.unread.WithLabelValues(topic).Set(float64(s.Unread))
 	m.pending.WithLabelValues(topic).Set(float64(s.Pending))

@@ -129,7 +129,6 @@ func (i Inspector) unread(ctx context.Context, key string, first redis.XMessage,
 	}
 }
 
-// ordersOf returns the number of orders in an entry.
 func ordersOf(entry redis.XMessage) int64 { return max(1, numberIn(entry, FieldCount)) }
 
 // sumOf returns the sum of an entry; 0 when it has none.

@@ -434,7 +434,6 @@ func (s *subscription) sweep(batch []*delivery, at phase) []*delivery {
 	return live
 }
 
-// states of a delivery
 type deliveryState int
 
 const (

@@ -164,7 +164,6 @@ func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.
 	return payment.Created{Ref: trade.OutTradeNo, QRCode: made.QRCode}, nil
 }
 
-// phases maps the states of a trade.
 var phases = map[api.TradeStatus]payment.Phase{
 	api.TradeStatusWaitBuyerPay: payment.PhaseOpen, api.TradeStatusClosed: payment.PhaseClosed,
 	api.TradeStatusSuccess: payment.PhasePaid, api.TradeStatusFinished: payment.PhasePaid,

@@ -164,7 +164,6 @@ func (p *Pages) qr(w http.ResponseWriter, r *http.Request) {
 // quietZone is the white border of a QR code, in modules (ISO/IEC 18004).
 const quietZone = 4
 
-// qrCode returns a QR code as PNG.
 func qrCode(text string) ([]byte, error) {
 	code, err := qr.Encode(text, qr.M, qr.Auto)
 	if err != nil {

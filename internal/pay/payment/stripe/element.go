@@ -50,7 +50,6 @@ func (p *Provider) intend(ctx context.Context, in payment.CreateInput) (*api.Pay
 	return i, nil
 }
 
-// queryIntent returns the state of a payment intent.
 func (p *Provider) queryIntent(ctx context.Context, ref string) (payment.State, error) {
 	i, err := p.client.V1PaymentIntents.Retrieve(ctx, ref, nil)
 	if err != nil {

@@ -25,7 +25,6 @@ const (
 	maxBill = 512 << 20
 )
 
-// beijing is the time zone of bills.
 var beijing = time.FixedZone("Beijing", 8*60*60)
 
 // Titles of the columns of a bill.
