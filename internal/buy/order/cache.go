@@ -33,11 +33,11 @@ var newerScript = redis.NewScript(newerLua)
 // reservation.Keys.Tasks.
 type BucketKey func(shard int, task id.Task) string
 
-// Cache holds copies of tasks and orders in Redis, so that lookups do not query the
-// database. The reserve script of release 0.1 writes SUBMITTED tasks there, too.
-// The revision of a record only grows. The record of an order implies that its task
-// succeeded, whatever the task's own record says. An order that was not changed since
-// its creation has a packed record of its own, which is read unless there is another.
+// Cache holds copies of tasks and orders in Redis, so that lookups do not query the database.
+// The reserve script of release 0.1 writes SUBMITTED tasks there, too. The revision of a
+// record only grows. A record of an order means that its task succeeded, even if the record of
+// the task says otherwise. An order that was not changed since its creation has a packed
+// record of its own, which is read unless there is another.
 type Cache struct {
 	conn   *redisconn.Conn
 	bucket BucketKey

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// maxCorrections bounds the corrections of one order by its buyer: an order must not become
-	// a way to hand a purchase on to many.
+	// maxCorrections bounds the corrections of one order by its buyer: so that an order cannot
+	// be handed from person to person.
 	maxCorrections = 3
 	// maxCorrectionReason bounds a reason in characters.
 	maxCorrectionReason = 200
@@ -40,12 +40,11 @@ type Corrections struct {
 	Clock     clock.Clock
 }
 
-// Set changes the recipient of an order whose goods are not on their way, notes it in the order's
-// log, and publishes the order. A buyer may do so maxCorrections times. What is set already
-// changes nothing.
-// Refusals: INVALID_INPUT; NOT_FOUND; CONFLICT when the order has no recipient, has ended, its
-// goods are on their way, it was corrected too often, or its buyer names another place in a sale whose
-// limits count addresses.
+// Set changes the recipient of an order whose goods are not on their way, notes it in the
+// order's log, and publishes the order. A buyer may do so maxCorrections times. Setting the
+// stored recipient again changes nothing. Refusals: INVALID_INPUT; NOT_FOUND; CONFLICT when
+// the order has no recipient, has ended, its goods are on their way, it was corrected too
+// often, or its buyer names another place in a sale whose limits count addresses.
 func (s Corrections) Set(ctx context.Context, in Correction) (o *Order, err error) {
 	in.Reason = typed.Text(in.Reason)
 	if in.Recipient, err = in.Recipient.Ready(); err != nil {

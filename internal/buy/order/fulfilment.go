@@ -71,9 +71,9 @@ type Fulfilments struct {
 	Clock     clock.Clock
 }
 
-// Set stores how far the goods of an order are, notes it in the order's log, and publishes
-// the order. Setting what is set already changes nothing.
-// Refusals: INVALID_INPUT; NOT_FOUND; CONFLICT when the order was never paid.
+// Set stores how far the goods of an order are, notes it in the order's log, and publishes the
+// order. Setting the stored values again changes nothing. Refusals: INVALID_INPUT; NOT_FOUND;
+// CONFLICT when the order was never paid.
 func (s Fulfilments) Set(ctx context.Context, by Actor, orderID id.Order, f Fulfilment) (o *Order, err error) {
 	if f, err = f.ready(); err != nil {
 		return nil, err

@@ -146,8 +146,8 @@ var numberLike = regexp.MustCompile(`^([0-9]{8})([0-9A-Z]*)$`)
 // misread restores characters of Number: it has none of those that people write instead.
 var misread = strings.NewReplacer("O", "0", "I", "1", "L", "1")
 
-// Numbered matches orders by their number or its beginning, however it is written; a public
-// id is one order's.
+// Numbered matches orders by their number or its beginning, in any spelling; a public id
+// matches one order.
 func Numbered(q typed.Query) predicate.Order {
 	if kind, u, err := id.Split(strings.ToLower(q.Key)); err == nil && (kind == id.KindOrder || kind == id.KindTask) {
 		return entorder.ID(id.Order(u))

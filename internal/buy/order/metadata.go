@@ -66,9 +66,9 @@ type MetadataStore struct {
 	Clock clock.Clock
 }
 
-// Set stores texts with an order, or removes those that are empty; other entries stay.
-// Setting what is set already changes nothing. Concurrent calls do not lose each other's
-// entries. Refusals: INVALID_INPUT; NOT_FOUND.
+// Set stores texts with an order, or removes those that are empty; other entries stay. Setting
+// the stored values again changes nothing. Concurrent calls do not lose each other's entries.
+// Refusals: INVALID_INPUT; NOT_FOUND.
 func (s MetadataStore) Set(ctx context.Context, orderID id.Order, change Metadata) (o *Order, err error) {
 	if len(change) == 0 {
 		return nil, fault.BadField{At: []string{"entries"}, Rule: fault.Rule{Code: "1 to 20 entries, each key once"}}

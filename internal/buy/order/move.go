@@ -33,11 +33,13 @@ type Move struct {
 	To        Status
 	At        time.Time
 	KeepUnits bool // take the units off the sale instead of returning them, where the table allows it
-	// ReturnAfter is how long units of a sold-out item that the move releases stay off sale, unless buyers wait for
-	// them: an accomplice of the buyer cannot time an attempt. 0 = they return at once.
+	// ReturnAfter is how long units of a sold-out item that the move releases stay off sale,
+	// unless buyers wait for them: so an accomplice of the buyer cannot predict when to buy
+	// them. 0 = they return at once.
 	ReturnAfter    time.Duration
 	NewReservation *id.Task // for EXPIRED to PAID: the name of the new reservation in Redis
-	// for REFUNDING to PAID and to REFUNDED: the refunded units; nil = none, or all units of the order
+	// Part is the refunded units of a move from REFUNDING; nil = none, or all units of the
+	// order.
 	Part  *Part
 	Entry Entry // for the order's log
 	Facts Facts // receives the move; nil = pass nothing on
@@ -135,7 +137,7 @@ func Apply(ctx context.Context, tx *ent.Tx, m Move) (*Order, error) {
 }
 
 // allTaken reports whether an item has no units but those that wait for their return: only
-// then an accomplice could be first for a unit by knowing its moment.
+// then does an accomplice who knows the time of the return get them first.
 func allTaken(ctx context.Context, tx *ent.Tx, item id.Item) (bool, error) {
 	row, err := tx.SaleItem.Get(ctx, item)
 	if err != nil {

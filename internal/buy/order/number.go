@@ -15,7 +15,7 @@ import (
 // attempt uses a longer number.
 const numberDigits = 7
 
-// crockford omits I, L, O and U, which are easily misread.
+// crockford omits I, L, O and U, which are easily confused with other characters.
 var crockford = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPadding(base32.NoPadding)
 
 // Number returns the readable number of an order, such as "20261120-7H3K9QX": the UTC

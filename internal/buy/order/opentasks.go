@@ -133,8 +133,8 @@ func (s *Store) Open(before time.Time) []Task {
 	return tasks
 }
 
-// Unresolved returns those tasks that have no end in Postgres. Open does not return the
-// others any more.
+// Unresolved returns the tasks that have no end in Postgres. Open no longer returns the
+// others.
 func (s *Store) Unresolved(ctx context.Context, tasks []Task) ([]Task, error) {
 	var open []Task
 	for chunk := range slices.Chunk(tasks, endChunk) {

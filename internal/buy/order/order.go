@@ -88,10 +88,10 @@ type Order struct {
 	// Origin is where the attempt came from, until the sale is settled.
 	Origin person.Origin `json:"-"`
 
-	// Review is that before the payment; nil = it was never held.
+	// Review is the check before payment; nil = the order was never held.
 	Review *Review `json:"review,omitempty"`
 
-	// Noted reports that the version is due to Note: the state is that of the version before.
+	// Noted reports that Note made this version: the status did not change.
 	Noted bool `json:"-"`
 }
 

@@ -65,8 +65,8 @@ func (b *orderBatch) refuseWithoutAddress(ctx context.Context, tx *ent.Tx, reque
 	return left, failed, nil
 }
 
-// at returns what compares an address with that which the gate counted for a limit; nil where it
-// counted none.
+// at returns a function that compares an address with the one that the gate counted for a
+// limit; nil if it counted none.
 func (b *orderBatch) at(sale id.Sale, counted person.Key) func(recipient.Recipient) bool {
 	if counted == "" || b.persons == nil {
 		return nil

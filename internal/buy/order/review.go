@@ -19,8 +19,9 @@ import (
 // other buyers, nor a buyer waiting, for longer than a day.
 const ReviewLife = 24 * time.Hour
 
-// Review is that of an order before its payment. It is part of an unpaid order, not a status: the
-// units stay held, and the ledger does not move. The answer of the buyer is in Postgres only.
+// Review is the check of an order by an operator before it can be paid. It is part of an
+// unpaid order, not a status: the units stay held, and the ledger does not move. The answer of
+// the buyer is in Postgres only.
 type Review struct {
 	Held     bool          `json:"held"`
 	Since    time.Time     `json:"since"`
@@ -177,7 +178,7 @@ func fromRows(rows []*ent.Order) []*Order {
 type SaleReviews struct {
 	Sale   id.Sale
 	Orders int
-	Since  time.Time // of the first
+	Since  time.Time // when the first review began
 }
 
 // Reviews returns the sales that have orders under review, by at most limit orders.

@@ -25,8 +25,8 @@ const (
 	sharingClusters = 5000
 )
 
-// Sharing has copies of the clusters of sales in this process. They are read while they are asked for,
-// once a second. It is safe for concurrent use.
+// Sharing has copies of the clusters of sales in this process. While they are used, they are
+// read once a second. It is safe for concurrent use.
 type Sharing struct {
 	store *Store
 	sales *lru.Cache[id.Sale, sharing]

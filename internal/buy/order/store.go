@@ -111,7 +111,7 @@ func (s *Store) task(ctx context.Context, id id.Task, owner id.User) (*Task, err
 	ended, err := s.endedTask(ctx, id)
 	switch {
 	case err != nil && record != nil:
-		return record, nil // the record is true, if perhaps old
+		return record, nil // correct, though it may be old
 	case err != nil:
 		return nil, err
 	case ended != nil:

@@ -45,8 +45,8 @@ type Task struct {
 	Delayed  bool         // SUBMITTED for longer than DelayedAfter
 	OrderID  id.Order     // the task's own id once SUCCEEDED, else zero
 	Failure  fault.Reason // why it failed, else ""
-	// Vanished: no store had the task, it is known from its id alone, and anyone can make
-	// up an id. Nothing proves that the shop accepted it.
+	// Vanished reports that no store has the task. It is known from its id alone, which anyone
+	// can make up: nothing proves that the shop accepted it.
 	Vanished bool
 
 	CreatedAt time.Time // when stock was reserved

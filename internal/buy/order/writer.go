@@ -42,10 +42,9 @@ const (
 	BatchTimeout = 5 * time.Second
 )
 
-// ErrSuperseded reports a request whose gate was rebuilt since: unless the build counted
-// it, its units may be sold again. Nothing was done. The caller reserves the units at the
-// present gate, unless they are reserved there, then writes the request again with its
-// epoch.
+// ErrSuperseded reports a request whose gate was rebuilt since: its units may be sold again.
+// Nothing was done. The caller reserves the units at the present gate, if they are not
+// reserved there, and writes the request again with the epoch of that gate.
 var ErrSuperseded = errors.New("the gate of this order was rebuilt")
 
 // WriterConfig holds the dependencies of a Writer.

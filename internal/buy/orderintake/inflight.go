@@ -85,7 +85,7 @@ func (f *InFlight) Loop() periodic.Loop {
 func (f *InFlight) Step(ctx context.Context) (map[string]int, error) {
 	gates := map[reservation.ItemRef]int64{} // epochs of present builds, 0 = none
 	counts := map[string]int{}
-	var failed []error // of some shards: the server of the others may be another one
+	var failed []error // shards may be on other servers
 	for _, m := range f.all() {
 		due := map[reservation.ItemRef][]order.Request{}
 		for _, r := range m.requests {

@@ -152,7 +152,7 @@ func (l *LostTasks) Step(ctx context.Context) (map[string]int, error) {
 	found := search{missing: map[id.Task]time.Time{}}
 	var failed []error
 	for shard, items := range byShard {
-		if err := l.look(ctx, shard, items, now, &found); err != nil { // the server of the other shards may be another one
+		if err := l.look(ctx, shard, items, now, &found); err != nil { // other shards may be on another server
 			failed = append(failed, err)
 		}
 	}

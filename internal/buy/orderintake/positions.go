@@ -63,8 +63,8 @@ type reading struct {
 	stream.Unfinished
 	at    time.Time // zero = never read
 	rate  float64   // orders that workers write per second, smoothed; 0 = unknown
-	since time.Time // the rate is measured from then on,
-	done  int64     // when so many orders were written
+	since time.Time // start of the measurement of the rate
+	done  int64     // orders written by then
 }
 
 // NewQueuePositions returns a QueuePositions.
@@ -154,8 +154,8 @@ func (q *QueuePositions) last(shard int) reading {
 	return q.readings[shard]
 }
 
-// measureRate sets the rate from an earlier reading. Over a short time it says little: then
-// the rate stays, and is measured from the same moment later.
+// measureRate sets the rate from an earlier reading. If less than rateMeasured has passed
+// since then, it keeps the rate and the start of the measurement.
 func (r *reading) measureRate(before reading) {
 	r.rate, r.since, r.done = before.rate, before.since, before.done
 	took := r.at.Sub(before.since)

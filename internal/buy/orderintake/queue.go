@@ -37,7 +37,7 @@ func (q Queue) Number(ctx context.Context, t *order.Task, shard int) (map[id.Tas
 	err := q.Inspector.AppendedAt(ctx, q.Keys.Orders(shard), t.CreatedAt, func(m stream.Numbered) bool {
 		requests, err := order.Decode(m.Message)
 		if err != nil || m.First == 0 {
-			return true // a dead letter soon
+			return true // it will become a dead letter
 		}
 		for i, r := range requests {
 			if _, again := numbers[r.Task]; !again {

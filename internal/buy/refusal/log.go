@@ -18,9 +18,9 @@ import (
 const (
 	// maxWaiting bounds the rows that wait in memory: about 25 MB.
 	maxWaiting = 100_000
-	// maxWritten bounds the buyers whose rows are remembered after they were written: a
-	// later refusal changes the row. When there are more, all are forgotten, and later
-	// refusals get rows of their own.
+	// maxWritten bounds the buyers whose written rows are kept in memory, so that a later
+	// refusal changes the row. When there are more, all are forgotten, and later refusals get
+	// new rows.
 	maxWritten = 50_000
 	// flushEvery is how often rows are written: what a killed process loses.
 	flushEvery = time.Second

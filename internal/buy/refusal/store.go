@@ -22,7 +22,7 @@ import (
 const (
 	// Keep is the retention of a row after its last refusal.
 	Keep = 30 * 24 * time.Hour
-	// clockSlack is more than the clocks of two processes differ.
+	// clockSlack bounds the difference between the clocks of two processes.
 	clockSlack = time.Minute
 	// maxListed bounds a list: a buyer has at most a few rows of each process for each item of a sale.
 	maxListed = 200
