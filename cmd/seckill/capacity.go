@@ -59,7 +59,6 @@ type capacity struct {
 	Served      time.Duration `json:"servedNs"`      // from the opening until all buyers have their answer
 }
 
-// Run prints the capacity.
 func (c capacityCmd) Run(call *call) error {
 	if c.Buyers < 1 || c.Buyers > 1e9 || c.Stock < 1 || c.Stock > 1e9 || c.Window < time.Millisecond ||
 		c.Window > 24*time.Hour || c.APICores < 0 {

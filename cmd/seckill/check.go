@@ -109,7 +109,6 @@ func (doctorCmd) Help() string {
 		examples("seckill doctor", "seckill doctor --json", "seckill doctor --after-restore")
 }
 
-// Run checks the settings and the services.
 func (d doctorCmd) Run(c *call) error {
 	if d.AfterRestore {
 		return d.afterRestore(c)

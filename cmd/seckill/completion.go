@@ -44,7 +44,6 @@ func (completionCmd) Help() string {
 	)
 }
 
-// Run prints a script.
 func (k completionCmd) Run(c *call) error {
 	script := map[string]string{"bash": bashScript, "zsh": zshScript, "fish": fishScript}[k.Shell]
 	_, err := fmt.Fprint(c.env.stdout, script)

@@ -30,7 +30,6 @@ func (replayCmd) Help() string {
 	)
 }
 
-// Run replays dead letters and prints how many.
 func (r replayCmd) Run(c *call) error {
 	if r.All == (len(r.Letters) > 0) {
 		return errors.New("give either --all or ids of dead letters")

@@ -51,7 +51,6 @@ const (
 	usualRedis    = "redis://localhost:6379/0"
 )
 
-// Run sets up an installation.
 func (i initCmd) Run(c *call) error {
 	if i.Seed && i.Shop != "trial" {
 		return errors.New("--seed makes a sale and buyers for tests: leave it out with --shop " + i.Shop)

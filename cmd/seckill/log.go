@@ -32,7 +32,6 @@ func (logExportCmd) Help() string {
 		)
 }
 
-// Run writes the log of a sale.
 func (l logExportCmd) Run(c *call) (err error) {
 	sale, err := saleOf(c, l.Sale, config.NeedDatabase)
 	if err != nil {
@@ -73,7 +72,6 @@ func (logVerifyCmd) Help() string {
 	)
 }
 
-// Run checks a file.
 func (l logVerifyCmd) Run(c *call) error {
 	var in io.Reader = c.env.stdin
 	if l.File != "-" {

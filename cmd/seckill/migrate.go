@@ -24,7 +24,6 @@ func (migrateUpCmd) Help() string {
 		examples("SECKILL_DATABASE_URL='postgres://user:password@host/seckill?sslmode=require' seckill migrate up")
 }
 
-// Run applies migrations.
 func (migrateUpCmd) Run(c *call) error {
 	return c.withDatabase(func(db *postgres.DB) error {
 		applied, err := db.Migrate(c.ctx)
@@ -44,7 +43,6 @@ func (migrateStatusCmd) Help() string {
 	return examples("seckill migrate status", "seckill migrate status --json")
 }
 
-// Run lists migrations.
 func (m migrateStatusCmd) Run(c *call) error {
 	return c.withDatabase(func(db *postgres.DB) error {
 		all, err := db.MigrationStatus(c.ctx)

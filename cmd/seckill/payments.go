@@ -62,7 +62,6 @@ type findingJSON struct {
 	Theirs    string           `json:"theirs"`
 }
 
-// Run compares the payments.
 func (p paymentsReconcileCmd) Run(c *call) error {
 	if err := c.cfg.Validate(config.NeedDatabase, config.NeedRedis, config.NeedKeys); err != nil {
 		return err

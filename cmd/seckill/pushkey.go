@@ -13,7 +13,6 @@ func (pushKeyCmd) Help() string {
 		examples("seckill push-key > push-key")
 }
 
-// Run prints a new pair of keys.
 func (pushKeyCmd) Run(c *call) error {
 	private, err := config.NewPushKey()
 	if err != nil {

@@ -37,7 +37,6 @@ func (reportCmd) Help() string {
 	)
 }
 
-// Run prints the report of a sale.
 func (r reportCmd) Run(c *call) error {
 	sale, err := saleOf(c, r.Sale, config.NeedDatabase, config.NeedRedis)
 	if err != nil {
@@ -89,7 +88,6 @@ func (exportCmd) Help() string {
 		)
 }
 
-// Run writes the orders of a sale.
 func (e exportCmd) Run(c *call) error {
 	sale, err := saleOf(c, e.Sale, config.NeedDatabase)
 	if err != nil {

@@ -27,7 +27,6 @@ type listedSale struct {
 	EndsAt   time.Time `json:"endsAt"`
 }
 
-// Run lists the sales.
 func (s salesCmd) Run(c *call) error {
 	if err := c.cfg.Validate(config.NeedDatabase); err != nil {
 		return err

@@ -35,7 +35,6 @@ func (seedCmd) Help() string {
 		)
 }
 
-// Run creates a sale and buyers.
 func (s seedCmd) Run(c *call) error {
 	if err := c.cfg.Validate(config.NeedDatabase, config.NeedRedis, config.NeedKeys); err != nil {
 		return err

@@ -37,7 +37,6 @@ func (configPrintCmd) Help() string {
 		examples("seckill config print", "SECKILL_HTTP_ADDR=:9000 seckill config print --json")
 }
 
-// Run prints the settings.
 func (p configPrintCmd) Run(c *call) error {
 	if p.JSON {
 		return printJSON(c.env.stdout, c.settings)
@@ -65,7 +64,6 @@ type versionCmd struct {
 
 func (versionCmd) Help() string { return examples("seckill version", "seckill version --json") }
 
-// Run prints the version.
 func (v versionCmd) Run(c *call) error {
 	b := telemetry.ReadBuild()
 	if v.JSON {

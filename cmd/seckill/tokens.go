@@ -50,7 +50,6 @@ type tokenCreateCmd struct {
 	Days   int      `default:"90" help:"After how many days it ends, 1 to 366."`
 }
 
-// Run prints the id and the token.
 func (t tokenCreateCmd) Run(c *call) error {
 	in := servicetoken.Input{Name: t.Name, Life: time.Duration(t.Days) * 24 * time.Hour}
 	if t.Days < 1 || in.Life > servicetoken.MaxLife {
@@ -108,7 +107,6 @@ type tokenRevokeCmd struct {
 	ID string `arg:"" name:"id" help:"Id of the service token."`
 }
 
-// Run ends a token.
 func (r tokenRevokeCmd) Run(c *call) error {
 	token, err := parsed[id.ServiceToken](id.KindServiceToken, r.ID)
 	if err != nil {

@@ -44,7 +44,6 @@ func (userCreateCmd) Help() string {
 	)
 }
 
-// Run creates the account.
 func (u userCreateCmd) Run(c *call) error {
 	if !slices.Contains(accountRoles, strings.ToLower(u.Role)) {
 		return fmt.Errorf("--role %q is no role: choose from %s", u.Role, strings.Join(accountRoles, ", "))

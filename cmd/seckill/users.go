@@ -76,7 +76,6 @@ type userRoleCmd struct {
 	Role string `required:"" placeholder:"ROLE" help:"customer, operator or admin."`
 }
 
-// Run changes the role.
 func (r userRoleCmd) Run(c *call) error {
 	if !slices.Contains(accountRoles, strings.ToLower(r.Role)) {
 		return fmt.Errorf("--role %q is no role: choose from %s", r.Role, strings.Join(accountRoles, ", "))
@@ -92,7 +91,6 @@ type userDisableCmd struct {
 	Reason string `required:"" placeholder:"TEXT" help:"Why, for the security log."`
 }
 
-// Run disables sign-in for the user.
 func (d userDisableCmd) Run(c *call) error {
 	return d.change(c, func(users app.Users, u *account.User) error {
 		_, err := users.Admin.Disable(c.ctx, id.User{}, u.ID, d.Reason)
@@ -112,7 +110,6 @@ func (e userEnableCmd) Run(c *call) error {
 
 type userSessionsCmd struct{ named }
 
-// Run ends the sessions of the user.
 func (e userSessionsCmd) Run(c *call) error {
 	return e.change(c, func(users app.Users, u *account.User) error {
 		_, err := users.Admin.EndSessions(c.ctx, id.User{}, u.ID)
@@ -122,7 +119,6 @@ func (e userSessionsCmd) Run(c *call) error {
 
 type userTOTPCmd struct{ named }
 
-// Run removes the one-time codes of the user.
 func (t userTOTPCmd) Run(c *call) error {
 	return t.change(c, func(users app.Users, u *account.User) error {
 		return users.Admin.ResetTOTP(c.ctx, id.User{},
@@ -137,7 +133,6 @@ func (userPasswordCmd) Help() string {
 	return "Asks for the password on a terminal; otherwise reads the first line of standard input. Ends the user's sessions."
 }
 
-// Run sets another password.
 func (p userPasswordCmd) Run(c *call) error {
 	password, err := userCreateCmd{}.password(c.env)
 	if err != nil {

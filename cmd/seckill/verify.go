@@ -55,7 +55,6 @@ func (verifyDrawCmd) Help() string {
 			"seckill verify draw --commitment 9f86d081… --seed 60303ae2… --nonce 5f2c17a0b4e94d0c --number 2251799813685248")
 }
 
-// Run prints the verdict.
 func (c verifyDrawCmd) Run(call *call) error {
 	if c.File != "" {
 		return c.file(call)
@@ -174,7 +173,6 @@ func (verifyReceiptCmd) Help() string {
 			"seckill verify receipt - --keys jwks.json <receipt.txt")
 }
 
-// Run prints the claims.
 func (c verifyReceiptCmd) Run(call *call) error {
 	text := c.Receipt
 	if text == "-" {
@@ -236,7 +234,6 @@ func (verifyAcceptancesCmd) Help() string {
 			"seckill verify acceptances copy/ --keys jwks.json --stock itm_01…=500 --since checkpoint-at-noon")
 }
 
-// Run prints what the log says.
 func (c verifyAcceptancesCmd) Run(call *call) error {
 	most, err := c.units()
 	if err != nil {

@@ -68,7 +68,6 @@ func parsed[T ~[16]byte](kind id.Kind, text string) (T, error) {
 
 type webhookListCmd struct{}
 
-// Run prints the endpoints.
 func (webhookListCmd) Run(c *call) error {
 	return changeWebhooks(c, func(hooks *webhook.Service) error {
 		endpoints, err := hooks.Endpoints(c.ctx)
@@ -122,7 +121,6 @@ type webhookAddCmd struct {
 	Events      []string `default:"all" placeholder:"KIND" help:"Kinds of events, comma separated: order.paid,stock.low."`
 }
 
-// Run adds an endpoint and prints its id and secret.
 func (a webhookAddCmd) Run(c *call) error {
 	kinds, err := eventKinds(a.Events)
 	if err != nil {
@@ -147,7 +145,6 @@ type webhookUpdateCmd struct {
 	Disable     bool     `xor:"state" help:"Send no more events."`
 }
 
-// Run changes an endpoint.
 func (u webhookUpdateCmd) Run(c *call) error {
 	endpoint, err := parsed[id.Endpoint](id.KindEndpoint, u.ID)
 	if err != nil {
@@ -170,7 +167,6 @@ type webhookRotateCmd struct {
 	ID string `arg:"" name:"id" help:"Id of the endpoint."`
 }
 
-// Run prints a new secret.
 func (r webhookRotateCmd) Run(c *call) error {
 	endpoint, err := parsed[id.Endpoint](id.KindEndpoint, r.ID)
 	if err != nil {
@@ -189,7 +185,6 @@ type webhookRemoveCmd struct {
 	ID string `arg:"" name:"id" help:"Id of the endpoint."`
 }
 
-// Run removes an endpoint.
 func (r webhookRemoveCmd) Run(c *call) error {
 	endpoint, err := parsed[id.Endpoint](id.KindEndpoint, r.ID)
 	if err != nil {
@@ -296,7 +291,6 @@ type webhookTestCmd struct {
 	ID string `arg:"" name:"id" help:"Id of the endpoint."`
 }
 
-// Run sends a test event and prints its delivery.
 func (t webhookTestCmd) Run(c *call) error {
 	endpoint, err := parsed[id.Endpoint](id.KindEndpoint, t.ID)
 	if err != nil {
