@@ -6,11 +6,14 @@ import (
 	"maps"
 	"time"
 
+	"entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
 
 	"seckill/ent"
 	entorder "seckill/ent/order"
+	"seckill/ent/orderfailure"
 	"seckill/ent/stockmovement"
+	"seckill/ent/user"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
 )
@@ -125,4 +128,41 @@ func lockOverdue(ctx context.Context, tx *ent.Tx, name string, overdue []*Order)
 		}
 	}
 	return still, nil
+}
+
+// UnpaidOfBlocked returns at most limit unpaid orders of users who are disabled, oldest
+// first.
+func (s *Store) UnpaidOfBlocked(ctx context.Context, limit int) ([]id.Order, error) {
+	ids, err := s.db.Ent.Order.Query().
+		Where(entorder.StatusEQ(entorder.Status(PendingPayment)), func(s *sql.Selector) {
+			users := sql.Table(user.Table)
+			s.Where(sql.In(s.C(entorder.FieldUserID), sql.Select(users.C(user.FieldID)).From(users).
+				Where(sql.NotNull(users.C(user.FieldDisabledAt)))))
+		}).
+		Order(ent.Asc(entorder.FieldID)).Limit(limit).IDs(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read unpaid orders of disabled users: %w", err)
+	}
+	return ids, nil
+}
+
+// Unfinished counts overdue work: orders with a payment deadline before the given time
+// that are still unpaid, and units that are still due in Redis. The loops finish this
+// work, so counts that stay above zero show that a loop does not run.
+func (s *Store) Unfinished(ctx context.Context, before time.Time) (map[string]int, error) {
+	overdue, err := s.db.Ent.Order.Query().
+		Where(entorder.StatusEQ(entorder.StatusPENDING_PAYMENT), entorder.PaymentDeadlineLT(before)).Count(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("count overdue orders: %w", err)
+	}
+	returns, err := s.db.Ent.Order.Query().Where(entorder.ReturnDue(true), entorder.UpdatedAtLT(before)).Count(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("count returns: %w", err)
+	}
+	failures, err := s.db.Ent.OrderFailure.Query().
+		Where(orderfailure.Released(false), orderfailure.CreatedAtLT(before)).Count(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("count failures: %w", err)
+	}
+	return map[string]int{"unpaid_orders": overdue, "returns": returns, "failures": failures}, nil
 }

@@ -7,12 +7,14 @@ import (
 	"log/slog"
 
 	"seckill/ent"
+	"seckill/ent/accountlink"
 	"seckill/ent/user"
 	"seckill/internal/outbox/mail"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/locale"
+	"seckill/internal/platform/postgres"
 	"seckill/internal/platform/typed"
 )
 
@@ -162,4 +164,66 @@ func (a *Admin) endAll(ctx context.Context, userID id.User, keep id.Session, why
 		return 0, err
 	}
 	return len(live), a.cfg.Revocations.Revoke(ctx, live...)
+}
+
+// passwordChanged saves a user with a new password, voids the links that are out, and
+// sends a notice.
+func (a *Admin) passwordChanged(ctx context.Context, tx *ent.Tx, update *ent.UserUpdateOne,
+	language locale.Language) (*ent.User, error) {
+	row, err := update.Save(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.voidLinks(ctx, tx, row.ID); err != nil {
+		return nil, err
+	}
+	return row, a.notify(ctx, tx, row, mail.PasswordChanged, language)
+}
+
+// voidLinks makes the unused links of a user invalid.
+func (a *Admin) voidLinks(ctx context.Context, tx *ent.Tx, user id.User) error {
+	return tx.AccountLink.Update().Where(accountlink.UserID(user), accountlink.UsedAtIsNil()).
+		SetUsedAt(a.cfg.Store.clock.Now()).Exec(ctx)
+}
+
+// notify writes a message without a secret to the user's address or number, if it is
+// reached.
+func (a *Admin) notify(ctx context.Context, tx *ent.Tx, to *ent.User, kind mail.Kind, language locale.Language) error {
+	outbox := outboxOf(to.Account, a.cfg.Mail, a.cfg.Texts)
+	if outbox == nil {
+		return nil
+	}
+	return outbox.Write(ctx, tx, mail.Message{User: to.ID, To: to.Account, Kind: kind, Language: language,
+		Content: mail.Content{Path: "/"}})
+}
+
+// Remove deletes the account of a user on behalf of the command line, as Service.Delete does,
+// and sends no message. The refusal is CONFLICT while money or stock of the user is on its way.
+func (a *Admin) Remove(ctx context.Context, user id.User, why string) error {
+	gone, err := a.changeWith(ctx, func(ctx context.Context, tx *ent.Tx) (*ent.User, error) {
+		if err := unfinished(ctx, tx, user); err != nil {
+			return nil, err
+		}
+		return a.cfg.Store.erase(ctx, tx, user, why)
+	})
+	if err != nil || gone == nil {
+		return err
+	}
+	a.cfg.Security.Write(ctx, Event{Kind: EventDeleted, Subject: user, Detail: why})
+	_, err = a.endAll(ctx, user, id.Session{}, endedByDeletion)
+	return err
+}
+
+// Purge deletes the rows of removed users who have no orders. The books name all others.
+func (a *Admin) Purge(ctx context.Context, users []id.User) error {
+	err := a.cfg.Store.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		_, err := tx.ExecContext(ctx, `DELETE FROM users WHERE id = ANY($1::uuid[]) AND account = '`+DeletedPrefix+`' || id::text
+			AND NOT EXISTS (SELECT FROM orders WHERE user_id = users.id)
+			AND NOT EXISTS (SELECT FROM waitlist_entries WHERE user_id = users.id)`, postgres.Array(users, postgres.AppendUUID[id.User]))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("delete users: %w", err)
+	}
+	return nil
 }

@@ -10,11 +10,20 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"strings"
+	"text/tabwriter"
 	"time"
 
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/config"
+	"seckill/internal/platform/postgres"
+	"seckill/internal/platform/redisconn"
 )
 
 // Level is the severity of a finding.
@@ -82,4 +91,74 @@ type report struct{ findings []Finding }
 
 func (r *report) add(area string, level Level, message string) {
 	r.findings = append(r.findings, Finding{Area: area, Level: level, Message: config.MaskText(message)})
+}
+
+// WriteJSON prints {ok, findings}.
+func WriteJSON(out io.Writer, findings []Finding) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	if err := e.Encode(struct {
+		OK       bool      `json:"ok"`
+		Findings []Finding `json:"findings"`
+	}{Healthy(findings), findings}); err != nil {
+		return fmt.Errorf("print findings: %w", err)
+	}
+	return nil
+}
+
+// WriteTable prints one line for each finding.
+func WriteTable(out io.Writer, findings []Finding) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, f := range findings {
+		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\n", f.Level, f.Area, f.Message); err != nil {
+			return fmt.Errorf("print findings: %w", err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("print findings: %w", err)
+	}
+	return nil
+}
+
+// PostgresAway describes an error of postgres.Open in one line: the setting, the problem,
+// and the remedy.
+func PostgresAway(cfg *config.Config, err error) error { return postgresAway(cfg, err) }
+
+func postgresAway(cfg *config.Config, err error) *awayError {
+	return &awayError{setting: config.EnvName("database-url"), area: areaPostgres, at: cfg.DatabaseURL,
+		hint: postgres.Hint(err), err: err}
+}
+
+// RedisAway describes an error of redisconn.Open like PostgresAway.
+func RedisAway(cfg *config.Config, err error) error { return redisAway(cfg, err) }
+
+func redisAway(cfg *config.Config, err error) *awayError {
+	return &awayError{setting: config.EnvName("redis-url"), area: areaRedis, at: cfg.RedisURL, hint: redisconn.Hint(err),
+		err: err}
+}
+
+// awayError reports a service that cannot be opened.
+type awayError struct {
+	setting, area string
+	at            config.Secret
+	hint          string
+	err           error
+}
+
+// Error returns the line for a command.
+func (e *awayError) Error() string { return e.setting + ": " + e.area + " " + e.what() }
+
+// finding returns the line for the doctor, which already names the service.
+func (e *awayError) finding() string { return e.what() + " (" + e.setting + ")" }
+
+func (e *awayError) Unwrap() error { return e.err }
+
+func (e *awayError) what() string {
+	verb := "cannot be used at "
+	if _, ok := errors.AsType[net.Error](e.err); ok {
+		verb = "cannot be reached at "
+	}
+	cause := strings.Join(strings.Fields(e.err.Error()), " ") // a server may answer with several lines
+	cause = strings.TrimPrefix(strings.TrimPrefix(cause, "connect to "+e.area+": "), "pq: ")
+	return verb + e.at.String() + ": " + cause + ": " + e.hint
 }

@@ -28,6 +28,7 @@ import (
 	"seckill/internal/platform/locale"
 	"seckill/internal/platform/periodic"
 	"seckill/internal/platform/postgres"
+	"seckill/internal/platform/telemetry"
 	"seckill/internal/platform/typed"
 )
 
@@ -351,4 +352,26 @@ func (s *Sender) message(row *ent.Mail, words text, content Content) (*gomail.Ms
 	msg.SetBodyString(gomail.TypeTextPlain, words.plain)
 	msg.AddAlternativeString(gomail.TypeTextHTML, words.html)
 	return msg, nil
+}
+
+type metrics struct {
+	ended       *prometheus.CounterVec // by outcome
+	unreachable prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer, q *queue.Queue) metrics {
+	of := telemetry.For(reg, "mail")
+	return metrics{
+		ended: q.Attempts(of, "attempts_total", "Attempts to send an e-mail."),
+		unreachable: of.Counter("server_failures_total",
+			"Connections to the mail server that failed while e-mails were waiting."),
+	}
+}
+
+// keep is the retention of e-mails that have ended.
+const keep = 7 * 24 * time.Hour
+
+// Purge deletes e-mails that ended a week ago, in batches.
+func Purge(ctx context.Context, db *postgres.DB, c clock.Clock) (map[string]int, error) {
+	return db.Purge(ctx, "mails_deleted", entmail.Table, entmail.EndedAtLT(c.Now().Add(-keep)))
 }

@@ -19,19 +19,27 @@
 package notice
 
 import (
+	"context"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
 
+	"entgo.io/ent/dialect/sql"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"seckill/ent"
+	"seckill/ent/noticedelivery"
+	"seckill/ent/sale"
+	"seckill/ent/salereminder"
 	"seckill/internal/outbox/mail"
 	"seckill/internal/outbox/queue"
 	"seckill/internal/outbox/webhook"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/postgres"
+	"seckill/internal/platform/telemetry"
 )
 
 // Kind is what a notice is about.
@@ -153,3 +161,56 @@ func (k Kind) arrivesBy(channel Channel) bool { return k != Admitted || channel 
 
 // now returns the time of an operation, in the precision of the database.
 func (s *Service) now() time.Time { return s.clock.Now().UTC().Truncate(time.Microsecond) }
+
+type metrics struct {
+	written  *prometheus.CounterVec // by kind and channel
+	attempts *prometheus.CounterVec // by outcome, to the operator's service
+	pushes   *prometheus.CounterVec // by outcome, to push services
+	lost     prometheus.Counter     // admissions
+}
+
+func newMetrics(reg prometheus.Registerer, q *queue.Queue) metrics {
+	of := telemetry.For(reg, "notice")
+	return metrics{
+		written: of.Counters("written_total",
+			"Notices that were written for a channel. Labels kind, and channel: MAIL, HOOK or PUSH. The e-mails of refunds are receipts and not counted.", "kind", "channel"),
+		attempts: q.Attempts(of, "hook_attempts_total", "Requests to the operator's service for notices."),
+		pushes:   q.Attempts(of, "push_attempts_total", "Requests to push services for notices, one for each browser."),
+		lost: of.Counter("admissions_lost_total",
+			"Admissions from waiting rooms for which no notice was written: Postgres did not answer, or 20,000 others waited."),
+	}
+}
+
+// of returns the attempts by the channel of a delivery.
+func (m metrics) of(d *ent.NoticeDelivery) *prometheus.CounterVec {
+	if d.SubscriptionID != nil {
+		return m.pushes
+	}
+	return m.attempts
+}
+
+// keep is the retention of deliveries that have ended, and of reminders after the opening.
+const keep = 7 * 24 * time.Hour
+
+// Purge deletes old deliveries and reminders, and the browsers of ended sessions, in batches. It is a periodic.Step.
+func (s *Service) Purge(ctx context.Context) (map[string]int, error) {
+	before := s.now().Add(-keep)
+	opened := func(r *sql.Selector) {
+		sales := sql.Table(sale.Table)
+		r.Where(sql.In(r.C(salereminder.FieldSaleID),
+			sql.Dialect(r.Dialect()).Select(sales.C(sale.FieldID)).From(sales).
+				Where(sql.LT(sales.C(sale.FieldStartsAt), before))))
+	}
+	counts, err := s.cfg.DB.Purge(ctx, "notice_deliveries_deleted", noticedelivery.Table, noticedelivery.EndedAtLT(before))
+	if err != nil {
+		return counts, err
+	}
+	reminders, err := s.cfg.DB.Purge(ctx, "reminders_deleted", salereminder.Table, opened)
+	maps.Copy(counts, reminders)
+	if err != nil {
+		return counts, err
+	}
+	subscriptions, err := s.purgeSubscriptions(ctx)
+	maps.Copy(counts, subscriptions)
+	return counts, err
+}

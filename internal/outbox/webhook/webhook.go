@@ -20,19 +20,25 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"entgo.io/ent/dialect/sql"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"seckill/ent/webhookdelivery"
+	"seckill/ent/webhookendpoint"
+	"seckill/ent/webhookevent"
 	"seckill/internal/outbox/queue"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
+	"seckill/internal/platform/telemetry"
 )
 
 // Kind is the type of an event, as receivers read it.
@@ -173,3 +179,67 @@ func (s *Service) now() time.Time { return s.clock.Now().UTC().Truncate(time.Mic
 
 // publicID returns the id of an event that receivers see.
 func publicID(message id.Event) string { return message.Public() }
+
+type metrics struct {
+	attempts *prometheus.CounterVec // by outcome
+	seconds  prometheus.Histogram
+	lag      prometheus.Gauge
+	disabled prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer, q *queue.Queue) metrics {
+	of := telemetry.For(reg, "webhook")
+	return metrics{
+		attempts: q.Attempts(of, "deliveries_total", "Attempts to deliver an event to an endpoint."),
+		seconds: of.Histogram("delivery_seconds", "Duration of attempts to deliver an event.",
+			[]float64{0.01, 0.03, 0.1, 0.3, 1, 3, 10}),
+		lag: of.Gauge("lag_seconds",
+			"Age of the oldest event that is not delivered to an enabled endpoint; 0 without one. The same in every worker."),
+		disabled: of.Counter("endpoints_disabled_total",
+			"Endpoints that were disabled because deliveries failed for a day, or because they answered 410."),
+	}
+}
+
+const (
+	// keepDeliveries is the retention of the delivery log.
+	keepDeliveries = 14 * 24 * time.Hour
+	// KeepEvents is the retention of events: a delivery that is replayed on its last day is
+	// repeated for three more.
+	KeepEvents = keepDeliveries + 4*24*time.Hour
+)
+
+// Purge deletes old events and deliveries, and what is left of deleted endpoints. It is a
+// periodic.Step.
+func (s *Service) Purge(ctx context.Context) (map[string]int, error) {
+	now := s.now()
+	// A delivery that waits at a disabled endpoint goes as well.
+	old := webhookdelivery.And(webhookdelivery.CreatedAtLT(now.Add(-keepDeliveries)), webhookdelivery.RetryUntilLT(now))
+	counts, err := s.db.Purge(ctx, "deliveries_deleted", webhookdelivery.Table, webhookdelivery.Or(old, ofDeletedEndpoint))
+	if err != nil {
+		return counts, err
+	}
+	events, err := s.db.Purge(ctx, "events_deleted", webhookevent.Table,
+		webhookevent.CreatedAtLT(now.Add(-KeepEvents)), dispatched)
+	maps.Copy(counts, events)
+	if err != nil {
+		return counts, err
+	}
+	_, err = s.db.Purge(ctx, "endpoints_deleted", webhookendpoint.Table,
+		webhookendpoint.StateEQ(webhookendpoint.StateDELETED), webhookendpoint.Not(hasDeliveries))
+	return counts, err
+}
+
+func dispatched(e *sql.Selector) { e.Where(sql.NEQ(e.C(webhookevent.FieldBatch), 0)) }
+
+func ofDeletedEndpoint(d *sql.Selector) {
+	endpoints := sql.Table(webhookendpoint.Table)
+	deleted := sql.Dialect(d.Dialect()).Select(endpoints.C(webhookendpoint.FieldID)).From(endpoints).
+		Where(sql.EQ(endpoints.C(webhookendpoint.FieldState), string(webhookendpoint.StateDELETED)))
+	d.Where(sql.In(d.C(webhookdelivery.FieldEndpointID), deleted))
+}
+
+func hasDeliveries(e *sql.Selector) {
+	deliveries := sql.Table(webhookdelivery.Table)
+	e.Where(sql.Exists(sql.Dialect(e.Dialect()).Select(deliveries.C(webhookdelivery.FieldID)).From(deliveries).
+		Where(sql.ColumnsEQ(deliveries.C(webhookdelivery.FieldEndpointID), e.C(webhookendpoint.FieldID)))))
+}

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
+	"seckill/internal/platform/clock"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
@@ -76,4 +78,38 @@ func (s *Service) Handle(msg *stream.Message) error {
 // isTransient reports whether an error is independent of the event.
 func isTransient(err error) bool {
 	return errors.Is(err, postgres.ErrCommitUnknown) || postgres.Retryable(err) || fault.IsTransient(err)
+}
+
+// forgedEvery is the shortest interval between two reports of forged call-backs, so that
+// a flood of them does not fill the security log.
+const forgedEvery = 10 * time.Second
+
+// forgeries reports forged call-backs, at most one report per forgedEvery. It is safe for
+// concurrent use.
+type forgeries struct {
+	security Security // nil = they are not reported
+	clock    clock.Clock
+
+	mu    sync.Mutex
+	count int       // guarded by mu; since the last report
+	next  time.Time // guarded by mu
+}
+
+// seen counts a forged call-back. The report has the number since the one before, and the
+// provider and the client of the last.
+func (f *forgeries) seen(ctx context.Context, provider string) {
+	if f.security == nil {
+		return
+	}
+	now := f.clock.Now()
+	f.mu.Lock()
+	f.count++
+	count, due := f.count, !now.Before(f.next)
+	if due {
+		f.count, f.next = 0, now.Add(forgedEvery)
+	}
+	f.mu.Unlock()
+	if due {
+		f.security.CallbacksForged(ctx, provider, count)
+	}
 }

@@ -1,9 +1,17 @@
 package config
 
 import (
+	"crypto/ecdh"
+	"crypto/rand"
+	"encoding/base64"
 	"fmt"
 	"net"
 	"net/mail"
+	"net/url"
+	"strings"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"seckill/internal/platform/typed"
 )
@@ -105,4 +113,86 @@ func (p *Problems) mail(c *Config) {
 		(ip == nil || !ip.IsLoopback()) {
 		p.add("smtp-tls", "is off, and the password would cross the network in the clear: set it to required")
 	}
+}
+
+// Notice are the settings of notices to buyers.
+type Notice struct {
+	NoticeHookURL    string        `name:"notice-hook-url" group:"mail" placeholder:"URL" help:"Service of the operator that sends notices by SMS or push: https://messages.example.com/seckill. Without it, notices are sent by e-mail only."`
+	NoticeHookSecret Secret        `name:"notice-hook-secret" group:"mail" placeholder:"SECRET" help:"Secret that signs the requests to SECKILL_NOTICE_HOOK_URL, as Standard Webhooks defines: whsec_ and base64."`
+	NoticeDeadline   time.Duration `name:"notice-deadline" default:"3m" group:"mail" help:"How long before the payment deadline of an order its buyer gets a notice, at most half of the payment window."`
+	NoticeOpening    time.Duration `name:"notice-opening" default:"10m" group:"mail" help:"How long before the opening of a sale those who asked for it are reminded."`
+}
+
+// notices checks the service of the operator. Its address is checked again by the client.
+func (p *Problems) notices(c *Config) {
+	if (c.NoticeHookURL == "") != (c.NoticeHookSecret == "") {
+		p.add("notice-hook-secret", "and SECKILL_NOTICE_HOOK_URL go together: give both or neither")
+		return
+	}
+	if c.NoticeHookURL == "" {
+		return
+	}
+	u := p.readable("notice-hook-url", c.NoticeHookURL)
+	if u != nil && (u.Hostname() == "" || u.User != nil || u.Scheme != "https" &&
+		(u.Scheme != "http" || len(c.WebhookNetworks) == 0)) {
+		p.add("notice-hook-url", "is no address of a service: write https://messages.example.com/seckill; http needs its network in SECKILL_WEBHOOK_NETWORKS")
+	}
+	if _, err := standardwebhooks.NewWebhook(c.NoticeHookSecret.Reveal()); err != nil ||
+		!strings.HasPrefix(c.NoticeHookSecret.Reveal(), "whsec_") {
+		p.add("notice-hook-secret", "is no secret of Standard Webhooks: write whsec_ and base64, as from openssl rand -base64 32")
+	}
+}
+
+// Push are the settings of notices to browsers, by Web Push.
+type Push struct {
+	PushPrivateKey Secret `name:"push-private-key" group:"mail" placeholder:"KEY" help:"VAPID key that browsers subscribe with, from seckill push-key. Without it, no notices are sent to browsers. With another key, browsers have to subscribe again."`
+	PushSubject    string `name:"push-subject" group:"mail" placeholder:"ADDRESS" help:"Where push services reach the operator: mailto:ops@example.com or https://example.com/contact."`
+}
+
+// NewPushKey returns a new value of PushPrivateKey.
+func NewPushKey() (Secret, error) {
+	key, err := ecdh.P256().GenerateKey(rand.Reader)
+	if err != nil {
+		return "", fmt.Errorf("make a key: %w", err)
+	}
+	return Secret(base64.RawURLEncoding.EncodeToString(key.Bytes())), nil
+}
+
+// PushPublicKey returns the public key that browsers subscribe with, as base64url of the
+// uncompressed point.
+func PushPublicKey(private Secret) (string, error) {
+	raw, err := base64.RawURLEncoding.DecodeString(private.Reveal())
+	if err != nil {
+		return "", fmt.Errorf("read the key: %w", err)
+	}
+	key, err := ecdh.P256().NewPrivateKey(raw)
+	if err != nil {
+		return "", fmt.Errorf("read the key: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(key.PublicKey().Bytes()), nil
+}
+
+func (p *Problems) push(c *Config) {
+	if (c.PushPrivateKey == "") != (c.PushSubject == "") {
+		p.add("push-subject", "and SECKILL_PUSH_PRIVATE_KEY go together: give both or neither")
+		return
+	}
+	if c.PushPrivateKey == "" {
+		return
+	}
+	if _, err := PushPublicKey(c.PushPrivateKey); err != nil {
+		p.add("push-private-key", "is no key: write what `seckill push-key` prints")
+	}
+	if !isContact(c.PushSubject) {
+		p.add("push-subject", "is no contact: write mailto:ops@example.com or https://example.com/contact")
+	}
+}
+
+func isContact(text string) bool {
+	if address, ok := strings.CutPrefix(text, "mailto:"); ok {
+		_, ok = typed.Mailbox(address)
+		return ok
+	}
+	u, err := url.Parse(text)
+	return err == nil && u.Scheme == "https" && u.Host != ""
 }

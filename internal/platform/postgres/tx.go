@@ -102,3 +102,70 @@ func SkipLocked[Q any](name string, query interface {
 		query.ForUpdate(entsql.WithLockAction(entsql.SkipLocked))
 	}
 }
+
+// ReadSnapshot runs fn in a transaction that sees the database as of its first query
+// (REPEATABLE READ on Postgres; the only mode of SQLite), so that several reads are
+// consistent. It is read-only: the transaction is always rolled back.
+func (db *DB) ReadSnapshot(ctx context.Context, fn func(ctx context.Context, tx *ent.Tx) error) error {
+	opts := &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
+	if db.Dialect == dialect.SQLite {
+		opts = nil
+	}
+	tx, err := db.Ent.BeginTx(ctx, opts)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }() // nothing to commit
+	return fn(ctx, tx)
+}
+
+// LimitStatements sets how long each later statement of a transaction may take, instead
+// of the statement timeout of the connection. It has no effect on SQLite.
+func (db *DB) LimitStatements(ctx context.Context, tx *ent.Tx, limit time.Duration) error {
+	if db.Dialect == dialect.SQLite {
+		return nil
+	}
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf("SET LOCAL statement_timeout = %d", limit.Milliseconds())); err != nil {
+		return fmt.Errorf("set statement timeout: %w", err)
+	}
+	return nil
+}
+
+const (
+	// PurgeBatch bounds the rows that one transaction of Purge deletes.
+	PurgeBatch = 1000
+	// maxPurges bounds the transactions of one Purge: 100,000 rows.
+	maxPurges = 100
+)
+
+// Purge deletes the rows of a table that match in batches, each in a transaction of its own,
+// until a batch has fewer than PurgeBatch rows; the rest waits for the next call. match is
+// predicates of ent, and an order. The result is the total under a name, as a periodic.Step
+// returns it. An error names that, too.
+func (db *DB) Purge(ctx context.Context, name, table string, match ...func(*entsql.Selector)) (map[string]int, error) {
+	build := entsql.Dialect(db.Dialect)
+	old := build.Select().From(entsql.Table(table))
+	for _, where := range match {
+		where(old)
+	}
+	query, args := build.Delete(table).Where(entsql.In("id", old.Select(old.C("id")).Limit(PurgeBatch))).Query()
+	total := 0
+	for range maxPurges {
+		var n int64
+		err := db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+			result, err := tx.ExecContext(ctx, query, args...)
+			if err == nil {
+				n, err = result.RowsAffected()
+			}
+			return err
+		})
+		if err != nil {
+			return map[string]int{name: total}, fmt.Errorf("purge %s: %w", name, err)
+		}
+		total += int(n)
+		if n < PurgeBatch {
+			break
+		}
+	}
+	return map[string]int{name: total}, nil
+}

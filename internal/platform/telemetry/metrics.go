@@ -7,6 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"seckill/internal/platform/fault"
 )
 
 // Namespace is the first part of every metric name: seckill_<package>_<noun>_<unit>.
@@ -114,4 +116,23 @@ func Observe(histogram prometheus.Observer, value float64, traceID string) {
 // OpenMetrics, with exemplars, for clients that accept it.
 func MetricsHandler(g prometheus.Gatherer) http.Handler {
 	return promhttp.HandlerFor(g, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, EnableOpenMetrics: true})
+}
+
+// caughtPanics describes the counter of panics. All places are there from the beginning,
+// because the increase of a series that appears with its first value is 0.
+var caughtPanics = prometheus.NewDesc(prometheus.BuildFQName(Namespace, "fault", "panics_total"),
+	"Panics that were caught; each is a bug. Labels: place (request, batch, loop, follower, handler, entry, reply) that caught it.", []string{"place"}, nil)
+
+// panics collects the counter.
+type panics struct{}
+
+// Describe sends the description.
+func (panics) Describe(ch chan<- *prometheus.Desc) { ch <- caughtPanics }
+
+// Collect sends the values.
+func (panics) Collect(ch chan<- prometheus.Metric) {
+	for _, place := range fault.Places() {
+		ch <- prometheus.MustNewConstMetric(caughtPanics, prometheus.CounterValue, float64(fault.Panics(place)),
+			place.String())
+	}
 }

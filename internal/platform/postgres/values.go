@@ -1,6 +1,13 @@
 package postgres
 
-import "time"
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
+)
 
 // Array returns an array literal with one value of each row: a statement whose text does not
 // depend on the number of rows takes its columns as arrays.
@@ -42,4 +49,23 @@ func AppendText(dst []byte, s string) []byte {
 		dst = append(dst, s[i])
 	}
 	return append(dst, '"')
+}
+
+// Value returns the value of a nullable column; that of NULL is the zero value.
+func Value[T any](column *T) (value T) {
+	if column != nil {
+		value = *column
+	}
+	return value
+}
+
+// Insert runs an INSERT … ON CONFLICT, for which ent would generate as much code for every table
+// as for all else. The statement is that of Postgres, which SQLite understands.
+func Insert(ctx context.Context, tx interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}, insert *entsql.InsertBuilder) error {
+	insert.SetDialect(dialect.Postgres)
+	query, args := insert.Query()
+	_, err := tx.ExecContext(ctx, query, args...)
+	return err
 }

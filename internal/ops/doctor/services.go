@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 
+	"seckill/internal/identity/oidc/issuer"
+	"seckill/internal/outbox/mail"
 	"seckill/internal/pay/payment"
 	"seckill/internal/pay/payment/setup"
 	"seckill/internal/pay/payment/stripe"
@@ -90,5 +92,60 @@ func (r *report) stripeEvents(ctx context.Context, p *stripe.Provider, at string
 			"until then orders are paid, and entries of draws authorized, only once the shop asks", strings.Join(missing, ", "), at))
 	default:
 		r.add(areaPayments, OK, "Stripe sends every event that the shop needs")
+	}
+}
+
+const areaMail = "mail"
+
+// mail signs in at the mail server. Without one there is nothing to report: passwords are
+// then reset by operators.
+func (r *report) mail(ctx context.Context, d Deps) {
+	server := d.Config.SMTP()
+	if server == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.timeout())
+	defer cancel()
+	client, err := mail.Dial(ctx, *server, d.MailTLS)
+	if err != nil {
+		r.add(areaMail, Error, fmt.Sprintf("SECKILL_SMTP_URL: %v", err))
+		return
+	}
+	found := fmt.Sprintf("the mail server %s:%s accepts this shop", server.Host, server.Port)
+	if !client.International() {
+		found += "; it has no SMTPUTF8, so that addresses such as 用户@example.com get no e-mail"
+	}
+	_ = client.Close()
+	if server.Plain {
+		r.add(areaMail, Warning, found+", without encryption: keep it on this host or a private network, or set SECKILL_SMTP_TLS=required")
+		return
+	}
+	r.add(areaMail, OK, found)
+}
+
+const areaIssuers = "issuers"
+
+// issuers reads the file of the systems whose access tokens are accepted, and their keys.
+func (r *report) issuers(ctx context.Context, d Deps) {
+	if d.Config.TokenIssuers == "" {
+		return
+	}
+	list, err := issuer.Read(d.Config.TokenIssuers, !d.Config.Production())
+	if err != nil {
+		if d.Fit == nil { // which reports it
+			r.add(areaIssuers, Error, fmt.Sprintf("SECKILL_TOKEN_ISSUERS: %v", err))
+		}
+		return
+	}
+	for _, i := range list {
+		keys, err := issuer.Keys(ctx, i)
+		switch {
+		case err != nil:
+			r.add(areaIssuers, Error, fmt.Sprintf("the keys of %s cannot be read at %s: %v", i.Issuer, i.JWKS, err))
+		case keys == 0:
+			r.add(areaIssuers, Error, fmt.Sprintf("%s publishes no key at %s that can verify tokens", i.Issuer, i.JWKS))
+		default:
+			r.add(areaIssuers, OK, fmt.Sprintf("%d keys of %s can verify tokens", keys, i.Issuer))
+		}
 	}
 }
