@@ -135,8 +135,8 @@ func (m *moment) Scan(v any) error {
 	return fmt.Errorf("%T %v is no time", v, v)
 }
 
-// InCluster matches the orders of the cluster with a label. The caller names the sale.
-func InCluster(label string) predicate.Order {
+// inCluster matches the orders of the cluster with a label. The caller names the sale.
+func inCluster(label string) predicate.Order {
 	return func(s *sql.Selector) {
 		begins := func(column string, at int) *sql.Predicate {
 			return sql.P(func(b *sql.Builder) {
@@ -170,7 +170,7 @@ func inReview() predicate.Order {
 // leaves out those that were released before.
 func (s *Store) Unreviewed(ctx context.Context, sale id.Sale, label string, fresh bool, limit int) ([]*Order, error) {
 	query := s.db.Ent.Order.Query().Where(entorder.SaleID(sale), entorder.StatusEQ(entorder.StatusPENDING_PAYMENT),
-		InCluster(label))
+		inCluster(label))
 	if fresh {
 		query.Where(entorder.ReviewIsNil())
 	} else {

@@ -129,7 +129,7 @@ func (f Filter) predicates() []predicate.Order {
 		ps = append(ps, entorder.CreatedAtLT(f.Until))
 	}
 	if f.Cluster != "" {
-		ps = append(ps, InCluster(f.Cluster))
+		ps = append(ps, inCluster(f.Cluster))
 	}
 	if f.InReview {
 		ps = append(ps, inReview())

@@ -22,8 +22,8 @@ const (
 	StageOrder   Stage = "ORDER"   // placeOrder
 )
 
-// Stages lists every stage.
-func Stages() []Stage { return []Stage{StageCaptcha, StagePath, StageQueue, StageOrder} }
+// stages lists every stage.
+func stages() []Stage { return []Stage{StageCaptcha, StagePath, StageQueue, StageOrder} }
 
 // Outcomes of a call beside the reasons of refusals, which are upper case.
 const (
@@ -78,8 +78,8 @@ type Gate struct {
 
 // gates returns the counts of every stage; s holds those of placeOrder.
 func (c counters) gates(s *Stats) []Gate {
-	out := make([]Gate, 0, len(Stages()))
-	for _, stage := range Stages() {
+	out := make([]Gate, 0, len(stages()))
+	for _, stage := range stages() {
 		g := Gate{Stage: stage, Refused: []Rejection{}}
 		if stage == StageOrder {
 			g.Passed, g.Faulted, g.Refused = s.Accepted+s.Replayed, s.Faulted, append(g.Refused, s.Refused...)

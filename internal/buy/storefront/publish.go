@@ -39,7 +39,7 @@ func (p *Publisher) Tasks(ctx context.Context, tasks []order.Task) error {
 		}
 		entries = append(entries,
 			notifier.StatusEntry{
-				Key: TaskKey(t.ID), Revision: t.Revision, Terminal: t.Ended(), Value: value, Trace: tracing.FormatRef(traced[t.ID]),
+				Key: taskKey(t.ID), Revision: t.Revision, Terminal: t.Ended(), Value: value, Trace: tracing.FormatRef(traced[t.ID]),
 			},
 			buyerEntry(t.User))
 	}
@@ -56,7 +56,7 @@ func (p *Publisher) Orders(ctx context.Context, orders []*order.Order) error {
 			return fmt.Errorf("publish order %s: %w", o.ID, err)
 		}
 		entries = append(entries,
-			notifier.StatusEntry{Key: OrderKey(o.ID), Revision: o.Version, Terminal: o.Status.Ended(), Value: value},
+			notifier.StatusEntry{Key: orderKey(o.ID), Revision: o.Version, Terminal: o.Status.Ended(), Value: value},
 			buyerEntry(o.User))
 	}
 	return p.bus.Publish(ctx, entries)
@@ -66,11 +66,11 @@ func (p *Publisher) Orders(ctx context.Context, orders []*order.Order) error {
 func (p *Publisher) WaitlistEntries(ctx context.Context, changed []*waitlist.Entry) error {
 	entries := make([]notifier.StatusEntry, 0, len(changed))
 	for _, e := range changed {
-		value, err := json.Marshal(StateOf(e))
+		value, err := json.Marshal(stateOf(e))
 		if err != nil {
 			return fmt.Errorf("publish waitlist entry %s: %w", e.ID, err)
 		}
-		entries = append(entries, notifier.StatusEntry{Key: EntryKey(e.Sale, e.User), Revision: e.Moment(), Value: value})
+		entries = append(entries, notifier.StatusEntry{Key: entryKey(e.Sale, e.User), Revision: e.Moment(), Value: value})
 	}
 	return p.bus.Publish(ctx, entries)
 }
@@ -78,5 +78,5 @@ func (p *Publisher) WaitlistEntries(ctx context.Context, changed []*waitlist.Ent
 // buyerEntry returns the event that makes followers of all orders of a buyer read them
 // again.
 func buyerEntry(user id.User) notifier.StatusEntry {
-	return notifier.StatusEntry{Key: BuyerKey(user), Revision: BuyerRevision}
+	return notifier.StatusEntry{Key: buyerKey(user), Revision: BuyerRevision}
 }

@@ -10,8 +10,8 @@ import (
 	"seckill/internal/platform/notifier"
 )
 
-// EntryKey is the status bus key of a buyer's waitlist entries in a sale.
-func EntryKey(saleID id.Sale, user id.User) string {
+// entryKey is the status bus key of a buyer's waitlist entries in a sale.
+func entryKey(saleID id.Sale, user id.User) string {
 	return "place:" + saleID.String() + ":" + user.String()
 }
 
@@ -20,8 +20,8 @@ type EntryState struct {
 	Open bool // the entry is not ended
 }
 
-// StateOf returns the state of a waitlist entry.
-func StateOf(e *waitlist.Entry) EntryState { return EntryState{Open: e.Status.IsOpen()} }
+// stateOf returns the state of a waitlist entry.
+func stateOf(e *waitlist.Entry) EntryState { return EntryState{Open: e.Status.IsOpen()} }
 
 // unknown is a number of buyers that was not read.
 const unknown = -1
@@ -47,7 +47,7 @@ type entryWatch struct {
 func (s *Storefront) watchEntry(ctx context.Context, v *sale.Sale, user id.User) (_ *entryWatch, err error) {
 	w := &entryWatch{store: s, ctx: ctx, sale: v.ID, user: user, ahead: unknown}
 	w.open.Store(s.hasEntries(v))
-	w.entries, err = notifier.Follow(ctx, s.hub, EntryKey(v.ID, user), w.load)
+	w.entries, err = notifier.Follow(ctx, s.hub, entryKey(v.ID, user), w.load)
 	return w, err
 }
 
@@ -61,7 +61,7 @@ func (w *entryWatch) load(ctx context.Context) (notifier.State[EntryState], erro
 		w.asked.Store(true)
 		for n, entry := range entries {
 			if n == 0 {
-				state.Value = StateOf(entry)
+				state.Value = stateOf(entry)
 			}
 			state.Revision = max(state.Revision, entry.Moment()) // a change of any of them
 		}

@@ -10,11 +10,11 @@ import (
 	"seckill/internal/platform/notifier"
 )
 
-// TaskKey is the status bus key of an order task.
-func TaskKey(task id.Task) string { return "task:" + task.String() }
+// taskKey is the status bus key of an order task.
+func taskKey(task id.Task) string { return "task:" + task.String() }
 
-// OrderKey is the status bus key of an order.
-func OrderKey(o id.Order) string { return "order:" + o.String() }
+// orderKey is the status bus key of an order.
+func orderKey(o id.Order) string { return "order:" + o.String() }
 
 func saleKey(v id.Sale) string       { return "sale:" + v.String() }
 func stockKey(v id.Sale) string      { return "stock:" + v.String() }
@@ -27,7 +27,7 @@ func errGone(what string) error { return fault.New(fault.NotFound, "There is no 
 // WatchTask follows an order task of a user until it ends.
 func (s *Storefront) WatchTask(ctx context.Context, taskID id.Task, owner id.User) (*notifier.Follower[*order.Task],
 	error) {
-	return notifier.Follow(ctx, s.hub, TaskKey(taskID), func(ctx context.Context) (notifier.State[*order.Task], error) {
+	return notifier.Follow(ctx, s.hub, taskKey(taskID), func(ctx context.Context) (notifier.State[*order.Task], error) {
 		t, err := s.orders.Task(ctx, taskID, owner)
 		if err == nil && t == nil {
 			err = errGone("attempt")
@@ -41,7 +41,7 @@ func (s *Storefront) WatchTask(ctx context.Context, taskID id.Task, owner id.Use
 
 // WatchOrder follows an order until it ends.
 func (s *Storefront) WatchOrder(ctx context.Context, orderID id.Order) (*notifier.Follower[*order.Order], error) {
-	return notifier.Follow(ctx, s.hub, OrderKey(orderID), func(ctx context.Context) (notifier.State[*order.Order], error) {
+	return notifier.Follow(ctx, s.hub, orderKey(orderID), func(ctx context.Context) (notifier.State[*order.Order], error) {
 		o, err := s.orders.Order(ctx, orderID)
 		if err == nil && o == nil {
 			err = errGone("order")

@@ -148,7 +148,7 @@ func (i *importer) parse(row spreadsheet.Row) (newCustomer, error) {
 		return c, errors.New("externalId: 1 to 255 printable ASCII characters")
 	}
 	if c.hash != "" {
-		if err := CheckImportedHash(c.hash); err != nil {
+		if err := checkImportedHash(c.hash); err != nil {
 			return c, fmt.Errorf("passwordHash: %w", err)
 		}
 	}

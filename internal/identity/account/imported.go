@@ -65,10 +65,10 @@ type derived struct {
 	derive func(password string, length int) ([]byte, error)
 }
 
-// CheckImportedHash returns an error for a password hash that this server cannot compare,
+// checkImportedHash returns an error for a password hash that this server cannot compare,
 // or whose comparison would cost too much: argon2, bcrypt, and what Django makes of bcrypt,
 // PBKDF2 and scrypt.
-func CheckImportedHash(encoded string) error {
+func checkImportedHash(encoded string) error {
 	if len(encoded) > maxHashText {
 		return errHashFormat
 	}

@@ -16,8 +16,8 @@ import (
 // Disk stores files in a folder. Several processes may share it.
 type Disk struct{ root *os.Root }
 
-// OpenDisk returns a store in a folder, which it creates when missing.
-func OpenDisk(dir string) (*Disk, error) {
+// openDisk returns a store in a folder, which it creates when missing.
+func openDisk(dir string) (*Disk, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("folder for pictures: %w", err)
 	}
@@ -76,7 +76,7 @@ func Check(address string) error {
 		return nil
 	}
 	if strings.HasPrefix(address, "s3://") {
-		_, err := OpenS3(address)
+		_, err := openS3(address)
 		return err
 	}
 	const mayWrite = 2 // W_OK of access(2)

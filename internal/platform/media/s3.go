@@ -19,10 +19,10 @@ type S3 struct {
 	prefix string
 }
 
-// OpenS3 returns a store in an existing bucket:
+// openS3 returns a store in an existing bucket:
 // s3://key:secret@host:port/bucket/prefix?region=…&insecure=true. Without a key it
 // reads the usual AWS_ variables. It does not connect yet.
-func OpenS3(address string) (*S3, error) {
+func openS3(address string) (*S3, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "s3" || u.Host == "" {
 		return nil, fmt.Errorf("store of pictures: want s3://host/bucket")
@@ -82,10 +82,10 @@ func Open(address string) (store Store, closeStore func() error, err error) {
 		return NewMemory(), func() error { return nil }, nil
 	}
 	if strings.HasPrefix(address, "s3://") {
-		s, err := OpenS3(address)
+		s, err := openS3(address)
 		return s, func() error { return nil }, err
 	}
-	d, err := OpenDisk(strings.TrimPrefix(address, "file://"))
+	d, err := openDisk(strings.TrimPrefix(address, "file://"))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -58,8 +58,8 @@ func (c *withRequest) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// RequestID returns the request id of a context, "" if there is none.
-func RequestID(ctx context.Context) string {
+// requestID returns the request id of a context, "" if there is none.
+func requestID(ctx context.Context) string {
 	requestID, _ := ctx.Value(requestIDKey{}).(string)
 	return requestID
 }
@@ -84,7 +84,7 @@ func TraceID(header string) string {
 type requestAttr struct{ slog.Handler }
 
 func (h requestAttr) Handle(ctx context.Context, record slog.Record) error {
-	if requestID := RequestID(ctx); requestID != "" {
+	if requestID := requestID(ctx); requestID != "" {
 		record.AddAttrs(slog.String("request_id", requestID))
 	}
 	if trace, _ := ctx.Value(traceIDKey{}).(string); trace != "" {

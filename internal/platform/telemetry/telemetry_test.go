@@ -98,7 +98,7 @@ func TestRequestIDsFromOutsideAreCheckedOrReplaced(t *testing.T) {
 		}
 		seen[got] = true
 	}
-	if RequestID(context.Background()) != "" {
+	if requestID(context.Background()) != "" {
 		t.Error("an empty context has a request id")
 	}
 }
