@@ -12,9 +12,9 @@ import (
 // followedOrders bounds how many of a buyer's newest orders are followed.
 const followedOrders = 50
 
-// buyerKey is the status bus key of all orders of a buyer. Its events carry no state,
+// BuyerKey is the status bus key of all orders of a buyer. Its events carry no state,
 // and have the revision BuyerRevision.
-func buyerKey(user id.User) string { return "buyer:" + user.String() }
+func BuyerKey(user id.User) string { return "buyer:" + user.String() }
 
 // BuyerRevision is above the revision of any state of a buyer's orders, so that
 // followers read the orders again.
@@ -24,7 +24,7 @@ const BuyerRevision = math.MaxInt64
 // open order, then each order that is new or changed.
 func (s *Storefront) WatchOrders(ctx context.Context, user id.User) (notifier.Source[*order.Order], error) {
 	reads := int64(0)
-	states, err := notifier.Follow(ctx, s.hub, buyerKey(user), func(ctx context.Context) (notifier.State[[]*order.Order],
+	states, err := notifier.Follow(ctx, s.hub, BuyerKey(user), func(ctx context.Context) (notifier.State[[]*order.Order],
 		error) {
 		page, err := s.orders.ListByUser(ctx, user, order.ListInput{Limit: followedOrders})
 		if err != nil {

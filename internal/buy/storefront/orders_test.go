@@ -94,7 +94,7 @@ func (c *customer) cancel(which int, at time.Time, more func()) {
 
 // publish publishes a change as the process that made it does.
 func (c *customer) publish() {
-	c.hub.Publish(notifier.Event{Key: storefront.buyerKey(c.user), Revision: storefront.BuyerRevision})
+	c.hub.Publish(notifier.Event{Key: storefront.BuyerKey(c.user), Revision: storefront.BuyerRevision})
 }
 
 // want waits until an order is published in a state.

@@ -78,5 +78,5 @@ func (p *Publisher) WaitlistEntries(ctx context.Context, changed []*waitlist.Ent
 // buyerEntry returns the event that makes followers of all orders of a buyer read them
 // again.
 func buyerEntry(user id.User) notifier.StatusEntry {
-	return notifier.StatusEntry{Key: buyerKey(user), Revision: BuyerRevision}
+	return notifier.StatusEntry{Key: BuyerKey(user), Revision: BuyerRevision}
 }

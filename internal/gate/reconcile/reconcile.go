@@ -70,9 +70,9 @@ type Reconciler struct {
 	reported map[string]int   // guarded by mu; unfinished work in the last round
 }
 
-// newOf returns a reconciler of a source. It registers its metrics with reg; nil =
+// NewOf returns a reconciler of a source. It registers its metrics with reg; nil =
 // metrics are not exported.
-func newOf(source Source, reg prometheus.Registerer, log *slog.Logger) *Reconciler {
+func NewOf(source Source, reg prometheus.Registerer, log *slog.Logger) *Reconciler {
 	return &Reconciler{source: source, metrics: newMetrics(reg), log: log, suspect: map[id.Sale]bool{},
 		reported: map[string]int{}}
 }

@@ -83,7 +83,7 @@ func setup() *rig {
 	r := &rig{shown: prometheus.NewRegistry(), before: figures{}}
 	r.sale = id.Sale(uuid.New())
 	v := &sale.Sale{ID: r.sale, Items: []*sale.Item{{ID: id.Item(uuid.New())}}}
-	r.Reconciler = reconcile.newOf(state{rig: r, v: v}, r.shown, slog.New(slog.NewTextHandler(&r.log, nil)))
+	r.Reconciler = reconcile.NewOf(state{rig: r, v: v}, r.shown, slog.New(slog.NewTextHandler(&r.log, nil)))
 	return r
 }
 

@@ -49,7 +49,7 @@ type Config struct {
 }
 
 // New returns a reconciler of Redis and Postgres.
-func New(cfg Config) *Reconciler { return newOf(installation{cfg}, cfg.Registerer, cfg.Log) }
+func New(cfg Config) *Reconciler { return NewOf(installation{cfg}, cfg.Registerer, cfg.Log) }
 
 // installation is the Source of a running installation.
 type installation struct{ cfg Config }
