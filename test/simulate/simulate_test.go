@@ -225,6 +225,7 @@ func (in *installation) shop(ctx context.Context, from *machine) (net.Conn, erro
 
 var (
 	seeds   = flag.Int("seeds", 20, "number of stories to run")
+	within  = flag.Duration("within", 0, "time after which no further story begins; 0 = no limit")
 	from    = flag.Uint64("from", 0, "seed of the first story")
 	most    = flag.Int("faults", 6, "most faults of a story")
 	procs   = flag.Int("procs", 1, "GOMAXPROCS")
@@ -297,8 +298,11 @@ func TestInvariantsHoldAfterAnyStoryOfFaults(t *testing.T) {
 		begin = append(begin, newBeginning(t, e, stock))
 	}
 	all := &totals{coverage: coverage{counts: map[string]*[states]int{}}, counts: map[string]int{}}
-	before := cpu()
+	before, began := cpu(), time.Now()
 	for seed := *from; seed < *from+uint64(*seeds) && all.violations < maxViolations; seed++ {
+		if *within > 0 && time.Since(began) > *within {
+			break
+		}
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { simulate(t, seed, e, begin[seed%uint64(len(begin))], all) })
 		})
