@@ -60,6 +60,7 @@ const (
 	KindADMITTED         Kind = "ADMITTED"
 	KindORDER_REVIEW     Kind = "ORDER_REVIEW"
 	KindDRAW_RESULT      Kind = "DRAW_RESULT"
+	KindCHARGE_FAILED    Kind = "CHARGE_FAILED"
 )
 
 func (k Kind) String() string {
@@ -69,7 +70,7 @@ func (k Kind) String() string {
 // KindValidator is a validator for the "kind" field enum values. It is called by the builders before save.
 func KindValidator(k Kind) error {
 	switch k {
-	case KindORDER_PLACED, KindPAYMENT_DEADLINE, KindWAITLIST_OFFER, KindREFUND, KindSALE_REMINDER, KindADMITTED, KindORDER_REVIEW, KindDRAW_RESULT:
+	case KindORDER_PLACED, KindPAYMENT_DEADLINE, KindWAITLIST_OFFER, KindREFUND, KindSALE_REMINDER, KindADMITTED, KindORDER_REVIEW, KindDRAW_RESULT, KindCHARGE_FAILED:
 		return nil
 	default:
 		return fmt.Errorf("noticefact: invalid enum value for kind field: %q", k)

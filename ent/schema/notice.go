@@ -11,7 +11,7 @@ import (
 )
 
 var noticeKinds = []string{"ORDER_PLACED", "PAYMENT_DEADLINE", "WAITLIST_OFFER", "REFUND", "SALE_REMINDER", "ADMITTED",
-	"ORDER_REVIEW", "DRAW_RESULT"}
+	"ORDER_REVIEW", "DRAW_RESULT", "CHARGE_FAILED"}
 
 // NoticeChoice says by which channels a user wants one kind of notice. Without a row the
 // default applies.

@@ -2732,6 +2732,8 @@ What a notice is about.
 enum NoticeKind {
   """The waiting room admitted a buyer, who may place the order until the path expires, in about a minute. Sent by ` + "`" + `PUSH` + "`" + ` only, and at most once."""
   ADMITTED
+  """An entry was drawn, and its card was declined: the order is to be paid in another way."""
+  CHARGE_FAILED
   """An item was drawn, and the buyer has no offer yet: the number drawn, and that the place in line stays."""
   DRAW_RESULT
   """An order was placed and waits for its payment."""

@@ -21,6 +21,8 @@ type Facts interface {
 	FulfilmentChanged(ctx context.Context, tx *ent.Tx, o *Order) error
 	// Reviewed receives an unpaid order that was held for review, or released.
 	Reviewed(ctx context.Context, tx *ent.Tx, o *Order) error
+	// NotCharged receives an unpaid order of a drawn entry whose card was declined.
+	NotCharged(ctx context.Context, tx *ent.Tx, o *Order) error
 	// UnitsLost receives what an item lost. Its row is locked.
 	UnitsLost(ctx context.Context, tx *ent.Tx, item id.Item, lost LostUnits) error
 }
@@ -47,4 +49,5 @@ func (noFacts) Refunded(context.Context, *ent.Tx, *Order, int) error         { r
 func (noFacts) RecipientChanged(context.Context, *ent.Tx, *Order) error      { return nil }
 func (noFacts) FulfilmentChanged(context.Context, *ent.Tx, *Order) error     { return nil }
 func (noFacts) Reviewed(context.Context, *ent.Tx, *Order) error              { return nil }
+func (noFacts) NotCharged(context.Context, *ent.Tx, *Order) error            { return nil }
 func (noFacts) UnitsLost(context.Context, *ent.Tx, id.Item, LostUnits) error { return nil }

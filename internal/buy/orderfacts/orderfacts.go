@@ -128,6 +128,12 @@ func (o Outbox) Reviewed(ctx context.Context, tx *ent.Tx, of *order.Order) error
 	return o.Notices.OrderReviewed(ctx, tx, n)
 }
 
+// NotCharged writes the notices of an unpaid order of a drawn entry whose card was declined.
+func (o Outbox) NotCharged(ctx context.Context, tx *ent.Tx, of *order.Order) error {
+	return o.Notices.ChargeFailed(ctx, tx, notice.Placed{Order: of.ID, User: of.User, At: of.UpdatedAt,
+		Deadline: *of.PaymentDeadline})
+}
+
 // eventOf returns the kind of event of a move; "" = none. A new order moves from "".
 func eventOf(from, to order.Status) webhook.Kind {
 	switch to {

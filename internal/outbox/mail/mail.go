@@ -54,7 +54,8 @@ const (
 	SaleReminder    Kind = "sale_reminder"
 	Admitted        Kind = "admitted"
 	OrderReview     Kind = "order_review"
-	DrawResult      Kind = "draw_result" // without an offer
+	DrawResult      Kind = "draw_result"   // without an offer
+	ChargeFailed    Kind = "charge_failed" // of a drawn entry
 )
 
 // Kinds lists every kind of e-mail.
@@ -62,6 +63,7 @@ func Kinds() []Kind {
 	return []Kind{
 		VerifyAddress, ChangeAddress, AddressChanged, ResetPassword, PasswordChanged, AccountDeleted, Receipt, RefundReceipt,
 		OrderPlaced, PaymentDeadline, WaitlistOffer, Refunded, SaleReminder, Admitted, OrderReview, DrawResult,
+		ChargeFailed,
 	}
 }
 

@@ -137,7 +137,7 @@ func TestEveryKindHasATextInBothLanguages(t *testing.T) {
 			e.write(m)
 		}
 	}
-	for range 2 { // a step sends one batch
+	for range 3 { // a step sends one batch
 		if err := e.step(); err != nil {
 			t.Fatal(err)
 		}

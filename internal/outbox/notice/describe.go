@@ -32,7 +32,7 @@ type notice struct {
 var texts = map[Kind]mail.Kind{
 	OrderPlaced: mail.OrderPlaced, PaymentDeadline: mail.PaymentDeadline, WaitlistOffer: mail.WaitlistOffer,
 	Refund: mail.Refunded, SaleReminder: mail.SaleReminder, Admitted: mail.Admitted, OrderReview: mail.OrderReview,
-	DrawResult: mail.DrawResult,
+	DrawResult: mail.DrawResult, ChargeFailed: mail.ChargeFailed,
 }
 
 func (s *Service) mail(ctx context.Context, tx *ent.Tx, n notice, to *ent.User) error {
@@ -63,7 +63,7 @@ func describe(ctx context.Context, tx *ent.Tx, page mail.OrderPage, kind Kind, s
 		query.Where(order.StatusEQ(order.StatusPENDING_PAYMENT))
 	}
 	switch kind {
-	case PaymentDeadline: // an order under review has none
+	case PaymentDeadline, ChargeFailed: // an order under review has none
 		query.Where(order.PaymentDeadlineNotNil())
 	case OrderReview:
 		query.Where(order.ReviewEQ(order.ReviewHELD))
@@ -193,7 +193,7 @@ type Subjects struct{ DB *postgres.DB }
 // will open.
 func (s Subjects) Holds(ctx context.Context, kind mail.Kind, subject uuid.UUID) (bool, error) {
 	switch kind {
-	case mail.PaymentDeadline, mail.OrderPlaced:
+	case mail.PaymentDeadline, mail.OrderPlaced, mail.ChargeFailed:
 		return s.DB.Ent.Order.Query().Where(order.ID(id.Order(subject)), order.StatusEQ(order.StatusPENDING_PAYMENT)).
 			Exist(ctx)
 	case mail.OrderReview:

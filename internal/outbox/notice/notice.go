@@ -54,13 +54,14 @@ const (
 	SaleReminder    Kind = "SALE_REMINDER" // shortly before the opening of a sale
 	OrderReview     Kind = "ORDER_REVIEW"  // an unpaid order is held for review
 	DrawResult      Kind = "DRAW_RESULT"   // an item was drawn, and the buyer has no offer yet
+	ChargeFailed    Kind = "CHARGE_FAILED" // the card of a drawn entry was declined: its order is unpaid
 	Admitted        Kind = "ADMITTED"      // from the waiting room, for about a minute
 )
 
 // Kinds lists every kind of notice.
 func Kinds() []Kind {
 	return []Kind{OrderPlaced, PaymentDeadline, WaitlistOffer, Refund, SaleReminder, Admitted, OrderReview,
-		DrawResult}
+		DrawResult, ChargeFailed}
 }
 
 // Channel is how a notice arrives.

@@ -92,6 +92,40 @@ func TestAnEMailIsNotSentOnceItsReasonHasEnded(t *testing.T) {
 	})
 }
 
+// The buyer is told at once that the card of a drawn entry was declined, in both languages, and reminded before
+// the deadline. An order that was cancelled meanwhile needs neither.
+func TestADeclinedCardOfADrawnEntryIsMailed(t *testing.T) {
+	onBoth(t, func(e *env) {
+		declined := func() (orderID id.Order) {
+			orderID = e.order()
+			_, err := e.db.Ent.NoticeFact.Delete().Exec(e.Context()) // of the order itself
+			e.must(err)
+			e.tx(func(ctx context.Context, tx *ent.Tx) error {
+				now := e.clock.Now()
+				return e.outbox.ChargeFailed(ctx, tx, notice.Placed{Order: orderID, User: e.user, At: now, Deadline: now.Add(window)})
+			})
+			return orderID
+		}
+		gone := declined()
+		cancel := func(orderID id.Order) {
+			e.must(e.db.Ent.Order.Update().Where(order.ID(orderID)).SetStatus(order.StatusCANCELLED).Exec(e.Context()))
+		}
+		cancel(gone)
+		e.has(e.step(), "")
+		unpaid := declined()
+		e.has(e.step(), "You were drawn, but your card was declined: pay by ")
+		if m := e.last(); m.Link() != shop+"/orders/"+unpaid.Public() || !strings.Contains(m.Plain, "Kettle is yours if you pay CNY 49.00 for order N-") {
+			e.Errorf("e-mail %+v", m)
+		}
+		e.clock.Advance(window - ahead)
+		e.has(e.step(), "left to pay")
+		cancel(unpaid)
+		e.must(e.db.Ent.User.Update().Where(user.ID(e.user)).SetLanguage("zh").Exec(e.Context()))
+		declined()
+		e.has(e.step(), "您已中签，但扣款失败")
+	})
+}
+
 func TestAnOfferIsMailedWithALinkToItsItem(t *testing.T) {
 	onBoth(t, func(e *env) {
 		e.must(e.db.Ent.User.Update().Where(user.ID(e.user)).SetLanguage("zh").Exec(e.Context()))
@@ -138,7 +172,7 @@ func TestChoicesOfOneKindLeaveTheOthers(t *testing.T) {
 				want.Mail, want.Hook = false, true
 			case notice.Admitted:
 				want.Mail = false
-			case notice.PaymentDeadline, notice.WaitlistOffer, notice.SaleReminder, notice.OrderReview, notice.DrawResult:
+			case notice.PaymentDeadline, notice.WaitlistOffer, notice.SaleReminder, notice.OrderReview, notice.DrawResult, notice.ChargeFailed:
 			}
 			if c != want {
 				e.Errorf("choice %+v, want %+v", c, want)

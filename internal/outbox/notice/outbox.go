@@ -94,6 +94,19 @@ func (o *Outbox) OrderReviewed(ctx context.Context, tx *ent.Tx, r Reviewed) erro
 	return write(ctx, tx, []fact{f})
 }
 
+// ChargeFailed writes the facts of an unpaid order whose card was declined after the draw: one at once,
+// and one before its payment deadline.
+func (o *Outbox) ChargeFailed(ctx context.Context, tx *ent.Tx, p Placed) error {
+	if o == nil {
+		return nil
+	}
+	failed := fact{kind: ChargeFailed, subjects: []subject{{ID: p.Order.UUID(), User: p.User}}, at: p.At, due: p.At,
+		until: p.Deadline}
+	deadline := failed
+	deadline.kind, deadline.due = PaymentDeadline, p.Deadline.Add(-min(o.ahead, p.Deadline.Sub(p.At)/2))
+	return write(ctx, tx, []fact{failed, deadline})
+}
+
 // Offer is an offer of the waitlist.
 type Offer struct {
 	Entry     id.Waitlist

@@ -105,7 +105,7 @@ func topicOf(subject uuid.UUID) string { return base64.RawURLEncoding.EncodeToSt
 // one of normal urgency.
 func urgencyOf(kind Kind) webpush.Urgency {
 	switch kind {
-	case PaymentDeadline, WaitlistOffer, SaleReminder, Admitted:
+	case PaymentDeadline, WaitlistOffer, SaleReminder, Admitted, ChargeFailed:
 		return webpush.UrgencyHigh
 	case OrderPlaced, Refund, OrderReview, DrawResult:
 	}

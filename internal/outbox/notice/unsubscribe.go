@@ -61,6 +61,7 @@ var kindNames = map[Kind][2]string{
 	WaitlistOffer:   {"waitlist offers", "候补到货通知"},
 	DrawResult:      {"results of draws", "抽签结果通知"},
 	Refund:          {"refunds", "退款通知"},
+	ChargeFailed:    {"declined cards of draws", "抽签扣款失败通知"},
 	OrderReview:     {"checks of orders", "订单核实通知"},
 	SaleReminder:    {"openings of sales", "开抢提醒"},
 }

@@ -531,12 +531,12 @@ func (s *Service) drawnFirst(ctx context.Context, o *order.Order, p *Payment) bo
 	return err == nil && now != nil && now.Version != o.Version
 }
 
-// noteNotCaptured notes a decline in the log of the order of a drawn entry, whose buyer is reminded
-// to pay.
+// noteNotCaptured notes a decline in the log of the order of a drawn entry, whose buyer is told, and
+// reminded to pay.
 func (s *Service) noteNotCaptured(ctx context.Context, tx *ent.Tx, p *Payment) (*order.Order, error) {
 	noted, err := s.noteOrder(ctx, tx, p, order.Entry{Code: order.CodePaymentDeclined})
 	if err != nil || p.Entry.IsZero() || s.facts == nil || noted.PaymentDeadline == nil {
 		return noted, err
 	}
-	return noted, s.facts.Reviewed(ctx, tx, noted)
+	return noted, s.facts.NotCharged(ctx, tx, noted)
 }

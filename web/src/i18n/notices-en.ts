@@ -7,6 +7,7 @@ export const noticesEn = {
   'notices.ORDER_PLACED': 'Order placed',
   'notices.PAYMENT_DEADLINE': 'Payment deadline',
   'notices.DRAW_RESULT': 'Result of a draw without an offer',
+  'notices.CHARGE_FAILED': 'Card declined after a draw',
   'notices.WAITLIST_OFFER': 'Waitlist offer',
   'notices.REFUND': 'Refund',
   'notices.ORDER_REVIEW': 'Check of an order',

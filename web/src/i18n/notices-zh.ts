@@ -9,6 +9,7 @@ export const noticesZh: Record<keyof typeof noticesEn, string> = {
   'notices.ORDER_PLACED': '下单成功',
   'notices.PAYMENT_DEADLINE': '付款提醒',
   'notices.DRAW_RESULT': '抽签未中通知',
+  'notices.CHARGE_FAILED': '中签扣款失败通知',
   'notices.WAITLIST_OFFER': '候补到货',
   'notices.REFUND': '退款',
   'notices.ORDER_REVIEW': '订单核实',
