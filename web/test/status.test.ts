@@ -53,6 +53,17 @@ test('to a visitor an item that is sold out is not on sale', () => {
   expect(statusAt({ sale: upcoming(9_000), stock: none, signedIn: false })).toMatchObject({ title: 'Get ready' });
 });
 
+test('a draw is entered, not sold out', () => {
+  const draw = sale({ mode: 'DRAW', startsAt: at(-1_000), entriesCloseAt: at(60_000) });
+  const none = { ...draw.items[0]!.stock, level: 'SOLD_OUT', remaining: 0 } as const;
+  expect(statusAt({ sale: draw, signedIn: false })).toMatchObject({ kind: 'sign-in', title: 'Enter the draw', until: T0 + 60_000 });
+  expect(statusAt({ sale: draw, signedIn: false, now: T0 + 60_000 })).toMatchObject({ kind: 'sign-in', title: 'Entries are closed' });
+  expect(statusAt({ sale: draw, stock: none, signedIn: false })).toMatchObject({ title: 'All units are given out – some may return' });
+  const soon = { ...draw, phase: 'UPCOMING', startsAt: at(9_000) } as const;
+  expect(statusAt({ sale: soon })).toMatchObject({ kind: 'wait', detail: 'Entries open then. When you enter makes no difference.' });
+  expect(statusAt({ sale: soon, signedIn: false })).toMatchObject({ kind: 'sign-in', detail: 'Sign in before it opens, then one press enters.' });
+});
+
 test('the sheet says sold out only where the row of the item does, and the other way round', () => {
   const stale = viewer({ action: 'JOIN_WAITLIST' });
   expect(statusAt({ sale: sale({ viewer: stale }) })).toMatchObject({ kind: 'buy' }); // units came back after the viewer was read

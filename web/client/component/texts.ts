@@ -59,7 +59,7 @@ export type Texts = typeof english;
 const chinese: Texts = {
   loading: '加载中…',
   missing: '活动不存在。',
-  opens: (time) => `${time} 开抢`,
+  opens: (time) => `${time} 开始`,
   ends: (time) => `${time} 结束`,
   left: (ms) => clock(ms, '天'),
   item: '商品',

@@ -1,1 +1,1 @@
-export{p as OrderMoneyPage}from"./admin.js?v=8c933a0984f1";
+export{p as OrderMoneyPage}from"./admin.js?v=413213dfb4c2";

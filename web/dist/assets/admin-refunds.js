@@ -1,1 +1,1 @@
-export{f as Refunds}from"./admin.js?v=8c933a0984f1";
+export{f as Refunds}from"./admin.js?v=413213dfb4c2";

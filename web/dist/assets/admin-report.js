@@ -1,1 +1,1 @@
-export{s as ReportPage}from"./admin.js?v=8c933a0984f1";
+export{s as ReportPage}from"./admin.js?v=413213dfb4c2";

@@ -1,1 +1,1 @@
-export{Tt as ot,Et as textsOf}from"./admin.js?v=8c933a0984f1";
+export{Tt as ot,Et as textsOf}from"./admin.js?v=413213dfb4c2";

@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=8c933a0984f1";
+export{r as resumeWaitingRooms}from"./attempt.js?v=413213dfb4c2";

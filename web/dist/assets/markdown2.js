@@ -1,1 +1,1 @@
-export{t as Markdown}from"./markdown.js?v=8c933a0984f1";
+export{t as Markdown}from"./markdown.js?v=413213dfb4c2";

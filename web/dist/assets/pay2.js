@@ -1,1 +1,1 @@
-export{n as PayPage}from"./pay.js?v=8c933a0984f1";
+export{n as PayPage}from"./pay.js?v=413213dfb4c2";

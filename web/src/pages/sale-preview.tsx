@@ -1,7 +1,7 @@
 /** The page of a sale as buyers will see it, for those who prepare it. It sends nothing and cannot be used. */
 import { now } from '../api/clock';
 import type { Item, Phase, Sale, Stock } from '@seckill/client/types';
-import { buttonOf, type Situation } from '../purchase/button';
+import { buttonOf, closesAt, type Situation } from '../purchase/button';
 import { ChecklistPreview, type Required } from '../purchase/checklist';
 import { ByTab } from '../purchase/remind';
 import { Sheet } from '../purchase/sheet';
@@ -42,6 +42,7 @@ export function SalePreview({ sale: of, itemId, phase, hidden }: Props) {
       button={button}
       item={item}
       quantity={quantityOf(sale, item, 1)}
+      closes={closesAt(sale)}
       failed={false}
       waiting={false}
       startsAt={starts}

@@ -73,7 +73,7 @@ function Glance({ sale, item, phase, stockOf, choose, children }: GlanceProps) {
         <Picture goods={item.goods} alt={altOf(item.goods)} class="aspect-[4/3] max-h-[34dvh] w-full lg:max-h-[60dvh]" />
         <Opening startsAt={Date.parse(sale.startsAt)} upcoming={phase === 'UPCOMING'} />
         <span class="absolute top-3 left-3">
-          <PhaseChip phase={phase} />
+          <PhaseChip phase={phase} draw={sale.mode === 'DRAW'} />
         </span>
       </div>
       <div class="grid min-w-0 content-start gap-4 lg:col-start-2 lg:row-span-2 lg:row-start-1 lg:self-stretch">
@@ -81,7 +81,7 @@ function Glance({ sale, item, phase, stockOf, choose, children }: GlanceProps) {
           <Title><bdi>{sale.title}</bdi></Title>
           {sale.items.length === 1 && <p class="head"><bdi>{item.goods.name}</bdi></p>}
           <Price now={item.price} usual={item.goods.listPrice} large />
-          {!isOver(phase) && <StockBar stock={stockOf(item)} asOf />}
+          {!isOver(phase) && <StockBar stock={stockOf(item)} draw={sale.mode === 'DRAW'} asOf />}
         </div>
         {sale.items.length > 1 && <Items sale={sale} chosen={item.id} choose={choose} stockOf={stockOf} />}
         {children}
@@ -266,7 +266,7 @@ function Items({ sale, chosen, choose, stockOf }: Pick<GlanceProps, 'sale' | 'ch
             <span class="grid min-w-24 grow basis-0">
               <span class="font-medium"><bdi>{goods.name}</bdi></span>
               <span class="flex flex-wrap gap-x-2 text-sm text-soft">
-                <span key={left}>{t(`stock.${left}`)}</span>
+                <span key={left}>{t(sale.mode === 'DRAW' && left === 'SOLD_OUT' ? 'draw.givenShort' : `stock.${left}`)}</span>
                 <Ordered sale={sale} id={id} />
               </span>
             </span>

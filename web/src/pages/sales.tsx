@@ -96,7 +96,7 @@ function SaleCard({ sale, followed, poll }: { sale: Card; followed: boolean; pol
       <div class="relative overflow-hidden rounded-2xl">
         <Picture goods={item.goods} alt={altOf(item.goods)} class="aspect-[4/3] w-full transition-transform duration-300 group-hover:scale-[1.02]" />
         <span class="absolute top-3 left-3">
-          <PhaseChip phase={phase} />
+          <PhaseChip phase={phase} draw={sale.mode === 'DRAW'} />
         </span>
       </div>
       <div class="flex items-baseline justify-between gap-3">
@@ -130,7 +130,7 @@ function State({ sale, phase }: { sale: Card; phase: Phase }) {
     case 'LIVE':
     case 'PAUSED':
     case 'SOLD_OUT':
-      return <StockBar stock={stocks.of(sale.items[0]!.id).value ?? sale.items[0]!.stock} />;
+      return <StockBar draw={sale.mode === 'DRAW'} stock={stocks.of(sale.items[0]!.id).value ?? sale.items[0]!.stock} />;
     case 'ENDED':
     case 'CANCELLED':
       return (

@@ -105,6 +105,9 @@ export function entryOf(sale: Sale, itemId: string): Entry | null {
   return sale.viewer?.items.find(({ item }) => item.id === itemId)?.waitlistEntry ?? null;
 }
 
+/** When the entries of a draw close, in ms; null for a rush. */
+export const closesAt = (sale: Pick<Sale, 'mode' | 'entriesCloseAt'>): number | null => (sale.mode === 'DRAW' ? Date.parse(sale.entriesCloseAt!) : null);
+
 /** Whether the entries of a draw are closed, by the clock. */
 export const entriesClosed = ({ entriesCloseAt }: Pick<Sale, 'entriesCloseAt'>, now: number): boolean => entriesCloseAt !== null && now >= Date.parse(entriesCloseAt);
 

@@ -11,7 +11,7 @@ import { lazy } from '../ui/lazy';
 import { toast } from '../ui/toast';
 import { type Purchase } from '@seckill/client/purchase';
 import { purchaseOf } from './attempt';
-import { buttonOf, entryOf, offerOf, opensFor, usePhase, type Button, type Situation } from './button';
+import { buttonOf, closesAt, entryOf, offerOf, opensFor, usePhase, type Button, type Situation } from './button';
 import { shownFailure, type Failed } from './refusal';
 import { currentSale } from './current';
 import { usePurchase } from './follow';
@@ -131,6 +131,7 @@ export function BuyBox({ sale: read, item, stock, quantity, signedIn, reload, ch
         button={button}
         item={item}
         quantity={units}
+        closes={closesAt(sale)}
         failed={shownFailure(situation, button)?.step === 'broken'}
         waiting={waitlist.busy.value || waitlist.check !== null}
         startsAt={opensFor(sale)}

@@ -27,20 +27,23 @@ interface LabelProps {
   quantity: number;
   /** Whether the sale is not open yet. */
   early: boolean;
+  /** When the entries of the draw close, in ms; null = a rush. */
+  closes: number | null;
   failed: boolean;
 }
 
 /** The words of the button. A button that costs money names the amount. */
-function labelOf({ button, item, quantity, early, failed }: LabelProps): string {
+function labelOf({ button, item, quantity, early, closes, failed }: LabelProps): string {
   if (failed && isActive(button)) return t('fault.again');
   const wanted = { amount: money(times(item.price, quantity)) };
   switch (button.kind) {
     case 'sign-in':
+      if (closes !== null) return t(now() < closes ? 'draw.signIn' : 'draw.signInResult');
       if (early) return t('button.ready');
       return button.soldOut ? t('button.waitlist') : t('button.signIn', wanted);
     case 'buy':
     case 'wait': // in the last seconds, where one press will buy
-      return t('button.buy', wanted);
+      return t(closes === null ? 'button.buy' : 'draw.take', wanted);
     case 'checking':
       return t('check.title');
     case 'sending':

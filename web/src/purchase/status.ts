@@ -24,6 +24,9 @@ export interface Status {
 /** A payment deadline that is nearer than this, in ms, is a warning. */
 export const WARN_MS = 120_000;
 
+/** The words for items without a unit to sell. */
+const soldOut = (sale: Situation['sale']): string => t(sale.mode === 'DRAW' ? 'draw.given' : 'button.SOLD_OUT');
+
 const plain = (title: string, detail: string | null = null, until: number | null = null): Status => ({
   title,
   detail,
@@ -78,7 +81,7 @@ function buying(at: Situation): Status {
 function closed(at: Situation, reason: string | null, missed: string | null): Status {
   const phase = phaseAt(at.sale, at.now);
   const detail = at.sale.notice ?? missed;
-  if (phase === 'LIVE' || phase === 'UPCOMING' || phase === 'SOLD_OUT') return plain(reason && reason !== detail ? reason : t('button.SOLD_OUT'), detail);
+  if (phase === 'LIVE' || phase === 'UPCOMING' || phase === 'SOLD_OUT') return plain(reason && reason !== detail ? reason : soldOut(at.sale), detail);
   return { ...plain(t(`button.${phase}`), detail), tone: phase === 'PAUSED' ? 'warn' : 'plain' };
 }
 
@@ -96,6 +99,12 @@ const entriesOf = ({ sale, itemId }: Situation): number => sale.items.find(({ id
 function amountOf({ sale, itemId, quantity }: Situation): string {
   const { price } = sale.items.find(({ id }) => id === itemId)!;
   return money(times(price, entryOf(sale, itemId)?.quantity ?? quantity));
+}
+
+/** The status of a buyer who may enter the draw, also of a visitor. */
+function entering(at: Situation, lead = t('draw.enterLead', { n: count(entriesOf(at)) })): Status {
+  if (entriesClosed(at.sale, at.now)) return plain(t('draw.closed'), t('draw.entries', { n: count(entriesOf(at)) }));
+  return plain(t('draw.enter'), lead, Date.parse(at.sale.entriesCloseAt!));
 }
 
 /** The status of a buyer in the draw, until it is drawn. */
@@ -128,10 +137,11 @@ export function statusOf(at: Situation, button: Button): Status {
   if (failed && missed === null) return failure(failed, button);
   switch (button.kind) {
     case 'sign-in':
-      if (button.soldOut) return plain(t('button.SOLD_OUT'), t('soldOut.lead'));
-      return phaseAt(sale, at.now) === 'UPCOMING' ? beforeOpening(at, t('sheet.signIn')) : buying(at);
+      if (button.soldOut) return plain(soldOut(sale), t('soldOut.lead'));
+      if (phaseAt(sale, at.now) === 'UPCOMING') return beforeOpening(at, t(sale.mode === 'DRAW' ? 'draw.ready' : 'sheet.signIn'));
+      return sale.mode === 'DRAW' ? entering(at) : buying(at);
     case 'wait':
-      return beforeOpening(at, opensFor(sale) > Date.parse(sale.startsAt) ? t('access.later') : at.verified ? t('wait.ready') : sale.drawOpensAt ? t('wait.soon', { time: moment(sale.drawOpensAt) }) : t('wait.later'));
+      return beforeOpening(at, opensFor(sale) > Date.parse(sale.startsAt) ? t('access.later') : sale.mode === 'DRAW' ? t('draw.opens') : at.verified ? t('wait.ready') : sale.drawOpensAt ? t('wait.soon', { time: moment(sale.drawOpensAt) }) : t('wait.later'));
     case 'join':
       return beforeOpening(at, t('wait.joinWhy'));
     case 'joined':
@@ -158,7 +168,7 @@ export function statusOf(at: Situation, button: Button): Status {
         ? { ...plain(t('sheet.paid'), t('sheet.paidLead')), tone: 'good' }
         : plain(t(`status.${button.order.status}`));
     case 'waitlist':
-      return plain(t('button.SOLD_OUT'), t('soldOut.lead'));
+      return plain(soldOut(sale), t('soldOut.lead'));
     case 'waiting': {
       const { ahead = null, rank = null } = entryOf(sale, at.itemId) ?? {};
       if (rank !== null) return plain(t('draw.rank', { n: count(rank) }), ahead ? t('draw.rankLead', { n: count(ahead) }) : t('waitlist.next'));
@@ -167,8 +177,8 @@ export function statusOf(at: Situation, button: Button): Status {
     case 'enter': {
       const former = sale.viewer?.waitlistEntry;
       if (former?.item.id === at.itemId && former.card === 'LIMIT_REACHED') return { ...plain(t('draw.enter'), t('draw.cardUsed'), Date.parse(sale.entriesCloseAt!)), tone: 'warn' };
-      const lead = sale.authorizesEntries ? t('draw.cardLead', { amount: amountOf(at) }) : t('draw.enterLead', { n: count(entriesOf(at)) });
-      return plain(t('draw.enter'), lead, Date.parse(sale.entriesCloseAt!));
+      const lead = sale.authorizesEntries ? t('draw.cardLead', { amount: amountOf(at) }) : undefined;
+      return entering(at, lead);
     }
     case 'authorize':
       return { ...plain(t('draw.cardDue'), t('draw.cardLead', { amount: amountOf(at) }), Date.parse(sale.entriesCloseAt!)), tone: 'warn' };

@@ -144,7 +144,7 @@ export function shownLevel({ level, remaining, total }: Pick<Stock, 'level' | 'r
 }
 
 /** What is left, in words; with a bar where the numbers are public. `asOf` adds the time of the last reading while no newer one arrives. */
-export function StockBar({ stock, asOf }: { stock: Stock; asOf?: boolean }) {
+export function StockBar({ stock, draw, asOf }: { stock: Stock; draw?: boolean; asOf?: boolean }) {
   const { remaining, total } = stock;
   const level = shownLevel(stock);
   const known = remaining !== null && total !== null && total > 0;
@@ -161,7 +161,7 @@ export function StockBar({ stock, asOf }: { stock: Stock; asOf?: boolean }) {
       )}
       <p class="flex flex-wrap justify-between gap-x-3 text-soft">
         <span key={`${level} ${remaining} ${total}`} data-stock={remaining ?? level}>
-          {t(`stock.${level}`)}
+          {t(draw && level === 'SOLD_OUT' ? 'draw.given' : `stock.${level}`)}
           {known && ` · ${t('stock.of', { left: count(remaining), total: count(total) })}`}
         </span>
         {read !== null && <span key={read} class="tabular-nums">{t('stock.asOf', { time: clockTime(read) })}</span>}
@@ -173,8 +173,8 @@ export function StockBar({ stock, asOf }: { stock: Stock; asOf?: boolean }) {
 const tones: Partial<Record<Phase, string>> = { LIVE: 'border-ink bg-ink text-page', PAUSED: 'text-warn' };
 
 /** The phase of a sale. */
-export function PhaseChip({ phase }: { phase: Phase }) {
-  return <span key={phase} class={`chip ${tones[phase] ?? 'text-soft'}`}>{t(`phase.${phase}`)}</span>;
+export function PhaseChip({ phase, draw }: { phase: Phase; draw?: boolean }) {
+  return <span key={phase} class={`chip ${tones[phase] ?? 'text-soft'}`}>{t(draw && phase === 'SOLD_OUT' ? 'draw.givenShort' : `phase.${phase}`)}</span>;
 }
 
 /** An instant in the browser's time zone, with the sale's time zone where that differs. */

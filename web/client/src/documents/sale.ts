@@ -47,6 +47,7 @@ export const HeadParts = graphql(`
     endsAt
     nextTransitionAt
     revision
+    mode
   }
 `);
 
@@ -87,7 +88,6 @@ export const PublicSaleParts = graphql(
     purchaseLimit
     paymentWindowSeconds
     drawOpensAt
-    mode
     entriesCloseAt
     authorizesEntries
     requiresAddress
