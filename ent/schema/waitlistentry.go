@@ -49,9 +49,9 @@ func (WaitlistEntry) Indexes() []ent.Index {
 		index.Fields("item_id", "user_id").Unique().StorageKey("waitlist_open_per_user_and_item").
 			Annotations(entsql.IndexWhere(openWaitlistEntry)),
 		index.Fields("item_id", "contact_key").Unique().StorageKey("waitlist_open_per_contact").
-			Annotations(entsql.IndexWhere(openWaitlistEntry+" AND contact_key IS NOT NULL")),
+			Annotations(entsql.IndexWhere(openWaitlistEntry + " AND contact_key IS NOT NULL")),
 		index.Fields("item_id", "address_key").Unique().StorageKey("waitlist_open_per_address").
-			Annotations(entsql.IndexWhere(openWaitlistEntry+" AND address_key IS NOT NULL")),
+			Annotations(entsql.IndexWhere(openWaitlistEntry + " AND address_key IS NOT NULL")),
 		index.Fields("item_id", "line", "id").StorageKey("waitlist_order").Annotations(entsql.IndexWhere("status = 'WAITING'")),
 		index.Fields("item_id", "line", "id").StorageKey("waitlist_members").
 			Annotations(entsql.IndexWhere("status = 'WAITING' AND access_keys IS NOT NULL")),

@@ -3,6 +3,8 @@ package system_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -255,5 +257,81 @@ func TestAPrivateSaleIsSeenByWhoHasAccess(t *testing.T) {
 	}
 	if code, from, rules := s.refusedCaptcha(press, made.SaleID); code != "NO_ACCESS" || from == nil || rules != "LIST Members;CODE Press;" {
 		t.Errorf("before the time of the code: %s %v %s", code, from, rules)
+	}
+}
+
+// Links to a private sale are shared: other sites and messengers preview them, and its public files are
+// asked for. All answer as for a sale that does not exist, whoever asks.
+func TestALinkToAPrivateSaleShowsNothing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	made := s.seed(seed.Input{Users: 2, Stock: 5, PermitRatio: 10})
+	open := s.seed(seed.Input{Users: 1, Stock: 5})
+	rules := access.Rules{{Kind: access.List, Name: "Members", Source: "vip"}}
+	if _, err := s.database().SQL.ExecContext(t.Context(), "UPDATE sales SET private = true WHERE id = $1", parsed[id.Sale](t, id.KindSale, made.SaleID).UUID()); err != nil {
+		t.Fatal(err)
+	}
+	s.rule(made, rules)
+	s.start("api", "worker", "scheduler")
+	operator, member := s.staff("ann@example.com", "OPERATOR"), made.Users[0].AccessToken
+	s.changeMembers(operator, "ADD", s.userOf(member))
+	type named struct {
+		Slug, Title string
+		Items       []struct{ Goods struct{ ID, Name string } }
+	}
+	read := func(sale string) (v named) {
+		var data struct{ Sale named }
+		s.ask(operator, `query($id: ID!) { sale(by: {id: $id}) { slug title items { goods { id name } } } }`, map[string]any{"id": sale}).into(t, &data)
+		return data.Sale
+	}
+	private, public := read(made.SaleID), read(open.SaleID)
+	secrets := []string{private.Title, made.SaleID, made.ItemID, private.Items[0].Goods.ID}
+	if public.Title == private.Title {
+		secrets = secrets[1:]
+	}
+	for _, token := range []string{"", made.Users[1].AccessToken, member} {
+		get := func(path, accept string) (int, string) {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Accept", accept)
+			req.Header.Set("User-Agent", "Slackbot-LinkExpanding 1.0")
+			if token != "" {
+				req.Header.Set("Authorization", "Bearer "+token)
+			}
+			res, err := s.http.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = res.Body.Close() }()
+			text, err := io.ReadAll(res.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return res.StatusCode, string(text)
+		}
+		if _, page := get("/s/"+public.Slug, "*/*"); !strings.Contains(page, "og:title") || !strings.Contains(page, public.Items[0].Goods.Name) {
+			t.Fatalf("the link to an open sale has no preview: %s", page)
+		}
+		for path, missing := range map[string]string{
+			"/s/" + private.Slug: "/s/no-such-sale", "/draws/" + made.ItemID + ".json": "/draws/" + id.New[id.Item]().Public() + ".json",
+		} {
+			for _, accept := range []string{"*/*", "text/html", "application/json+oembed"} {
+				status, page := get(path, accept)
+				none, other := get(missing, accept)
+				if status != none || strings.ReplaceAll(page, path[strings.LastIndexByte(path, '/')+1:], missing[strings.LastIndexByte(missing, '/')+1:]) != other {
+					t.Errorf("%s as %s: %d %s, want what %s answers: %d %s", path, accept, status, page, missing, none, other)
+				}
+			}
+		}
+		for _, path := range []string{"/", "/s/" + private.Slug} {
+			_, page := get(path, "text/html")
+			for _, secret := range secrets {
+				if strings.Contains(page, secret) {
+					t.Errorf("%s says %s", path, secret)
+				}
+			}
+		}
 	}
 }

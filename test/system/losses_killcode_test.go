@@ -25,7 +25,9 @@ type killedUse struct {
 func killedUses() []killedUse {
 	return []killedUse{
 		{"after the use of a code is taken, before its order is stored", false,
-			func(_, record *testenv.Proxy, _ string) <-chan struct{} { return record.HoldRequest("INSERT INTO orders ") }},
+			func(_, record *testenv.Proxy, _ string) <-chan struct{} {
+				return record.HoldRequest("INSERT INTO orders ")
+			}},
 		{"after the order is cancelled, before the use of its code returns", true,
 			func(gate, _ *testenv.Proxy, word string) <-chan struct{} { return gate.HoldRequest(word) }},
 		{"after the use of a code is taken, before it is known", false,
