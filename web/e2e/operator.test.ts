@@ -104,7 +104,7 @@ test('access controls are changed live, products are created, orders are found a
   await row.locator('summary').click();
   await row.getByRole('button', { name: /^Release unpaid order/ }).click();
   await operator.getByRole('dialog').getByLabel('Reason').fill('The bank closed.');
-  await operator.getByRole('dialog').getByRole('button', { name: /^Expire order of ¥/ }).click();
+  await operator.getByRole('dialog').getByRole('button', { name: /^Release order of ¥/ }).click();
   await row.locator('.chip:visible', { hasText: 'Expired' }).waitFor();
 
   await operator.getByRole('navigation', { name: 'Admin' }).getByRole('link', { name: 'Catalogue' }).click();

@@ -37,7 +37,7 @@ const torn = (page: Page, phrase: string): Promise<{ whole: number; torn: string
       if (at < 0 || !node.parentElement?.checkVisibility()) continue;
       const all = box(node, at, at + wanted.length);
       const [first, last] = [box(node, at, at + 1), box(node, at + wanted.length - 1, at + wanted.length)];
-      if (!all.width || first.bottom <= last.top) continue; // on several lines
+      if (!all.width || (first.top + first.bottom) / 2 < last.top) continue; // on several lines, whose boxes may overlap
       let block: Element = node.parentElement;
       while (getComputedStyle(block).display.startsWith('inline') && block.parentElement) block = block.parentElement;
       const between = textsIn(block).some((other) =>

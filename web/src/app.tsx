@@ -105,16 +105,17 @@ function Header({ where }: { where: string }) {
       {text}
     </Link>
   );
+  const staff = currentUser.value !== null && currentUser.value.role !== 'CUSTOMER';
   return (
     <header class="z-20 sm:sticky sm:top-0 border-b border-line bg-card print:hidden">
       <div class={`mx-auto flex flex-wrap items-center gap-x-1 px-3 sm:px-4 ${where.startsWith('/operate') ? 'max-w-7xl' : 'max-w-5xl'}`}>
         <Link href="/" class="flex min-h-12 shrink-0 items-center gap-2 pr-1 font-extrabold tracking-tight">
           <Mark />
         </Link>
-        <nav aria-label={t('nav.main')} class="flex min-w-28 grow basis-0 overflow-x-auto max-[24rem]:order-last max-[24rem]:basis-full">
+        <nav aria-label={t('nav.main')} class={`flex min-w-28 grow basis-0 overflow-x-auto ${staff ? 'max-[24rem]:order-last max-[24rem]:basis-full' : 'max-[22rem]:order-last max-[22rem]:basis-full'}`}>
           {tab('/', where === '/' || where.startsWith('/s/'), t('nav.sales'))}
           {tab('/orders', where.startsWith('/orders'), t('nav.orders'))}
-          {currentUser.value && currentUser.value.role !== 'CUSTOMER' && tab('/operate', where.startsWith('/operate'), t('nav.operator'))}
+          {staff && tab('/operate', where.startsWith('/operate'), t('nav.operator'))}
         </nav>
         <div class="ml-auto flex shrink-0 items-center">
           <ConnectionStatus />

@@ -12,7 +12,7 @@ export const zh: Record<Key, string> = {
   'app.theme.light': '浅色',
   'app.theme.dark': '深色',
   'nav.main': '主导航',
-  'nav.sales': '秒杀专场',
+  'nav.sales': '专场',
   'nav.orders': '我的订单',
   'nav.operator': '管理后台',
   'nav.signIn': '登录',

@@ -48,7 +48,7 @@ export function When({ label, kind, name, value = '', required, check, change }:
             if (field) judge(field);
           }}
           name={name}
-          class="field pr-11 font-normal tabular-nums"
+          class="field pr-10 pl-2 text-sm font-normal tabular-nums"
           aria-label={label}
           autocomplete="off"
           pattern={pattern}
@@ -59,7 +59,7 @@ export function When({ label, kind, name, value = '', required, check, change }:
           onInput={({ currentTarget }) => judge(currentTarget)}
           onChange={({ currentTarget }) => currentTarget.checkValidity() && change?.(currentTarget.value)}
         />
-        <button type="button" class="icon-btn absolute top-0.5 right-0.5" aria-label={ot('op.calendar', { name: label })} onClick={open}>
+        <button type="button" class="icon-btn absolute top-0.5 right-0.5" aria-label={ot('op.calendar')} onClick={open}>
           <Icon name="calendar" />
         </button>
         <input ref={calendar} type={native} step={kind === 'time' ? 1 : undefined} class="pointer-events-none absolute right-0 bottom-0 size-px opacity-0" tabIndex={-1} aria-hidden="true" onInput={(event) => (event.stopPropagation(), pick())} onChange={(event) => event.stopPropagation()} />

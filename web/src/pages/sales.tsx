@@ -62,7 +62,7 @@ function Hero({ sale }: { sale: Card }) {
   const item = sale.items[0];
   if (!item) return null;
   return (
-    <section aria-labelledby="next" class="relative -mx-4 mb-8 grid overflow-hidden bg-ink text-page sm:mx-0 sm:grid-cols-2 sm:rounded-2xl">
+    <section aria-labelledby="next" class="relative -mx-4 mb-8 grid overflow-hidden bg-hero text-white sm:mx-0 sm:grid-cols-2 sm:rounded-2xl">
       <Picture goods={item.goods} alt={altOf(item.goods)} class="aspect-[16/9] h-full w-full sm:aspect-[4/3]" />
       <div class="grid content-center justify-items-start gap-3 p-6 sm:p-8">
         <h2 id="next" class="text-sm font-semibold">

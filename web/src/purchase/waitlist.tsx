@@ -85,7 +85,8 @@ export function useWaitlist(sale: Sale, item: Item, reload: () => void): Waitlis
   // A refusal is of one item and one state of its entry.
   const about = `${item.id} ${entry?.id} ${entry?.status} ${sale.viewer?.order?.id} ${sale.viewer?.order?.status}`;
   useEffect(() => {
-    if (offered) notify(`${t('waitlist.offer')}: ${isolate(sale.title)}`);
+    const held = sale.items.find(({ id }) => entryOf(sale, id)?.status === 'OFFERED');
+    if (offered) notify(`${t('waitlist.offer')} · ${isolate(held?.goods.name ?? sale.title)}`);
   }, [offered]);
   useEffect(() => {
     if (!waiting) return;
