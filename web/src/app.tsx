@@ -47,7 +47,7 @@ export function preloadPage(path: string): Promise<unknown> | void {
 const themeIcon = { system: 'half', light: 'sun', dark: 'moon' } as const;
 
 /** How long the list is shown before the code of the page of a sale is fetched, in ms: its own requests come first. */
-const PRELOAD_MS = 500;
+const PRELOAD_MS = 200;
 
 /** The frame with the page for the current URL. */
 export function App() {
