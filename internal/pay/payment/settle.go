@@ -146,7 +146,7 @@ func (s *Service) settle(ctx context.Context, e *ent.PaymentEvent) (done, error)
 	case o == nil: // captured at the provider, before its entry was drawn
 		return s.sendBack(ctx, e, p, nil, Late)
 	case e.AmountMinor != p.AmountMinor || e.Currency != p.Currency:
-		return s.settleMismatch(ctx, e, p, o)
+		return s.settleMismatch(ctx, e, p)
 	}
 	switch o.Status {
 	case order.PendingPayment:
@@ -207,7 +207,7 @@ func (s *Service) heldBefore(ctx context.Context, e *ent.PaymentEvent) (bool, er
 // settleMismatch holds money that does not match its payment for an operator and does
 // not apply it to the order. The payment is closed, so that the order expires as if it
 // had not been paid; see ReturnHeld.
-func (s *Service) settleMismatch(ctx context.Context, e *ent.PaymentEvent, p *Payment, o *order.Order) (done, error) {
+func (s *Service) settleMismatch(ctx context.Context, e *ent.PaymentEvent, p *Payment) (done, error) {
 	return s.finish(ctx, e, outcomeMismatch, func(ctx context.Context, tx *ent.Tx) (*order.Order, error) {
 		if err := s.mark(ctx, tx, p, entpayment.StatusCLOSED, nil); err != nil {
 			return nil, err

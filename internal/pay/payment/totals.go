@@ -66,8 +66,9 @@ func inOrder(by map[string]*Totals) []Totals {
 	return list
 }
 
-// saleTotals sums the ledgers of all orders of a sale, and of its entries that were not drawn: what LedgerEntry says of one. A
-// transaction that several events report counts once. Columns: what, currency, sum, count.
+// saleTotals sums the ledgers of all orders of a sale, and of its entries that were not drawn: what
+// LedgerEntry says of one. A transaction that several events report counts once. Columns: what,
+// currency, sum, count.
 const saleTotals = `
 WITH paid AS (SELECT p.* FROM payments p JOIN orders o ON o.id = p.order_id WHERE o.sale_id = $1
   UNION SELECT p.* FROM payments p JOIN waitlist_entries w ON w.id = p.entry_id WHERE w.sale_id = $1 AND p.paid_at IS NOT NULL),

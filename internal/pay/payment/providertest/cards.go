@@ -134,6 +134,10 @@ func (c *Cards) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(parts) > 2 {
 		act += " " + parts[2]
 	}
+	if parts[0] == "refunds" {
+		h.refund(w, r.Method, minor(form.Get("amount")))
+		return
+	}
 	switch act {
 	case "POST customers":
 		fmt.Fprintf(w, `{"id":"cus_%s","object":"customer"}`, of) //nolint:gosec // JSON for a test, not a page
@@ -163,17 +167,6 @@ func (c *Cards) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			stripeError(w, code)
 			return
 		}
-	case "GET refunds":
-		fmt.Fprint(w, `{"object":"list","url":"/v1/refunds","has_more":false,"data":[]}`)
-		return
-	case "POST refunds":
-		if h == nil || h.Declines {
-			fmt.Fprint(w, `{"id":"re_1","object":"refund","status":"failed","failure_reason":"expired_or_canceled_card"}`)
-			return
-		}
-		h.Refunded += minor(form.Get("amount"))
-		fmt.Fprint(w, `{"id":"re_1","object":"refund","status":"succeeded"}`)
-		return
 	case "POST payment_methods detach":
 		if h == nil || h.Detached {
 			stripeError(w, "resource_missing")
@@ -190,6 +183,19 @@ func (c *Cards) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(setupIntent(of, h))
 	default:
 		_, _ = w.Write(paymentIntent("pi_"+of.String(), of, h))
+	}
+}
+
+// refund answers the calls about refunds of a hold.
+func (h *Hold) refund(w http.ResponseWriter, method string, amount int64) {
+	switch {
+	case method == http.MethodGet:
+		fmt.Fprint(w, `{"object":"list","url":"/v1/refunds","has_more":false,"data":[]}`)
+	case h == nil || h.Declines:
+		fmt.Fprint(w, `{"id":"re_1","object":"refund","status":"failed","failure_reason":"expired_or_canceled_card"}`)
+	default:
+		h.Refunded += amount
+		fmt.Fprint(w, `{"id":"re_1","object":"refund","status":"succeeded"}`)
 	}
 }
 

@@ -140,7 +140,7 @@ func unhook(path string) error {
 		return err
 	}
 	text = append(mutationFields.ReplaceAll(text, []byte("${0}\tunhooked\n")), unhooked...)
-	return os.WriteFile(path, text, 0o600)
+	return os.WriteFile(path, text, 0o600) //nolint:gosec // a file that the generator wrote
 }
 
 // wanted reports whether any code names a declaration. Functions of the package of a table
