@@ -1,1 +1,1 @@
-export{y as Inbox}from"./admin.js?v=413213dfb4c2";
+export{y as Inbox}from"./admin.js?v=088413dd7aac";

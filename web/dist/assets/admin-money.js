@@ -1,1 +1,1 @@
-export{p as OrderMoneyPage}from"./admin.js?v=413213dfb4c2";
+export{p as OrderMoneyPage}from"./admin.js?v=088413dd7aac";

@@ -1,1 +1,1 @@
-export{f as Refunds}from"./admin.js?v=413213dfb4c2";
+export{f as Refunds}from"./admin.js?v=088413dd7aac";

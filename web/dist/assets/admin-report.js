@@ -1,1 +1,1 @@
-export{s as ReportPage}from"./admin.js?v=413213dfb4c2";
+export{s as ReportPage}from"./admin.js?v=088413dd7aac";

@@ -1,1 +1,1 @@
-export{Tt as ot,Et as textsOf}from"./admin.js?v=413213dfb4c2";
+export{Et as ot,Dt as textsOf}from"./admin.js?v=088413dd7aac";

@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=413213dfb4c2";
+export{r as resumeWaitingRooms}from"./attempt.js?v=088413dd7aac";

@@ -1,1 +1,1 @@
-export{t as _HMAC,n as hmac}from"./hmac2.js?v=413213dfb4c2";
+export{t as _HMAC,n as hmac}from"./hmac2.js?v=088413dd7aac";

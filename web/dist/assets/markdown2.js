@@ -1,1 +1,1 @@
-export{t as Markdown}from"./markdown.js?v=413213dfb4c2";
+export{t as Markdown}from"./markdown.js?v=088413dd7aac";

@@ -1,1 +1,1 @@
-export{n as PayPage}from"./pay.js?v=413213dfb4c2";
+export{n as PayPage}from"./pay.js?v=088413dd7aac";
