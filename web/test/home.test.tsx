@@ -43,7 +43,7 @@ test('a time that has passed is refused where it is typed', async () => {
   await prepare();
   const ahead = (hours: number): string => new Date(Date.now() + hours * 3_600_000).toISOString();
   await act(() => render(<Times sale={{ startsAt: ahead(-1), endsAt: ahead(1) }} />, document.body));
-  const [starts, ends] = [...document.querySelectorAll('input')] as [HTMLInputElement, HTMLInputElement];
+  const [starts, ends] = [...document.querySelectorAll('input[data-when]')] as [HTMLInputElement, HTMLInputElement];
   expect([starts.validationMessage, ends.validationMessage]).toEqual(['Choose a time in the future', '']);
   starts.value = ends.value;
   starts.dispatchEvent(new Event('input'));

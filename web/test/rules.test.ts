@@ -27,7 +27,7 @@ test('the bounds and formats are those of the server', () => {
   inGo('internal/platform/typed/mailbox.go', hostName);
   inGo('internal/platform/typed/phone.go', extension);
   for (const pattern of [postalCode, countryCode]) inGo('internal/identity/recipient/recipient.go', pattern);
-  expect(read('internal/identity/account/common.go')).toContain(`{${keyRows.map((row) => `"${row}"`).join(', ')}}`);
+  expect(read('internal/identity/account/password.go')).toContain(`{${keyRows.map((row) => `"${row}"`).join(', ')}}`);
 });
 
 test('characters are counted as the server counts them', () => {
