@@ -104,6 +104,9 @@ func (s *Service) expand(ctx context.Context, tx *ent.Tx, row *ent.NoticeFact) e
 	if err != nil {
 		return err
 	}
+	notices = slices.DeleteFunc(notices, func(n notice) bool { // the later deadline has a fact of its own
+		return n.kind == PaymentDeadline && n.until.After(row.Until)
+	})
 	for i := range notices {
 		if notices[i].until.IsZero() {
 			notices[i].until = row.Until

@@ -41,6 +41,24 @@ func TestAnUnpaidOrderGetsTwoNoticesEachOnce(t *testing.T) {
 	})
 }
 
+// The order of a drawn entry has the deadline of its offer instead of its first.
+func TestAnOrderIsRemindedOfItsPresentDeadlineAlone(t *testing.T) {
+	onBoth(t, func(e *env) {
+		orderID := e.order()
+		e.has(e.step(), ": pay by ")
+		later := e.clock.Now().Add(24 * time.Hour)
+		e.must(e.db.Ent.Order.Update().Where(order.ID(orderID)).SetPaymentDeadline(later).Exec(e.Context()))
+		e.tx(func(ctx context.Context, tx *ent.Tx) error {
+			return e.outbox.ChargeFailed(ctx, tx, notice.Placed{Order: orderID, User: e.user, At: e.clock.Now(), Deadline: later})
+		})
+		e.has(e.step(), "your card was declined")
+		e.clock.Advance(window - ahead)
+		e.has(e.step(), "")
+		e.clock.Advance(later.Add(-ahead).Sub(e.clock.Now()))
+		e.has(e.step(), "3 minutes left to pay")
+	})
+}
+
 func TestAPaidOrderGetsNoNoticeOfItsDeadline(t *testing.T) {
 	onBoth(t, func(e *env) {
 		orderID := e.order()
