@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -31,11 +32,12 @@ type socket struct {
 	caller Caller
 	frames bucket
 
-	mu      sync.Mutex  // held while writing, so that nothing is written after the end of a stream or of the socket
-	closing bool        // guarded by mu
-	streams []*stream   // guarded by mu
-	clock   *time.Timer // guarded by mu: the init timeout, then the next ping
-	expiry  *time.Timer // guarded by mu: the token's expiry; nil without a token
+	mu      sync.Mutex   // held while writing, so that nothing is written after the end of a stream or of the socket
+	closing bool         // guarded by mu
+	streams []*stream    // guarded by mu
+	running atomic.Int32 // streams, for readers without mu
+	clock   *time.Timer  // guarded by mu: the init timeout, then the next ping
+	expiry  *time.Timer  // guarded by mu: the token's expiry; nil without a token
 }
 
 // serveSocket upgrades the request and returns; the socket continues on its own
@@ -166,14 +168,8 @@ func (s *socket) shut(code websocket.StatusCode, reason string) {
 	_ = s.conn.Close(code, reason) // an error means that the client has disconnected
 }
 
-// unused reports whether no stream runs. A socket that is being written to is in use.
-func (s *socket) unused() bool {
-	if !s.mu.TryLock() {
-		return false
-	}
-	defer s.mu.Unlock()
-	return len(s.streams) == 0
-}
+// unused reports whether no stream runs. It does not wait for a write.
+func (s *socket) unused() bool { return s.running.Load() == 0 }
 
 // write sends a message, which is in buf after the space for its header, unless the
 // socket is closing. mu is held. A client that does not receive it in time is

@@ -190,6 +190,7 @@ func (s *socket) subscribe(m message) bool {
 	closing := s.closing
 	if !taken && !full && !closing {
 		s.streams = append(s.streams, st)
+		s.running.Add(1)
 	}
 	s.mu.Unlock()
 	switch {
@@ -263,5 +264,6 @@ func (s *socket) forget(st *stream) {
 	st.over = true
 	if i := slices.Index(s.streams, st); i >= 0 {
 		s.streams = slices.Delete(s.streams, i, i+1)
+		s.running.Add(-1)
 	}
 }

@@ -20,7 +20,7 @@ type drawing struct {
 
 // measureDraw runs the benchmark of package waitlist.
 func measureDraw(ctx context.Context, entries int) (point, error) {
-	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", fmt.Sprintf("Draw/^%d$", entries), //nolint:gosec // a number
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", fmt.Sprintf("Draw/^%d$", entries),
 		"-benchtime", "1x", "-timeout", "30m", "./internal/buy/waitlist")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
