@@ -215,12 +215,13 @@ func (in *installation) skew(m *machine, r *source, most time.Duration) {
 	}
 }
 
-// repeatMessages appends the messages of the streams of orders and payments again.
+// repeatMessages appends the messages of the streams of orders and payments again, each once.
 func (in *installation) repeatMessages(r *source) {
 	type message struct {
 		stream string
 		values []string
 	}
+	known := map[string]bool{} // the repeated ones, and their repetitions
 	for range 8 {
 		var found []message
 		for _, key := range in.redis.redis.Keys() {
@@ -232,12 +233,17 @@ func (in *installation) repeatMessages(r *source) {
 				continue
 			}
 			for _, e := range entries {
+				if known[key+e.ID] {
+					continue
+				}
+				known[key+e.ID] = true
 				found = append(found, message{key, slices.Clone(e.Values)})
 			}
 		}
 		time.Sleep(r.upTo(time.Second))
 		for _, m := range found {
-			if _, err := in.redis.redis.XAdd(m.stream, "*", m.values); err == nil {
+			if again, err := in.redis.redis.XAdd(m.stream, "*", m.values); err == nil {
+				known[m.stream+again] = true
 				in.count("messages repeated")
 			}
 		}
