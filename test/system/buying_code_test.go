@@ -261,7 +261,7 @@ func TestAPrivateSaleIsSeenByWhoHasAccess(t *testing.T) {
 }
 
 // Links to a private sale are shared: other sites and messengers preview them, and its public files are
-// asked for. All answer as for a sale that does not exist, whoever asks.
+// asked for. All answer as they do for a sale that does not exist.
 func TestALinkToAPrivateSaleShowsNothing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
