@@ -110,7 +110,7 @@ func (b *buyer) insist(ctx context.Context, call func(context.Context) error) er
 		code := apiclient.Code(err)
 		switch code {
 		case "INTERNAL":
-			b.in.count("INTERNAL")
+			b.in.fail("buyer %d: %v", b.number, err)
 		case "UNAUTHENTICATED": // by a process whose clock is wrong
 		case "RATE_LIMITED", "OVERLOADED", "UNAVAILABLE", "TIMEOUT", "IDEMPOTENCY_IN_PROGRESS":
 		case "":

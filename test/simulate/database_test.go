@@ -40,7 +40,7 @@ type engine struct {
 const maxStatements = 4000
 
 func newEngine() (*engine, error) {
-	c, err := (&sqlite.Driver{}).Open("file::memory:?_pragma=foreign_keys(1)&_time_format=sqlite")
+	c, err := (&sqlite.Driver{}).Open("file::memory:?_time_format=sqlite")
 	if err != nil {
 		return nil, err
 	}
@@ -128,14 +128,14 @@ func (e *engine) replace(into, from string) error {
 		}
 		e.kept[into] = true
 	}
-	statements := []string{"PRAGMA foreign_keys = 0", "BEGIN"}
+	statements := []string{"BEGIN"}
 	for _, t := range e.tables {
 		statements = append(statements, "DELETE FROM "+into+".`"+t+"`")
 		if from != "" {
 			statements = append(statements, "INSERT INTO "+into+".`"+t+"` SELECT * FROM "+from+".`"+t+"`")
 		}
 	}
-	for _, statement := range append(statements, "COMMIT", "PRAGMA foreign_keys = 1") {
+	for _, statement := range append(statements, "COMMIT") {
 		if _, err := e.exec(statement, nil); err != nil {
 			return fmt.Errorf("%s: %w", statement, err)
 		}

@@ -72,6 +72,15 @@ func (in *installation) note(line string) {
 	in.story = append(in.story, fmt.Sprintf("%8.3f %s", time.Since(in.began).Seconds(), line))
 }
 
+// errorLog writes what the product logs as an error to the story, so that an answer INTERNAL has its reason.
+type errorLog struct{ in *installation }
+
+func (l errorLog) Write(line []byte) (int, error) {
+	_, text, _ := strings.Cut(strings.TrimSpace(string(line)), " level=ERROR ")
+	l.in.note(text)
+	return len(line), nil
+}
+
 func (in *installation) count(what string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -92,10 +101,11 @@ const (
 )
 
 func newInstallation(t testing.TB, seed uint64, e *engine) *installation {
-	in := &installation{t: t, seed: seed, random: newSource(seed, 0), log: slog.New(slog.DiscardHandler),
-		began: time.Now(), counts: map[string]int{}}
+	in := &installation{t: t, seed: seed, random: newSource(seed, 0), began: time.Now(), counts: map[string]int{}}
 	if *verbose {
 		in.log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	} else {
+		in.log = slog.New(slog.NewTextHandler(errorLog{in}, &slog.HandlerOptions{Level: slog.LevelError}))
 	}
 	for s := range in.entered {
 		in.entered[s] = make(chan struct{})
