@@ -16,8 +16,9 @@
 --       maximum in a window (0 = no limit) and the length of the window (ms)
 --       last: the origins of the attempts, ORIGIN characters each, "" = none is known
 -- Reply Redis time, ms; then for each item: epoch, opens (ms);
---       then for each attempt: code, remaining (code 12: what the buyer may take), revision, after the codes 2, 3,
---       8 and 9 a task, and after 10 and 14 to 17 the units that the limits leave to the user
+--       then for each attempt: code, remaining (12: what the buyer may take; 13: the wait in ms, with revision 0),
+--       revision, after the codes 2, 3, 8 and 9 a task, and after 10 and 14 to 17 the units that the limits leave
+--       to the user
 -- Codes 1 accepted        2 replayed: same idempotency key and input
 --       3 idempotency key used with other input
 --       4 not loaded      5 paused      6 not started     7 ended
@@ -25,7 +26,7 @@
 --       9 the user has a reservation (task: its task); when there is nothing to take,
 --         sold out, paused or ended, whatever the path token
 --       10 over the limit of the item   11 sold out   12 fewer left than requested
---       13 too many tries (remaining: wait, ms)   14 over the limit of the sale
+--       13 too many tries   14 over the limit of the sale
 --       15 over the limit that the accounts of a contact share   16 of an address
 --       17 over the uses of the code
 --
@@ -66,7 +67,7 @@ end
 local items, sales = {}, {}
 for i = 1, n_items do
   local key, reservations, permits, idempotency_keys, former_reservations, sale_units, tries = unpack(KEYS, 7 * i - 4, 7 * i + 2)
-  local sale, id, terms, alone = unpack(ARGV, 4 + 4 * i, 7 + 4 * i)
+  local sale, id, terms, only_item = unpack(ARGV, 4 + 4 * i, 7 + 4 * i)
   local it = read_gate(key)
   it.refused = refusal(it, now)
   if it.loaded then
@@ -77,14 +78,14 @@ for i = 1, n_items do
   end
   it.key, it.permits_key, it.idempotency_key = key, permits, idempotency_keys
   it.reservations_key = it.state == 'loading' and former_reservations or reservations
-  it.sale, it.id, it.terms, it.alone = sale, id, terms, alone == '1'
+  it.sale, it.id, it.terms, it.only_item = sale, id, terms, only_item == '1'
   it.input = '|' .. id .. '|'
   it.attempts, it.asking, it.idems = {}, {}, {}                   -- of this call
-  it.users, it.reservations, it.origins, it.holders, it.records = {}, {}, {}, {}, {} -- accepted in this call
+  it.users, it.reservations, it.origins, it.reservation_pairs, it.key_entries = {}, {}, {}, {}, {} -- accepted in this call
   it.tasks = {} -- of reservations made in this call: user → task
   -- texts: of units, which are not formatted then; tries: by the length of the window
-  local s = sales[sale] or { taken = {}, asking = {}, units = {}, texts = {}, changed = {}, tries = {} }
-  it.taken, it.of_sale = s.taken, s
+  local s = sales[sale] or { used_keys = {}, asking = {}, units = {}, texts = {}, changed = {}, tries = {} }
+  it.used_keys, it.of_sale = s.used_keys, s
   s.key, s.tries_key = sale_units, tries
   it.person_limit = it.sale_limit > 0 and it.sale_limit or it.limit
   it.of_item = person_suffix(it, id)
@@ -94,8 +95,8 @@ end
 
 -- The users and persons of the attempts.
 local KINDS = { c = 15, a = 16 }
-local first_person, second_person, former = {}, {}, {} -- by attempt: fields of the units of its person keys
-local shares, codes, recorded = {}, {}, {} -- by attempt: its share and code, and what its reservation has of the person keys
+local first_person, second_person, deleted = {}, {}, {} -- by attempt: fields of the units of its person keys
+local shares, codes, kept_persons = {}, {}, {} -- by attempt: its share and code, and what its reservation has of the person keys
 for i = 1, n do
   local item, user, _, _, _, key, persons, most_tries, window = attempt(i)
   local it = items[tonumber(item)]
@@ -115,8 +116,8 @@ for i = 1, n do
     local asking, last = it.of_sale.asking, nil
     persons, last, shares[i], codes[i] = split_persons(persons)
     if last then
-      former[i] = last .. it.of_item
-      asking[#asking + 1] = former[i]
+      deleted[i] = last .. it.of_item
+      asking[#asking + 1] = deleted[i]
     end
     if #persons == 17 then -- the length of a key
       first_person[i] = persons .. it.of_item
@@ -130,7 +131,7 @@ for i = 1, n do
       persons = persons == '' and codes[i] or persons .. ',' .. codes[i]
     end
     if shares[i] then persons = persons == '' and shares[i] or persons .. ',' .. shares[i] end
-    if persons ~= '' then recorded[i] = persons end
+    if persons ~= '' then kept_persons[i] = persons end
   end
 end
 for _, s in pairs(sales) do
@@ -146,11 +147,11 @@ for i = 1, n_items do
   local it = items[i]
   if #it.attempts > 0 then
     if #it.of_sale.asking > 0 and it.of_sale.epoch ~= it.epoch then it.refused = it.refused or 'not_loaded' end
-    local records = redis.call('HMGET', it.reservations_key, unpack(it.asking))
+    local reservations = redis.call('HMGET', it.reservations_key, unpack(it.asking))
     local known = redis.call('HMGET', it.idempotency_key, unpack(it.idems))
     local expiries = redis.call('ZMSCORE', it.permits_key, unpack(it.asking))
-    for c, attempt in ipairs(it.attempts) do
-      held[attempt], before[attempt], idems[attempt], permits[attempt] = records[c], known[c], it.idems[c], expiries[c]
+    for c, index in ipairs(it.attempts) do
+      held[index], before[index], idems[index], permits[index] = reservations[c], known[c], it.idems[c], expiries[c]
     end
   end
 end
@@ -160,7 +161,7 @@ local CODES = { not_loaded = 4, paused = 5, not_started = 6, ended = 7 }
 -- decide returns the code of attempt i on an item, and what the reply adds for that code.
 local function decide(i, it, user, task, permit, units, key, most_tries, window)
   local quantity = tonumber(units)
-  local past = it.taken[idems[i]] or before[i]
+  local past = it.used_keys[idems[i]] or before[i]
   if not past and held[i] then
     local t, q, k = string.match(held[i], '^([^|]*)|(%d+)|[^|]*|(.+)$')
     if k == key then past = t .. it.input .. q end
@@ -188,7 +189,7 @@ local function decide(i, it, user, task, permit, units, key, most_tries, window)
   if existing ~= '' then return 9, existing end
   local s = it.of_sale
   local room = it.sale_limit > 0 and it.sale_limit - s.units[user] or it.limit
-  if former[i] then room = room - s.units[former[i]] end
+  if deleted[i] then room = room - s.units[deleted[i]] end
   if quantity > it.limit then return 10, math.max(0, math.min(it.limit, room)) end
   if quantity > room then return it.sale_limit > 0 and 14 or 10, math.max(0, room) end
   local first, second = first_person[i], second_person[i]
@@ -208,7 +209,7 @@ local function decide(i, it, user, task, permit, units, key, most_tries, window)
   it.stock, it.reserved, it.rev = it.stock - quantity, it.reserved + quantity, it.rev + 1
   take_share(it, shares[i], quantity)
   past = task .. it.input .. quantity
-  it.taken[idems[i]], it.tasks[user] = past, task -- the permit is used in this call
+  it.used_keys[idems[i]], it.tasks[user] = past, task -- the permit is used in this call
   if it.sale_limit > 0 then
     s.units[user] = s.units[user] + quantity
     s.changed[#s.changed + 1] = user
@@ -230,15 +231,15 @@ local function decide(i, it, user, task, permit, units, key, most_tries, window)
     s.changed[#s.changed + 1] = code
   end
   local u = #it.users + 1
-  local record = recorded[i] and task .. '|' .. units .. '|' .. at .. ',' .. recorded[i] .. '|' .. key
+  local record = kept_persons[i] and task .. '|' .. units .. '|' .. at .. ',' .. kept_persons[i] .. '|' .. key
     or task .. '|' .. units .. '|' .. at .. '|' .. key
   it.users[u], it.reservations[u] = user, record
   if origins ~= '' then
     it.origins[u] = string.sub(origins, (i - 1) * ORIGIN + 1, i * ORIGIN)
   end
-  it.holders[2 * u - 1], it.holders[2 * u] = user, record
-  if not it.alone then
-    it.records[2 * u - 1], it.records[2 * u] = idems[i], past
+  it.reservation_pairs[2 * u - 1], it.reservation_pairs[2 * u] = user, record
+  if not it.only_item then
+    it.key_entries[2 * u - 1], it.key_entries[2 * u] = idems[i], past
   end
   return 1
 end
@@ -263,9 +264,9 @@ for i = 1, n_items do
   if #it.users > 0 then
     redis.call('HSET', it.key, 'stock', it.stock, 'reserved', it.reserved, 'rev', it.rev, 'taken', it.acceptances + #it.users)
     if it.shares then redis.call('HSET', it.key, 'kept', shares_text(it)) end
-    redis.call('HSET', it.reservations_key, unpack(it.holders))
-    if not it.alone then
-      redis.call('HSET', it.idempotency_key, unpack(it.records))
+    redis.call('HSET', it.reservations_key, unpack(it.reservation_pairs))
+    if not it.only_item then
+      redis.call('HSET', it.idempotency_key, unpack(it.key_entries))
       redis.call('PEXPIRE', it.idempotency_key, idempotency_ttl)
     end
     redis.call('ZREM', it.permits_key, unpack(it.users))
