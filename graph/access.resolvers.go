@@ -33,7 +33,7 @@ func (r *mutationResolver) RevokeAccessCodes(ctx context.Context, input model.Re
 }
 
 func (r *mutationResolver) RedeemAccessCode(ctx context.Context, input model.RedeemAccessCodeInput) (*model.RedeemAccessCodePayload, error) {
-	v, err := r.Checkout.Redeem(ctx, callerID(ctx), input.Slug, input.Code)
+	v, err := r.Checkout.RedeemCode(ctx, callerID(ctx), input.Slug, input.Code)
 	return &model.RedeemAccessCodePayload{Sale: r.toSale(v)}, err
 }
 

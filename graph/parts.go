@@ -66,7 +66,7 @@ func Schema() *ast.Schema {
 	return &out
 }
 
-// SchemaPart returns the fields of the schema that a part has, with the types that they lead to.
+// SchemaPart returns the schema for the callers of a part: its root fields and all types that they reach.
 func SchemaPart(part Part) *ast.Schema {
 	whole := Schema()
 	p := partOf{part: part, whole: whole, out: &ast.Schema{

@@ -7,7 +7,7 @@ import (
 	"seckill/internal/buy/storefront"
 )
 
-// The true revision of a gate grows by one with each order.
+// The revision of a gate grows by one with each order: shown, it would tell how many were sold.
 func TestAHiddenStockCountsNoOrders(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_800_000_000, 0)

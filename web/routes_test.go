@@ -27,7 +27,7 @@ func TestRoutesAreThoseOfTheShop(t *testing.T) {
 	}
 }
 
-func TestPagesThatDoNotExistAreKnown(t *testing.T) {
+func TestHasPageIsFalseForUnknownPaths(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]bool{
 		"/": true, "/s/phone": true, "/s/phone/": true, "/orders/ord_1/pay": true, "/operate/sales/sal_1/report": true,

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// trialBanner is on every page while orders can be paid without money. It is part of the
-// document, so that no script can fail to show it.
+// trialBanner is on every page while orders can be paid without money. It is in the
+// HTML, so it shows even if no script runs.
 const trialBanner = `<p class="note text-center" role="note">Trial: no money moves, and nothing is delivered. <span lang="zh-CN">试运行：付款不会真实扣款，也不会发货。</span></p>
     `
 

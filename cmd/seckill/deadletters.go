@@ -40,7 +40,7 @@ func (r replayCmd) Run(c *call) error {
 	return app.ChangeDeadLetters(c.ctx, c.cfg, silent(), func(letters *orderintake.DeadLetters) error {
 		done, err := r.replay(c, letters)
 		fmt.Fprintf(c.env.stdout, "replayed %d, refused %d\n", done.Replayed, done.Refused)
-		return r.inWords(err)
+		return r.noteError(err)
 	})
 }
 
@@ -65,8 +65,8 @@ func (r replayCmd) replay(c *call, letters *orderintake.DeadLetters) (done order
 	return done, nil
 }
 
-// inWords names the flag of an unusable note.
-func (replayCmd) inWords(err error) error {
+// noteError replaces the error of an unusable note by one that names its flag.
+func (replayCmd) noteError(err error) error {
 	if bad, ok := errors.AsType[fault.BadField](err); ok && slices.Equal(bad.At, []string{"note"}) {
 		return fmt.Errorf("--note: give %s", bad.Rule)
 	}

@@ -12,7 +12,7 @@ import (
 	"seckill/internal/pay/payment/providertest"
 )
 
-// wrongSettings are values that a server refuses, by a part of its message. FOLDER is a folder with
+// wrongSettings are settings that a server refuses, and a part of its message. FOLDER is a folder with
 // the files of wrongFiles.
 var wrongSettings = map[string]string{
 	"path_ttl = '60ns'":                        "SECKILL_PATH_TTL is 60ns",

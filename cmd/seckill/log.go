@@ -97,7 +97,7 @@ func (l logVerifyCmd) Run(c *call) error {
 	return err
 }
 
-// maxLate bounds the late entries that are named.
+// maxLate is how many late entries are listed.
 const maxLate = 10
 
 func printVerification(out io.Writer, v *audit.Verification) error {

@@ -116,7 +116,7 @@ func TestAProcessWithoutAPublicListenerNamesNone(t *testing.T) {
 	}
 }
 
-func TestTheLogNamesASaleAsTheCommandsTakeIt(t *testing.T) {
+func TestTheLogShowsPublicSaleIDs(t *testing.T) {
 	t.Parallel()
 	got := command(t, append(services(t), "SECKILL_LOG_LEVEL=info"), "seed", "--users", "1", "--stock", "3")
 	got.wants(t, exitOK, "sale loaded")

@@ -41,14 +41,14 @@ func (e orderExpireCmd) Run(c *call) error {
 	o, err := app.ExpireOrder(c.ctx, c.cfg, app.ExpireOrderInput{Order: orderID, Account: e.Operator, Note: e.Note},
 		silent())
 	if err != nil {
-		return e.inWords(o, err)
+		return e.explain(o, err)
 	}
 	_, err = fmt.Fprintf(c.env.stdout, "order %s is %s\n", o.Number, o.Status)
 	return err
 }
 
-// inWords explains a refusal on the command line.
-func (e orderExpireCmd) inWords(o *order.Order, err error) error {
+// explain rewords a refusal for the command line.
+func (e orderExpireCmd) explain(o *order.Order, err error) error {
 	if bad, ok := errors.AsType[fault.BadField](err); ok && slices.Equal(bad.At, []string{"note"}) {
 		return errors.New("--note: give 1 to 200 characters")
 	}

@@ -56,7 +56,7 @@ func TestServeOutlivesTheReaderOfItsLog(t *testing.T) {
 	}
 }
 
-func TestTheDemoLeavesNothingBehindWhenItsReaderGoes(t *testing.T) {
+func TestTheDemoRemovesItsFilesAfterABrokenPipe(t *testing.T) {
 	t.Parallel()
 	cmd := process(t, nil, "demo", "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--request-timeout", "1m", "--drain-timeout", "2m")
 	temporary := t.TempDir()

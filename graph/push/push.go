@@ -46,7 +46,7 @@ func (s *Slot) Source() Source { return s.source }
 
 // Events returns gqlgen's channel of the events of states. With a slot in ctx the transport
 // receives the states instead, and gqlgen's channel has only those that it emits (see
-// transport/frames.go): event is not called for the others.
+// transport/results.go): event is not called for the others.
 func Events[T, E any](ctx context.Context, states notifier.Source[T], event func(value T, snapshot bool) E) <-chan E {
 	s := &source[T, E]{states: states, event: event, events: make(chan E, 1)}
 	if slot, ok := ctx.Value(slotKey{}).(*Slot); ok {

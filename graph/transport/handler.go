@@ -29,7 +29,7 @@ type Handler struct {
 	opts   Options
 	exec   *executor.Executor
 	fields graphql.FieldMiddleware
-	frames frames
+	shared sharedPayloads
 	bodies *bodies
 	served *telemetry.OperationMetrics
 }
@@ -48,7 +48,7 @@ func NewHandler(opts Options) *Handler {
 	for _, e := range opts.Extensions {
 		exec.Use(e)
 	}
-	return &Handler{opts: opts, exec: exec, fields: aroundFields(opts.Extensions), frames: frames{age: opts.Public.Age},
+	return &Handler{opts: opts, exec: exec, fields: aroundFields(opts.Extensions), shared: sharedPayloads{age: opts.Public.Age},
 		bodies: newBodies(opts.MaxBody), served: telemetry.NewOperationMetrics(opts.Registerer)}
 }
 

@@ -96,7 +96,7 @@ func (o Options) withDefaults() Options {
 		o.Timeout = defaultTimeout
 	}
 	if o.Public.Age == 0 {
-		o.Public.Age = frameAge
+		o.Public.Age = sharedPayloadAge
 	}
 	if o.KeepAlive == 0 {
 		o.KeepAlive = defaultKeepAlive

@@ -28,16 +28,16 @@ type socket struct {
 	headers http.Header // the headers that operations read; nil = none
 
 	// Used only by the reading goroutine.
-	acked  bool
-	caller Caller
-	frames bucket
+	acked     bool
+	caller    Caller
+	allowance bucket
 
-	mu      sync.Mutex   // held while writing, so that nothing is written after the end of a stream or of the socket
-	closing bool         // guarded by mu
-	streams []*stream    // guarded by mu
-	running atomic.Int32 // streams, for readers without mu
-	clock   *time.Timer  // guarded by mu: the init timeout, then the next ping
-	expiry  *time.Timer  // guarded by mu: the token's expiry; nil without a token
+	mu      sync.Mutex      // held while writing, so that nothing is written after the end of a stream or of the socket
+	closing bool            // guarded by mu
+	streams []*socketStream // guarded by mu
+	running atomic.Int32    // streams, for readers without mu
+	clock   *time.Timer     // guarded by mu: the init timeout, then the next ping
+	expiry  *time.Timer     // guarded by mu: the token's expiry; nil without a token
 }
 
 // serveSocket upgrades the request and returns; the socket continues on its own
@@ -59,7 +59,7 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) {
 	if !known && len(protocols) > 0 {
 		speak = protocols[0] // without a protocol in the response the client would never see the close code
 	}
-	s.frames = newBucket(opts.FrameRate, opts.FrameBurst)
+	s.allowance = newBucket(opts.FrameRate, opts.FrameBurst)
 	upgrade := &upgradeWriter{ResponseWriter: w, writeTimeout: opts.WriteTimeout}
 	conn, err := websocket.Accept(upgrade, r, &websocket.AcceptOptions{
 		Subprotocols:       []string{speak},
@@ -117,7 +117,7 @@ func (s *socket) read() bool {
 		return false
 	case err != nil:
 		return false
-	case !s.frames.take(time.Now()):
+	case !s.allowance.take(time.Now()):
 		s.shut(closeTooMany, "Too many messages")
 		return false
 	case kind != websocket.MessageText:
@@ -129,7 +129,7 @@ func (s *socket) read() bool {
 
 // onPing counts a client's pings as frames. It runs inside read.
 func (s *socket) onPing(context.Context, []byte) bool {
-	if s.frames.take(time.Now()) {
+	if s.allowance.take(time.Now()) {
 		return true
 	}
 	go s.shut(closeTooMany, "Too many messages")

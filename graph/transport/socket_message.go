@@ -183,7 +183,7 @@ func (s *socket) subscribe(m message) bool {
 		return false
 	}
 	params.Headers = s.headers
-	st := newStream(s, m.id)
+	st := newSocketStream(s, m.id)
 	s.mu.Lock()
 	taken := s.find(m.id) != nil
 	full := len(s.streams) >= s.h.opts.Sockets.opts.MaxStreams
@@ -250,7 +250,7 @@ func (s *socket) complete(id string) {
 }
 
 // find returns the stream with an id, or nil. mu is held.
-func (s *socket) find(id string) *stream {
+func (s *socket) find(id string) *socketStream {
 	for _, st := range s.streams {
 		if st.id == id {
 			return st
@@ -260,7 +260,7 @@ func (s *socket) find(id string) *stream {
 }
 
 // forget ends a stream and frees its id. mu is held.
-func (s *socket) forget(st *stream) {
+func (s *socket) forget(st *socketStream) {
 	st.over = true
 	if i := slices.Index(s.streams, st); i >= 0 {
 		s.streams = slices.Delete(s.streams, i, i+1)

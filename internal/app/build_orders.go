@@ -27,8 +27,6 @@ import (
 )
 
 const (
-	// ordersGroup is the consumer group of the order streams.
-	ordersGroup = "orders"
 	// trimEvery is how often acknowledged entries are removed from streams.
 	trimEvery = 2 * time.Second
 	// idleTrim is the longest pause while there is nothing to remove.
@@ -172,7 +170,7 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 	cache := order.NewCache(b.svc.redis, b.keys.Tasks, g.clock)
 	store := order.NewStore(order.StoreConfig{
 		DB: b.svc.db, Cache: cache, Clock: g.clock, Log: b.log,
-		Submitted: orderintake.Submitted{Gate: g.gate, Items: g.items},
+		Submitted: orderintake.ReservedTasks{Gate: g.gate, Items: g.items},
 		Vanished:  orderintake.Vanished{Items: g.items, Clock: g.clock},
 	})
 	status := storefront.NewPublisher(m.bus, s.feed)
@@ -196,7 +194,7 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 }
 
 func orderQueue(b base, inspector stream.Inspector) orderintake.Queue {
-	return orderintake.Queue{Inspector: inspector, Keys: b.keys, Group: ordersGroup}
+	return orderintake.Queue{Inspector: inspector, Keys: b.keys, Group: order.Group}
 }
 
 // worker holds the router that turns messages into orders.
@@ -217,7 +215,7 @@ func newWorker(b base, g gates, m messages, o orders) (worker, error) {
 	handler := orderintake.NewHandler(o.writer, g.gate, inFlight)
 	router, err := newRouter(b, m, stream.Handler{Name: "orders", Topics: topics, Handle: handler.Handle,
 		Split: order.Split},
-		consumer{group: ordersGroup, timeout: b.scaled(orderintake.HandleTimeout)})
+		consumer{group: order.Group, timeout: b.scaled(orderintake.HandleTimeout)})
 	if err != nil {
 		return worker{}, err
 	}
@@ -286,6 +284,6 @@ func orderTopics(b base) []string {
 func measureStreams(b base, m messages) periodic.Loop {
 	return periodic.Loop{Name: "measure streams", Every: measureEvery, Log: b.log,
 		Step: func(ctx context.Context) (map[string]int, error) {
-			return nil, m.inspector.Measure(ctx, b.streamMetrics, ordersGroup, orderTopics(b))
+			return nil, m.inspector.Measure(ctx, b.streamMetrics, order.Group, orderTopics(b))
 		}}
 }

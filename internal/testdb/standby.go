@@ -104,8 +104,8 @@ func (r *Replicated) Unplug() { r.stream.Silence() }
 // Plug undoes Unplug.
 func (r *Replicated) Plug() { r.stream.Restore() }
 
-// FailOver stops the primary as a crash does, promotes the standby, and returns once that
-// takes writes. Commits since Unplug are lost.
+// FailOver stops the primary as a crash does, promotes the standby, and waits until it
+// accepts writes. Commits since Unplug are lost.
 func (r *Replicated) FailOver() {
 	r.t.Helper()
 	r.primary.stop()

@@ -99,7 +99,7 @@ func (w *suite) used(ctx context.Context, s *server) (u usage, err error) {
 		return u, err
 	}
 	u.redis, u.generator = redis.cpu, self.cpu
-	if u.postgres, err = family(w.services.postmaster); err != nil {
+	if u.postgres, err = processTreeCPU(w.services.postmaster); err != nil {
 		return u, err
 	}
 	if u.idle, err = idle(); err != nil {
@@ -157,8 +157,8 @@ func readStat(pid int) (processStat, error) {
 	return processStat{int(n[0]), time.Duration(n[1]+n[2]) * clockTick, time.Duration(n[3]+n[4]) * clockTick}, nil
 }
 
-// family returns the CPU time of a process and its children, including ended ones.
-func family(parent int) (time.Duration, error) {
+// processTreeCPU returns the CPU time of a process and its children, including ended ones.
+func processTreeCPU(parent int) (time.Duration, error) {
 	head, err := readStat(parent)
 	if err != nil {
 		return 0, err

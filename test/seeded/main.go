@@ -25,7 +25,7 @@ import (
 )
 
 // buildTimeout and runTimeout bound one suite: a fault may make a test wait for ever. runTimeout is below
-// testenv.Wait, so that no wait that runs out on a busy machine counts as a find.
+// testenv.Wait: a test that only waits on a busy machine is stopped before it fails and counts as a find.
 const (
 	buildTimeout = 15 * time.Minute
 	runTimeout   = 100 * time.Second

@@ -127,7 +127,7 @@ func TestOperatorsDecideAboutTheRefundsOfAllSales(t *testing.T) {
 	}
 }
 
-func TestTheRefundsOfAnOperatorsOwnOrdersAreLeftToOthers(t *testing.T) {
+func TestAnOperatorNeitherSeesNorDecidesOwnRefunds(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.start("api", "worker", "scheduler")

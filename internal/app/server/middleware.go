@@ -275,7 +275,7 @@ func pageCSP(style string, origins []string) []string {
 // apiCSP is for responses that are data: they are neither rendered nor framed.
 var apiCSP = []string{"default-src 'none'; frame-ancestors 'none'"}
 
-// securityHeaders are the same for every page; the playground relaxes its own content
+// securityHeaders adds the same headers to every page; the playground relaxes its own content
 // policy. API responses are data: they have only the headers that prevent rendering,
 // because on the hot path each header costs time (more than eight grow the map, about 2
 // µs).

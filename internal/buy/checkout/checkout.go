@@ -1,6 +1,6 @@
 // Package checkout implements the buyer's use cases that cross domains: issuing a path
 // token, entering the waiting room, placing an order, joining the waitlist. Place turns
-// an attempt into an order task; the worker (package order) writes the order.
+// an attempt into an order task; the worker (packages orderintake and order) writes the order.
 //
 // The package stores nothing; Tries counts in memory. It combines the catalogue, the
 // StockCache, the gate in Redis and the admission services, and returns the outcome.
@@ -114,19 +114,19 @@ func (c *Checkout) Place(ctx context.Context, in Attempt) (Result, error) {
 		return Result{}, err
 	}
 	if parent.Private && c.paths.Permit(in.User, in.Item, in.PathToken).Until.IsZero() {
-		if err := c.hides(ctx, parent, in.User); err != nil {
+		if err := c.checkAccess(ctx, parent, in.User); err != nil {
 			return Result{}, err
 		}
 	}
 	began := time.Now()
-	result, err := c.take(ctx, parent, item, in)
+	result, err := c.attempt(ctx, parent, item, in)
 	c.observer.Placed(parent.ID, in, result, time.Since(began), err)
 	return result, err
 }
 
-// take checks the StockCache, then the gate in Redis. An offer of the waitlist skips
-// both the cache and the path token.
-func (c *Checkout) take(ctx context.Context, parent *sale.Sale, item *sale.Item, in Attempt) (Result, error) {
+// attempt makes the checks in the order of their cost: own sale, tries in this process, StockCache, gate
+// in Redis. An offer of the waitlist skips the StockCache and the path token.
+func (c *Checkout) attempt(ctx context.Context, parent *sale.Sale, item *sale.Item, in Attempt) (Result, error) {
 	if parent.PreparedBy(in.User) {
 		return Result{}, sale.OwnSale()
 	}
@@ -135,7 +135,7 @@ func (c *Checkout) take(ctx context.Context, parent *sale.Sale, item *sale.Item,
 		return Result{}, err
 	}
 	if _, ok := offerOf(in.PathToken); ok {
-		return c.redeem(ctx, parent, item, in)
+		return c.redeemOffer(ctx, parent, item, in)
 	}
 	share := person.Key("")
 	if parent.Access.Kept() > 0 {
@@ -195,13 +195,13 @@ func (c *Checkout) find(ctx context.Context, itemID id.Item) (*sale.Item, *sale.
 func (c *Checkout) findFor(ctx context.Context, itemID id.Item, user id.User) (*sale.Item, *sale.Sale, error) {
 	item, parent, err := c.find(ctx, itemID)
 	if err == nil {
-		err = c.hides(ctx, parent, user)
+		err = c.checkAccess(ctx, parent, user)
 	}
 	return item, parent, err
 }
 
-// hides refuses the items of a private sale to a user whom no access rule fits, as if there were none.
-func (c *Checkout) hides(ctx context.Context, parent *sale.Sale, user id.User) error {
+// checkAccess refuses the items of a private sale to a user whom no access rule fits, as if there were none.
+func (c *Checkout) checkAccess(ctx context.Context, parent *sale.Sale, user id.User) error {
 	if !parent.Private {
 		return nil
 	}

@@ -67,9 +67,9 @@ func offerOf(token string) (id.Waitlist, bool) {
 	return place, err == nil
 }
 
-// redeem turns an offer into an order task, without captcha, permit or StockCache: the
+// redeemOffer turns an offer into an order task, without captcha, permit or StockCache: the
 // unit is already reserved.
-func (c *Checkout) redeem(ctx context.Context, parent *sale.Sale, item *sale.Item, in Attempt) (Result, error) {
+func (c *Checkout) redeemOffer(ctx context.Context, parent *sale.Sale, item *sale.Item, in Attempt) (Result, error) {
 	place, _ := offerOf(in.PathToken)
 	if _, err := c.admits(ctx, parent, in.User, access.Access.Open); err != nil {
 		return Result{}, err

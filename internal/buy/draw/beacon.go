@@ -124,13 +124,13 @@ func (c *Chain) Verify(round uint64, signature []byte) (randomness [32]byte, err
 // RoundAfter is that of Quicknet.
 func RoundAfter(t time.Time) uint64 { return quicknet.RoundAfter(t) }
 
-// RoundTime is that of Quicknet.
+// RoundTime returns when Quicknet publishes a round.
 func RoundTime(round uint64) time.Time { return quicknet.RoundTime(round) }
 
-// RoundFor is that of Quicknet.
+// RoundFor returns the first round of Quicknet that may decide a draw whose root was published then.
 func RoundFor(rootPublishedAt time.Time) uint64 { return quicknet.RoundFor(rootPublishedAt) }
 
-// Verify is that of Quicknet.
+// Verify checks the signature of a round of Quicknet, and returns its random value.
 func Verify(round uint64, signature []byte) (randomness [32]byte, err error) {
 	return quicknet.Verify(round, signature)
 }

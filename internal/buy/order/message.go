@@ -18,6 +18,9 @@ import (
 	"seckill/internal/platform/tracing"
 )
 
+// Group is the consumer group of the order streams.
+const Group = "orders"
+
 // requestVersion is the only version of Request that this code accepts.
 const requestVersion = 1
 

@@ -231,8 +231,8 @@ func TestUnitsWaitForAMomentOnlyWhenAllAreTaken(t *testing.T) {
 	})
 }
 
-// The row of an order names one refund whose units are due. A refund that moved before would return the units of the
-// one before with its own, also those that left the sale.
+// A row of an order names one refund at a time. If a second refund moved before the units of the first were back,
+// the loop would return both, also units that left the sale.
 func TestARefundMovesOnceTheUnitsOfTheOneBeforeAreBack(t *testing.T) {
 	onBoth(t, stock{units: 3, limit: 3}, func(t *testing.T, e *env) {
 		paid := e.move(e.write(e.writer(nil), e.requestOf(id.New[id.User](), 3)).Order, order.Paid)

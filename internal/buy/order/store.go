@@ -30,7 +30,7 @@ const (
 type StoreConfig struct {
 	DB    *postgres.DB
 	Cache *Cache // nil = read Postgres only
-	// Submitted finds tasks whose order is not written yet; a Nil owner stands for any
+	// Submitted finds tasks whose order is not written yet; a zero owner stands for any
 	// user. nil = there are none.
 	Submitted TaskFinder
 	// Vanished returns a SUBMITTED task for an id of the owner that neither Redis nor

@@ -118,8 +118,8 @@ func NewWriter(cfg WriterConfig) *Writer {
 
 // Write turns requests into orders, or ends their tasks as failed, and returns after the
 // commit. The results are in the order of the requests; one that cannot be written does
-// not affect the others. Writing a request again, concurrently or later, returns the
-// first end. An error means that the outcome is unknown; writing the same request again
+// not affect the others. Writing a request again, concurrently or later, returns how
+// it ended the first time. An error means that the outcome is unknown; writing the same request again
 // resolves it. batch.ErrFull and batch.ErrClosed mean that nothing was done.
 func (w *Writer) Write(ctx context.Context, requests ...Request) []Result {
 	return w.do(ctx, submission{requests: requests, traced: tracing.OrdersFrom(ctx)})

@@ -24,16 +24,30 @@ func NewBacklog(conn *redisconn.Conn, keys reservation.Keys, letters *DeadLetter
 }
 
 // Requests returns the valid orders of the messages in a shard's stream and among its dead
-// letters. The dead letters are read before and after the stream, so that a message
-// that moves between the two in the meantime is seen; it may be returned twice. Handled
-// messages that are not trimmed yet are included.
+// letters. Handled messages that are not trimmed yet are included.
 func (b *Backlog) Requests(ctx context.Context, shard int) ([]order.Request, error) {
+	return b.read(ctx, shard, func(key string, visit func(*stream.Message)) error {
+		return stream.Backlog(ctx, b.conn.Cmd, key, visit)
+	})
+}
+
+// Unhandled is Requests without the messages that a worker has acknowledged. Those have a row, unless
+// Postgres has lost its commit: then nobody writes them again.
+func (b *Backlog) Unhandled(ctx context.Context, shard int) ([]order.Request, error) {
+	return b.read(ctx, shard, func(key string, visit func(*stream.Message)) error {
+		return stream.Unacknowledged(ctx, b.conn.Cmd, key, order.Group, func(msg *stream.Message, _ bool) { visit(msg) })
+	})
+}
+
+// read reads the dead letters before and after the stream, so that a message that moves between the two
+// in the meantime is seen; it may be returned twice.
+func (b *Backlog) read(ctx context.Context, shard int, messages func(key string, visit func(*stream.Message)) error) ([]order.Request, error) {
 	key := b.keys.Orders(shard)
 	out, err := b.letters.waiting(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	err = stream.Backlog(ctx, b.conn.Cmd, key, func(msg *stream.Message) {
+	err = messages(key, func(msg *stream.Message) {
 		requests, _ := order.Decode(msg) // the valid ones: the worker splits the message
 		out = append(out, requests...)
 	})
@@ -45,7 +59,7 @@ func (b *Backlog) Requests(ctx context.Context, shard int) ([]order.Request, err
 }
 
 func (b *Backlog) tasksIn(ctx context.Context, shard int) (map[id.Task]bool, error) {
-	requests, err := b.Requests(ctx, shard)
+	requests, err := b.Unhandled(ctx, shard)
 	if err != nil {
 		return nil, err
 	}

@@ -76,7 +76,7 @@ func (h *Handler) handle(ctx context.Context, requests []order.Request) error {
 	return failed
 }
 
-// readmit handles orders whose gate was rebuilt: each needs a reservation in the present gate.
+// readmit writes orders whose gate was rebuilt, after it has found or made a reservation in the present gate.
 // The build has counted the messages that it found in the stream. For those that Redis lost
 // while a worker was handling them, units are reserved again if there are enough.
 func (h *Handler) readmit(ctx context.Context, requests []order.Request) error {

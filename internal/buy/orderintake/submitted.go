@@ -10,16 +10,16 @@ import (
 	"seckill/internal/platform/id"
 )
 
-// Submitted looks up tasks whose order is not written yet: their record is the
+// ReservedTasks looks up tasks whose order is not written yet: their record is the
 // reservation at the gate.
-type Submitted struct {
+type ReservedTasks struct {
 	Gate  *reservation.Gate
 	Items reservation.Items
 }
 
-// Task returns the task, or nil when no reservation is of the task. A Nil owner stands
+// Task returns the task, or nil when no reservation is of the task. A zero owner stands
 // for any user: all reservations of the item are read.
-func (s Submitted) Task(ctx context.Context, task id.Task, owner id.User) (*order.Task, error) {
+func (s ReservedTasks) Task(ctx context.Context, task id.Task, owner id.User) (*order.Task, error) {
 	// All items, because the catalogue of this process may be from before a gate was loaded
 	// that already takes orders.
 	items, err := s.Items.All(ctx)

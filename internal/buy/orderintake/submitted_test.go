@@ -42,7 +42,7 @@ func (r *rig) reserve() (reservation.Attempt, *order.Store) {
 	if r.must(err); o.Code != reservation.Accepted {
 		r.t.Fatalf("reserve: %+v", o)
 	}
-	submitted := orderintake.Submitted{Gate: gate, Items: items{{Sale: r.sale, Item: r.item}}}
+	submitted := orderintake.ReservedTasks{Gate: gate, Items: items{{Sale: r.sale, Item: r.item}}}
 	return a, order.NewStore(order.StoreConfig{DB: r.db, Cache: r.cache, Submitted: submitted, Clock: r.clock, Log: quiet})
 }
 

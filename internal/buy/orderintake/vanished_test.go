@@ -18,7 +18,7 @@ func (r *rig) processes(n int, gate *reservation.Gate) (stores []*order.Store, s
 	for range n {
 		s := order.NewStore(order.StoreConfig{
 			DB: r.db, Cache: r.cache, Clock: r.clock, Log: quiet,
-			Submitted: orderintake.Submitted{Gate: gate, Items: items},
+			Submitted: orderintake.ReservedTasks{Gate: gate, Items: items},
 			Vanished:  orderintake.Vanished{Items: items, Clock: r.clock},
 		})
 		search := r.redisLost(s, gate)

@@ -44,7 +44,7 @@ type ReacquireOutcome struct {
 	Epoch     int64
 }
 
-// Reacquire reserves units for a buyer whose reservation had expired. It ignores the
+// Reacquire reserves units for an order that had expired, or for a task whose gate was lost. It ignores the
 // window and the state of the gate, and takes the units once per task.
 func (g *Gate) Reacquire(ctx context.Context, r Reacquire) (ReacquireOutcome, error) {
 	shard := id.ShardOf(r.Sale)

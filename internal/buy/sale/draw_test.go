@@ -13,7 +13,7 @@ import (
 // The values were computed with another program:
 //
 //	printf 5f2c17a0b4e94d0c | openssl dgst -sha256 -mac HMAC -macopt hexkey:0101…01
-func TestANumberOfADrawCanBeComputedByAnyProgram(t *testing.T) {
+func TestDrawNumbersEqualThoseOfOpenSSL(t *testing.T) {
 	t.Parallel()
 	seed, err := sale.ParseDrawSeed(strings.Repeat("01", 32))
 	if err != nil {

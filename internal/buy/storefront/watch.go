@@ -54,7 +54,7 @@ func (s *Storefront) WatchOrder(ctx context.Context, orderID id.Order) (*notifie
 }
 
 // WatchStatus follows the state of a sale for a user until the sale ends: the public
-// state, and the user's own waitlist entry. uuid.Nil means no user.
+// state, and the user's own waitlist entry. The zero id.User means no user.
 func (s *Storefront) WatchStatus(ctx context.Context, saleID id.Sale, user id.User) (notifier.Source[*sale.Sale],
 	error) {
 	if user.IsZero() {

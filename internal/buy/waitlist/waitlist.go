@@ -128,8 +128,8 @@ func (e *Entry) Moment() int64 {
 // momentsPerMilli is the number of versions that Moment distinguishes.
 const momentsPerMilli = 1000
 
-// ref identifies the reservation of the entry in the gate. An offer that was left to
-// expire counts as an expiry of the buyer.
+// ref identifies the reservation of the entry in the gate. Expired is set for an
+// offer that the buyer let expire; the gate counts it as an expiry.
 func (e *Entry) ref() reservation.Ref {
 	ignored := e.Status == Expired && e.OfferExpiresAt != nil && !e.UpdatedAt.Before(*e.OfferExpiresAt)
 	return reservation.Ref{Sale: e.Sale, Item: e.Item, User: e.User, Task: id.Task(e.ID), Expired: ignored}

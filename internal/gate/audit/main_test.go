@@ -113,6 +113,11 @@ func (w *world) Requests(ctx context.Context, shard int) (requests []order.Reque
 	return requests, err
 }
 
+// Unhandled implements preload.Backlog.
+func (w *world) Unhandled(ctx context.Context, shard int) ([]order.Request, error) {
+	return w.Requests(ctx, shard)
+}
+
 func (w *world) update(fn func(ctx context.Context, tx *ent.Tx) error) {
 	w.Helper()
 	w.must(w.db.WithTx(w.Context(), fn))

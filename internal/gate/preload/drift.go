@@ -11,7 +11,7 @@ import (
 )
 
 // Differs reports whether the stock in an item's gate differs from the stock that
-// follows from Postgres and the unwritten messages, or its total or its state from those
+// follows from Postgres and the unhandled messages, or its total or its state from those
 // of the sale. It may be wrong for a moment, while
 // units are being released. A gate that is missing, stale or being built does not
 // differ: Step rebuilds it.
@@ -20,7 +20,7 @@ func (p *Preloader) Differs(ctx context.Context, saleID id.Sale, itemID id.Item)
 	if err != nil || state.Stale || state.Gate == "" || state.Gate == reservation.GateLoading {
 		return false, err
 	}
-	waiting, err := p.backlog.Requests(ctx, id.ShardOf(saleID))
+	waiting, err := p.backlog.Unhandled(ctx, id.ShardOf(saleID))
 	if err != nil {
 		return false, fmt.Errorf("read unwritten orders of %s: %w", saleID, err)
 	}

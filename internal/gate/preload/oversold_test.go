@@ -13,6 +13,8 @@ import (
 	"seckill/internal/pay/payment"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/postgres"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -40,6 +42,23 @@ func (f *fixture) reserve(t *testing.T, n, stock int) []order.Request {
 	}
 	f.setGate(t, "stock", stock, "reserved", n)
 	return messages
+}
+
+// A commit that Postgres lost leaves a reservation and a message that a worker has acknowledged.
+func TestAReservationWithoutARowDiffersOnceItsMessageIsHandled(t *testing.T) {
+	t.Parallel()
+	testdb.OnDatabases(t, func(t *testing.T, db *postgres.DB) {
+		f := setupOn(t, db)
+		f.clock.Advance(6 * time.Second)
+		f.step(t)
+		f.pending = f.reserve(t, 2, 8)
+		for _, want := range []bool{false, true} {
+			if differs, err := f.preloader().Differs(t.Context(), f.sale, f.item); err != nil || differs != want {
+				t.Errorf("handled %t: differs %t, %v", want, differs, err)
+			}
+			f.pending, f.handled = f.pending[:1], f.pending[1:]
+		}
+	})
 }
 
 // setGate changes fields of the gate.

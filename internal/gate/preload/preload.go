@@ -47,8 +47,8 @@ const (
 	// salesAtOnce bounds the sales that one Step handles concurrently: a large build
 	// does not delay the other sales.
 	salesAtOnce = 4
-	// DefaultSlot is the length of a load slot. Sales are loaded that start before the
-	// end of the DefaultSlots-th slot, the present one included.
+	// DefaultSlot is the length of a load slot. A sale is loaded if it starts in the
+	// present slot or one of the DefaultSlots − 1 after it.
 	DefaultSlot = 2 * time.Hour
 	// DefaultSlots is the number of slots.
 	DefaultSlots = 5
@@ -121,6 +121,8 @@ type Backlog interface {
 	// Requests returns the orders of the messages in a shard, in no particular order; an
 	// order may be returned twice.
 	Requests(ctx context.Context, shard int) ([]order.Request, error)
+	// Unhandled returns those that no worker has acknowledged.
+	Unhandled(ctx context.Context, shard int) ([]order.Request, error)
 }
 
 // Figures stores the figures of a sale before its gates leave Redis; salestats.Reader

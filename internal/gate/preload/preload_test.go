@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -37,7 +38,8 @@ type fixture struct {
 	keys    reservation.Keys
 	clock   *clock.Fake
 	pending []order.Request
-	broken  error // of the backlog
+	handled []order.Request // acknowledged, and still in the stream
+	broken  error           // of the backlog
 	// meanwhile is called by the next read of the backlog: after a build has begun.
 	meanwhile func()
 	sale      id.Sale
@@ -72,13 +74,18 @@ func setupOn(t *testing.T, db *postgres.DB) *fixture {
 	return f
 }
 
+// Unhandled implements preload.Backlog.
+func (f *fixture) Unhandled(context.Context, int) ([]order.Request, error) {
+	return f.pending, f.broken
+}
+
 // Requests implements preload.Backlog.
 func (f *fixture) Requests(context.Context, int) ([]order.Request, error) {
 	if do := f.meanwhile; do != nil {
 		f.meanwhile = nil
 		do()
 	}
-	return f.pending, f.broken
+	return slices.Concat(f.pending, f.handled), f.broken
 }
 
 func (f *fixture) preloader() *preload.Preloader {

@@ -24,7 +24,7 @@ import (
 // several rounds of the slowest loop.
 const overdueAfter = 2 * time.Minute
 
-// Gates compares and rebuilds gates.
+// Gates is what the reconciler needs of package preload.
 type Gates interface {
 	// Differs reports whether the stock of an item differs from Postgres.
 	Differs(ctx context.Context, saleID id.Sale, itemID id.Item) (bool, error)

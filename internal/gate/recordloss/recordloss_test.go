@@ -45,7 +45,8 @@ func setup(t *testing.T) *fixture {
 
 type noBacklog struct{}
 
-func (noBacklog) Requests(context.Context, int) ([]order.Request, error) { return nil, nil }
+func (noBacklog) Requests(context.Context, int) ([]order.Request, error)  { return nil, nil }
+func (noBacklog) Unhandled(context.Context, int) ([]order.Request, error) { return nil, nil }
 
 // scheduler returns the watch of a scheduler whose clock is off.
 func (f *fixture) scheduler(off time.Duration) *recordloss.Watch {

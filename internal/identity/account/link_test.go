@@ -332,7 +332,7 @@ func TestAskingForAPasswordRevealsNoAccount(t *testing.T) {
 	})
 }
 
-func TestOneMailboxGetsFewLinks(t *testing.T) {
+func TestPasswordMailsPerMailboxAreLimited(t *testing.T) {
 	t.Parallel()
 	p := real(t).withMail()
 	p.limited()
@@ -427,7 +427,7 @@ func TestOldLinksAreDeleted(t *testing.T) {
 	}
 }
 
-func TestADeletedAccountLeavesOrdersWithoutAName(t *testing.T) {
+func TestDeletingAnAccountAnonymisesItsOrders(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		p := f.withMail()

@@ -127,7 +127,7 @@ func flip(s string, at int) string {
 	return s[:at] + other + s[at+1:]
 }
 
-func TestSessionSlidesAndEnds(t *testing.T) {
+func TestASessionEndsWhenIdleAndAtItsMaximumAge(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		in := f.register(someone())
@@ -203,7 +203,7 @@ func TestAKeyThatAllKnowBeforeItSignsEndsNoSession(t *testing.T) {
 	alone.refresh(in.Tokens.Refresh)
 }
 
-func TestARefreshIsCountedForItsSessionWhateverKeyMadeTheToken(t *testing.T) {
+func TestRefreshesAreCountedPerSessionAcrossKeyRotation(t *testing.T) {
 	t.Parallel()
 	f := embedded(t)
 	former := auth.Key{ID: "k1", Secret: []byte(strings.Repeat("test-key", 4))}

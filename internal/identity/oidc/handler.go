@@ -196,7 +196,7 @@ func (s *Service) fail(w http.ResponseWriter, r *http.Request, p *provider, to s
 // cookieOwner is the authenticated owner of the sealed cookie: it has none.
 var cookieOwner = uuid.Nil
 
-// cookiePrefix begins the names of the cookies of states.
+// cookiePrefix is the prefix of the names of state cookies.
 const cookiePrefix = "seckill_oidc_"
 
 // cookie returns the cookie of a state, without its value.

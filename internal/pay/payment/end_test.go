@@ -382,4 +382,5 @@ func TestStockHeldByBotsIsSellableAgainAfterTheWindow(t *testing.T) {
 // noMessages is a backlog without messages.
 type noMessages struct{}
 
-func (noMessages) Requests(context.Context, int) ([]order.Request, error) { return nil, nil }
+func (noMessages) Requests(context.Context, int) ([]order.Request, error)  { return nil, nil }
+func (noMessages) Unhandled(context.Context, int) ([]order.Request, error) { return nil, nil }

@@ -156,8 +156,8 @@ const (
 	Outside Cause = "OUTSIDE"
 )
 
-// moves reports whether units of the order are refunded. A refund of late or double money
-// leaves the order unchanged.
+// moves reports whether a refund of this cause changes the order; one of late or double
+// money does not.
 func (c Cause) moves() bool { return c == Asked || c == Voided }
 
 // Refund is a requested or decided refund.

@@ -80,7 +80,7 @@ type Config struct {
 	// return to the gate; 0 = at once.
 	ReturnWithin time.Duration
 	Clock        clock.Clock // nil = clock.System
-	// Shared compares the clocks before an act that cannot be undone; nil = Clock alone.
+	// Shared must agree with the other clocks before an irreversible step; nil = a Shared of Clock alone.
 	Shared *clock.Shared
 	// Registerer registers the metrics; nil = they are not exported.
 	Registerer prometheus.Registerer

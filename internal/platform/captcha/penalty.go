@@ -65,7 +65,8 @@ const (
 	noteTimeout     = 2 * time.Second
 )
 
-// subject is a user in a sale, or a network in a sale or for accounts.
+// subject is who gets penalty points: a user in a sale, a network in a sale, or, without a sale, a
+// network at the forms of accounts.
 type subject struct {
 	sale    id.Sale
 	user    id.User

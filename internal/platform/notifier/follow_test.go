@@ -91,7 +91,7 @@ func TestASnapshotComesFirstThenOnlyHigherRevisionsThenTheEnd(t *testing.T) {
 	})
 }
 
-func TestWhatIsOverAlreadyIsOneSnapshot(t *testing.T) {
+func TestFollowingAnEndedStateGivesOneSnapshotAndEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h, s := NewHub(Options{}), &store{}
@@ -226,7 +226,7 @@ func TestAnEventWithoutAValueIsRead(t *testing.T) {
 	})
 }
 
-func TestASlowLoadHoldsBackNoEventAndIsRepeatedForLaterOnes(t *testing.T) {
+func TestEventsArriveDuringASlowLoadWhichIsThenRepeated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h, s := NewHub(Options{}), &store{}
@@ -340,7 +340,7 @@ func TestALoadThatNeverEndsIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestAFirstLoadThatFailsIsTheError(t *testing.T) {
+func TestFollowReturnsTheErrorOfItsFirstLoad(t *testing.T) {
 	t.Parallel()
 	h, s := NewHub(Options{}), &store{}
 	s.fail.Store(true)

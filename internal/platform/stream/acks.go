@@ -26,8 +26,8 @@ type acks struct {
 
 // ackGroup is the entries of one batch that finished together.
 type ackGroup struct {
-	epoch int
-	done  []*delivery
+	generation int
+	done       []*delivery
 }
 
 func newAcks(cfg *SubscriberConfig, topic string, w *window) *acks {
@@ -35,9 +35,9 @@ func newAcks(cfg *SubscriberConfig, topic string, w *window) *acks {
 }
 
 // add queues finished entries.
-func (a *acks) add(epoch int, done []*delivery) {
+func (a *acks) add(generation int, done []*delivery) {
 	a.mu.Lock()
-	a.queue = append(a.queue, ackGroup{epoch: epoch, done: done})
+	a.queue = append(a.queue, ackGroup{generation: generation, done: done})
 	a.mu.Unlock()
 	select {
 	case a.some <- struct{}{}:
@@ -70,7 +70,7 @@ func (a *acks) flush() {
 	a.mu.Unlock()
 	var ids []string
 	for _, g := range groups {
-		if a.window.current(g.epoch) {
+		if a.window.current(g.generation) {
 			for _, d := range g.done {
 				ids = append(ids, d.id)
 			}
@@ -78,7 +78,7 @@ func (a *acks) flush() {
 	}
 	if len(ids) == 0 || a.send(ids) {
 		for _, g := range groups {
-			a.window.remove(g.epoch, g.done)
+			a.window.remove(g.generation, g.done)
 		}
 	}
 }

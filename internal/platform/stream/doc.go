@@ -33,7 +33,7 @@
 // A pending entry belongs to the consumer that read it. Its process refreshes it
 // (XCLAIM JUSTID) while a handler works on it or a retry is due, so that a long idle
 // time means that the owner is dead or stuck. Every ClaimEvery, each consumer of the
-// group takes over entries that are idle for ClaimIdle: with 1 s and 15 s, the messages
+// group takes over entries that are idle for ClaimIdle: with 3 s and 15 s, the messages
 // of a killed worker move within 20 s. A worker that stops normally hands back its
 // unfinished entries at once, and a worker that restarts under the same name takes its
 // own entries first, without waiting.

@@ -17,8 +17,7 @@ import (
 	"seckill/internal/platform/redisconn"
 )
 
-// countPage is how many entries one command reads when Redis does not report the number
-// of unread entries.
+// countPage is how many entries one command reads.
 const countPage = 1000
 
 // Stats is the progress of a group on a stream.
@@ -146,20 +145,31 @@ func numberIn(entry redis.XMessage, field string) int64 {
 	return n
 }
 
-// pending returns the number of orders in pending entries, and the id of the oldest
-// one. Consumers bound the orders that they have in flight.
+// pending returns the number of orders that the group has read and not acknowledged, and the id of the
+// oldest entry.
 func (i Inspector) pending(ctx context.Context, key, group string) (orders int64, oldest string, err error) {
+	err = i.eachPending(ctx, key, group, func(id string, entry *redis.XMessage) {
+		oldest = cmp.Or(oldest, id)
+		if entry == nil { // deleted, still pending
+			orders++
+			return
+		}
+		orders += ordersOf(*entry)
+	})
+	return orders, oldest, err
+}
+
+// eachPending calls visit with the entries that a group has read and not acknowledged, oldest first; a
+// deleted one is nil.
+func (i Inspector) eachPending(ctx context.Context, key, group string, visit func(id string, entry *redis.XMessage)) error {
 	for start := "-"; ; {
 		page, err := i.Client.XPendingExt(ctx, &redis.XPendingExtArgs{Stream: key, Group: group, Start: start, End: "+",
 			Count: countPage}).Result()
 		if errors.Is(err, redis.Nil) || redis.HasErrorPrefix(err, "NOGROUP") {
-			return 0, "", nil // lost in the meantime
+			return nil // lost in the meantime
 		}
 		if err != nil || len(page) == 0 {
-			return orders, oldest, err
-		}
-		if oldest == "" {
-			oldest = page[0].ID
+			return err
 		}
 		pipe := i.Client.Pipeline()
 		entries := make([]*redis.XMessageSliceCmd, len(page))
@@ -167,17 +177,17 @@ func (i Inspector) pending(ctx context.Context, key, group string) (orders int64
 			entries[n] = pipe.XRangeN(ctx, key, p.ID, p.ID, 1)
 		}
 		if _, err := pipe.Exec(ctx); err != nil {
-			return 0, "", err
+			return err
 		}
-		for _, reply := range entries {
-			found := int64(1) // deleted, still pending
-			if entry := reply.Val(); len(entry) > 0 {
-				found = ordersOf(entry[0])
+		for n, reply := range entries {
+			if found := reply.Val(); len(found) > 0 {
+				visit(page[n].ID, &found[0])
+			} else {
+				visit(page[n].ID, nil)
 			}
-			orders += found
 		}
 		if len(page) < countPage {
-			return orders, oldest, nil
+			return nil
 		}
 		start = nextID(page[len(page)-1].ID)
 	}
@@ -391,27 +401,51 @@ func (i Inspector) AppendedAt(ctx context.Context, key string, at time.Time, vis
 	return nil
 }
 
-// backlogPage is how many entries one read of Backlog takes.
-const backlogPage = 1000
-
 // Backlog calls visit with every message in a stream, oldest first: unread, pending,
 // and handled but not trimmed yet. It skips entries that cannot be decoded; the router
 // of the stream moves them to the dead letters.
 func Backlog(ctx context.Context, client redis.UniversalClient, key string, visit func(msg *Message)) error {
-	from := "-"
+	return backlogFrom(ctx, client, key, "-", visit)
+}
+
+// Unacknowledged is Backlog without the messages that the group has acknowledged. The pending ones
+// come first: a message that is delivered in the meantime is visited twice.
+func Unacknowledged(ctx context.Context, client redis.UniversalClient, key, group string,
+	visit func(msg *Message, pending bool),
+) error {
+	i := Inspector{Client: client}
+	info, err := i.group(ctx, key, group)
+	if err != nil {
+		return fmt.Errorf("read the group of %s: %w", key, err)
+	}
+	err = i.eachPending(ctx, key, group, func(_ string, entry *redis.XMessage) {
+		if entry == nil {
+			return
+		}
+		if msg, reason := unmarshal(entry.Values); reason == "" {
+			visit(msg, true)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("read pending messages of %s: %w", key, err)
+	}
+	return backlogFrom(ctx, client, key, nextID(info.LastDeliveredID), func(msg *Message) { visit(msg, false) })
+}
+
+func backlogFrom(ctx context.Context, client redis.UniversalClient, key, first string, visit func(msg *Message)) error {
 	for {
-		entries, err := client.XRangeN(ctx, key, from, "+", backlogPage).Result()
+		entries, err := client.XRangeN(ctx, key, first, "+", countPage).Result()
 		if err != nil {
-			return fmt.Errorf("read backlog of %s: %w", key, err)
+			return fmt.Errorf("read messages of %s: %w", key, err)
 		}
 		for _, e := range entries {
 			if msg, reason := unmarshal(e.Values); reason == "" {
 				visit(msg)
 			}
 		}
-		if len(entries) < backlogPage {
+		if len(entries) < countPage {
 			return nil
 		}
-		from = "(" + entries[len(entries)-1].ID
+		first = nextID(entries[len(entries)-1].ID)
 	}
 }

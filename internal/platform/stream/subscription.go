@@ -325,14 +325,14 @@ func command(block time.Duration) (context.Context, context.CancelFunc) {
 // delivery is one entry being handled. It belongs to the goroutine that watches its
 // batch.
 type delivery struct {
-	id      string
-	epoch   int // epoch of the window; the same for a batch
-	orders  int // orders in the message
-	attempt int
-	last    bool // the attempt during the drain is the last one
-	msg     *Message
-	due     time.Time // when to retry; zero while a handler has the message
-	flight  flight    // owned by the window
+	id         string
+	generation int // generation of the window; the same for a batch
+	orders     int // orders in the message
+	attempt    int
+	last       bool // the attempt during the drain is the last one
+	msg        *Message
+	due        time.Time // when to retry; zero while a handler has the message
+	flight     flight    // owned by the window
 }
 
 // phase is the phase of a subscription's shutdown.
@@ -404,7 +404,7 @@ func (s *subscription) sweep(batch []*delivery, at phase) []*delivery {
 	now := time.Now()
 	live := batch[:0]
 	var done []*delivery
-	epoch := batch[0].epoch
+	generation := batch[0].generation
 	refused := 0
 	for _, d := range batch {
 		switch s.state(d) {
@@ -429,7 +429,7 @@ func (s *subscription) sweep(batch []*delivery, at phase) []*delivery {
 	}
 	s.cfg.Metrics.count(Nacked, s.topic, refused)
 	if len(done) > 0 {
-		s.acks.add(epoch, done)
+		s.acks.add(generation, done)
 	}
 	return live
 }

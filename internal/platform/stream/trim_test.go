@@ -222,6 +222,17 @@ func TestStatisticsAreTrue(t *testing.T) {
 			if int(s.Unread) != len(l.all)-l.read["orders"] || int(s.Pending) != len(l.pending["orders"]) {
 				t.Fatalf("%+v, want %d unread and %d pending", s, len(l.all)-l.read["orders"], len(l.pending["orders"]))
 			}
+			var unread, pending int64
+			err := Unacknowledged(ctx, r.redis, r.topic, "orders", func(_ *Message, read bool) {
+				if read {
+					pending++
+				} else {
+					unread++
+				}
+			})
+			if err != nil || unread != s.Unread || pending != s.Pending {
+				t.Fatalf("unacknowledged: %d unread and %d pending, %v; want %d and %d", unread, pending, err, s.Unread, s.Pending)
+			}
 			if left := s.Unread + s.Pending; (left == 0) != (s.OldestAge == 0) {
 				t.Fatalf("%+v", s)
 			}

@@ -9,16 +9,16 @@ import (
 // or handled and not yet acknowledged in Redis. It bounds them and returns those that
 // must be refreshed.
 //
-// An epoch begins when the group is lost. Entries in flight before that still count,
+// A generation begins when the group is lost. Entries in flight before that still count,
 // but are no longer tracked: the new group delivers them again.
 type window struct {
 	limit int           // orders
 	freed chan struct{} // holds a token after entries left
 
-	mu       sync.Mutex
-	taken    int         // orders in flight of all epochs; guarded by mu
-	epoch    int         // guarded by mu
-	inFlight []*delivery // entries of this epoch, in no order; guarded by mu
+	mu         sync.Mutex
+	taken      int         // orders in flight of all generations; guarded by mu
+	generation int         // guarded by mu
+	inFlight   []*delivery // entries of this generation, in no order; guarded by mu
 }
 
 // flight is the window's state of an entry; guarded by its mu.
@@ -40,25 +40,25 @@ func (w *window) free() int {
 	return w.limit - w.taken
 }
 
-// add adds entries to the current epoch.
+// add adds entries to the current generation.
 func (w *window) add(batch []*delivery, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, d := range batch {
 		w.taken += d.orders
-		d.epoch = w.epoch
+		d.generation = w.generation
 		d.flight = flight{index: len(w.inFlight), began: now, fresh: now}
 		w.inFlight = append(w.inFlight, d)
 	}
 }
 
-// remove removes entries, all of one epoch.
-func (w *window) remove(epoch int, batch []*delivery) {
+// remove removes entries, all of one generation.
+func (w *window) remove(generation int, batch []*delivery) {
 	w.mu.Lock()
 	for _, d := range batch {
 		w.taken -= d.orders
 	}
-	if epoch == w.epoch {
+	if generation == w.generation {
 		for _, d := range batch {
 			last := len(w.inFlight) - 1
 			w.inFlight[d.flight.index] = w.inFlight[last]
@@ -74,10 +74,10 @@ func (w *window) remove(epoch int, batch []*delivery) {
 	}
 }
 
-func (w *window) current(epoch int) bool {
+func (w *window) current(generation int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return epoch == w.epoch
+	return generation == w.generation
 }
 
 // began records when an attempt was delivered, zero while the entry waits for the next.
@@ -105,15 +105,15 @@ func (w *window) stale(before, stuck, now time.Time) []string {
 	return ids
 }
 
-// forget starts a new epoch.
+// forget starts a new generation.
 func (w *window) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.epoch++
+	w.generation++
 	w.inFlight = nil
 }
 
-// left returns the entries of this epoch that are still in flight.
+// left returns the entries of this generation that are still in flight.
 func (w *window) left() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

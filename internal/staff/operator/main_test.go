@@ -367,4 +367,5 @@ func neg() *int { n := -1; return &n }
 // noMessages is a backlog without messages.
 type noMessages struct{}
 
-func (noMessages) Requests(context.Context, int) ([]order.Request, error) { return nil, nil }
+func (noMessages) Requests(context.Context, int) ([]order.Request, error)  { return nil, nil }
+func (noMessages) Unhandled(context.Context, int) ([]order.Request, error) { return nil, nil }

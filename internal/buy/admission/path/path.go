@@ -155,8 +155,8 @@ type IssueInput struct {
 }
 
 // Issue issues a path token for a right captcha answer, and uses the answer up. A
-// second token voids the user's first in the sale and, for the same item, expires a
-// millisecond before it would have. Refusals, in the order of the
+// second token voids the user's first in the sale; for the same item it expires a
+// millisecond earlier than usual, so that the two differ. Refusals, in the order of the
 // checks: sale.NotOpen, reservation.AlreadyOrdered, reservation.LimitReached (of the sale),
 // captcha.Required or captcha.Invalid, reservation.NoneLeft, NoPermit. An answer is
 // used up only if a token is issued. Requests on a shard that arrive while a batch is in flight share the

@@ -125,8 +125,8 @@ func TestBeforeTheOpeningNothingIsGivenAndNothingUsedUp(t *testing.T) {
 	f.issue(f.input(user, f.solve(*r.Challenge)))
 }
 
-// A program can answer any kind before the opening as well as solve proofs of work.
-func TestAnAnswerOfAnyKindBeforeTheOpeningGivesNothingAfterIt(t *testing.T) {
+// A bot can prepare answers of any kind of captcha before the opening, not only proofs of work.
+func TestACaptchaAnsweredBeforeTheOpeningIsRefusedAfterIt(t *testing.T) {
 	t.Parallel()
 	f, mini := embedded(t, 0)
 	check := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"success":true}`)) }))

@@ -75,7 +75,7 @@ func TestAUserWithAPermitMayReplaceThePath(t *testing.T) {
 	})
 }
 
-func TestNothingLeftOrNoPermitKeepsTheAnswer(t *testing.T) {
+func TestARefusedPathDoesNotUseUpTheCaptchaAnswer(t *testing.T) {
 	t.Parallel()
 	onBothWith(t, 1, func(t *testing.T, f *fixture) {
 		user := id.New[id.User]()

@@ -14,7 +14,7 @@ import (
 )
 
 // What one buyer was refused for is known for the next ones, without Redis, for 20 ms.
-func TestARefusalOfOneBuyerIsKnownForTheNextForAMoment(t *testing.T) {
+func TestARefusalIsRememberedFor20msForOtherBuyers(t *testing.T) {
 	t.Parallel()
 	onBothWith(t, 1, func(t *testing.T, f *fixture) {
 		waived := func() path.IssueInput {

@@ -15,80 +15,80 @@ import (
 	"seckill/internal/platform/tracing"
 )
 
-// maxFrames bounds the frames in memory; further ones are not shared.
-const maxFrames = 1024
+// maxSharedPayloads bounds the payloads in memory; further ones are not shared.
+const maxSharedPayloads = 1024
 
-// frameAge is the default of Public.Age.
-const frameAge = 50 * time.Millisecond
+// sharedPayloadAge is the default of Public.Age.
+const sharedPayloadAge = 50 * time.Millisecond
 
-// frames holds the payloads of recent events that many subscribers receive: one of them
+// sharedPayloads holds the payloads of recent events that many subscribers receive: one of them
 // executes the operation and marshals, the others send the same bytes. The opening of a
 // sale and each change of its stock are marshalled once per document and language.
-type frames struct {
+type sharedPayloads struct {
 	age    time.Duration
 	mu     sync.Mutex
-	byKey  map[frameKey]*sharedFrame // guarded by mu
-	oldest []*sharedFrame            // guarded by mu; in the order of their creation
+	byKey  map[payloadKey]*sharedPayload // guarded by mu
+	oldest []*sharedPayload              // guarded by mu; in the order of their creation
 }
 
 // audience identifies subscribers who receive equal payloads for equal events: same
 // document, variables, and name of Public.Audience.
 type audience [sha256.Size]byte
 
-// frameKey identifies a payload.
-type frameKey struct {
+// payloadKey identifies a payload.
+type payloadKey struct {
 	audience audience
 	event    string
 	revision int64
 }
 
-// sharedFrame is the payload of one event.
-type sharedFrame struct {
-	key     frameKey
+// sharedPayload is the payload of one event.
+type sharedPayload struct {
+	key     payloadKey
 	at      time.Time
 	done    chan struct{} // closed by finish
 	payload []byte        // set before done is closed; nil when the response cannot be shared
 }
 
-// join returns the frame of an event. leads is true for the one caller who must finish it;
-// the frame is nil when it is not shared.
-func (f *frames) join(key frameKey, now time.Time) (frame *sharedFrame, leads bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+// join returns the payload of an event. leads is true for the one caller who must finish it;
+// shared is nil when no other subscriber may use it.
+func (p *sharedPayloads) join(key payloadKey, now time.Time) (shared *sharedPayload, leads bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	n := 0
-	for n < len(f.oldest) && now.Sub(f.oldest[n].at) > f.age {
-		if old := f.oldest[n]; f.byKey[old.key] == old {
-			delete(f.byKey, old.key)
+	for n < len(p.oldest) && now.Sub(p.oldest[n].at) > p.age {
+		if old := p.oldest[n]; p.byKey[old.key] == old {
+			delete(p.byKey, old.key)
 		}
 		n++
 	}
-	f.oldest = slices.Delete(f.oldest, 0, n)
-	if frame, ok := f.byKey[key]; ok {
-		return frame, false
+	p.oldest = slices.Delete(p.oldest, 0, n)
+	if shared, ok := p.byKey[key]; ok {
+		return shared, false
 	}
-	if len(f.oldest) == maxFrames {
+	if len(p.oldest) == maxSharedPayloads {
 		return nil, true
 	}
-	if f.byKey == nil {
-		f.byKey = map[frameKey]*sharedFrame{}
+	if p.byKey == nil {
+		p.byKey = map[payloadKey]*sharedPayload{}
 	}
-	frame = &sharedFrame{key: key, at: now, done: make(chan struct{})}
-	f.byKey[key] = frame
-	f.oldest = append(f.oldest, frame)
-	return frame, true
+	shared = &sharedPayload{key: key, at: now, done: make(chan struct{})}
+	p.byKey[key] = shared
+	p.oldest = append(p.oldest, shared)
+	return shared, true
 }
 
 // finish hands the payload to all who wait.
-func (f *sharedFrame) finish(payload []byte) {
-	f.payload = payload
-	close(f.done)
+func (p *sharedPayload) finish(payload []byte) {
+	p.payload = payload
+	close(p.done)
 }
 
 // wait returns the payload; nil when it cannot be shared or ctx ended.
-func (f *sharedFrame) wait(ctx context.Context) []byte {
+func (p *sharedPayload) wait(ctx context.Context) []byte {
 	select {
-	case <-f.done:
-		return f.payload
+	case <-p.done:
+		return p.payload
 	case <-ctx.Done():
 		return nil
 	}
@@ -142,7 +142,7 @@ func (p Public) Covers(set ast.SelectionSet) bool {
 
 // results are the responses of one operation of a socket or an event stream.
 type results struct {
-	frames    *frames
+	shared    *sharedPayloads
 	responses graphql.ResponseHandler
 	ctx       context.Context
 	source    push.Source // nil = only gqlgen knows the events
@@ -178,18 +178,18 @@ func (r *results) next() (payload []byte, resp *graphql.Response) {
 		r.source.Emit()
 		return nil, r.responses(r.ctx)
 	}
-	frame, leads := r.frames.join(frameKey{r.audience, event.Key, event.Revision}, time.Now())
+	shared, leads := r.shared.join(payloadKey{r.audience, event.Key, event.Revision}, time.Now())
 	if !leads {
-		if payload := frame.wait(r.ctx); payload != nil {
+		if payload := shared.wait(r.ctx); payload != nil {
 			return payload, nil
 		}
-		frame = nil
+		shared = nil
 	}
-	if frame == nil {
+	if shared == nil {
 		r.source.Emit()
 		return nil, r.responses(r.ctx)
 	}
-	defer func() { frame.finish(payload) }()
+	defer func() { shared.finish(payload) }()
 	r.source.Emit()
 	resp = r.responses(r.ctx)
 	if resp != nil && resp.Data != nil && len(resp.Errors) == 0 {
@@ -200,7 +200,7 @@ func (r *results) next() (payload []byte, resp *graphql.Response) {
 
 func (h *Handler) dispatch(ctx context.Context, op *graphql.OperationContext) *results {
 	ctx, slot := push.WithSlot(ctx)
-	r := &results{frames: &h.frames, tracer: h.opts.Tracer}
+	r := &results{shared: &h.shared, tracer: h.opts.Tracer}
 	r.responses, r.ctx = h.exec.DispatchOperation(ctx, op)
 	if r.source = slot.Source(); r.source != nil {
 		r.audience, r.shares = h.opts.Public.audienceOf(r.ctx, op)

@@ -10,10 +10,10 @@ import (
 	"seckill/internal/platform/id"
 )
 
-// Redeem gives a user the access of a code of the sale with a slug. A code is checked in memory: a guess
+// RedeemCode gives a user the access of a code of the sale with a slug. A code is checked in memory: a guess
 // costs no read. Repeating the call changes nothing. Refusals: CODE_INVALID, also where there is no such
 // sale, CODE_OTHER_SALE, CODE_REVOKED, CODE_EXPIRED, CODE_USED, SALE_CLOSED.
-func (c *Checkout) Redeem(ctx context.Context, user id.User, slug, typed string) (*sale.Sale, error) {
+func (c *Checkout) RedeemCode(ctx context.Context, user id.User, slug, typed string) (*sale.Sale, error) {
 	catalog, err := c.catalog.Snapshot(ctx)
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, "The sales cannot be read now. Please try again shortly.", err)

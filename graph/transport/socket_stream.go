@@ -14,8 +14,8 @@ import (
 	"seckill/internal/platform/tracing"
 )
 
-// stream is one operation on a socket.
-type stream struct {
+// socketStream is one operation on a socket.
+type socketStream struct {
 	s      *socket
 	id     string
 	ctx    context.Context
@@ -25,8 +25,8 @@ type stream struct {
 	span   tracing.Span
 }
 
-func newStream(s *socket, id string) *stream {
-	st := &stream{s: s, id: id, before: append(appendJSON([]byte(`{"type":"next","id":`), id), `,"payload":`...)}
+func newSocketStream(s *socket, id string) *socketStream {
+	st := &socketStream{s: s, id: id, before: append(appendJSON([]byte(`{"type":"next","id":`), id), `,"payload":`...)}
 	ctx, span := s.h.opts.Tracer.Operation(s.caller.Context)
 	st.span = span
 	st.ctx, st.cancel = context.WithCancel(telemetry.WithOperation(ctx))
@@ -34,7 +34,7 @@ func newStream(s *socket, id string) *stream {
 }
 
 // run executes the operation and sends its results.
-func (st *stream) run(params *graphql.RawParams) {
+func (st *socketStream) run(params *graphql.RawParams) {
 	defer st.cancel()
 	defer st.count(time.Now())
 	defer func() {
@@ -83,7 +83,7 @@ func (st *stream) run(params *graphql.RawParams) {
 }
 
 // reply sends one response.
-func (st *stream) reply(r reply) bool {
+func (st *socketStream) reply(r reply) bool {
 	buf := buffers.Get().(*[]byte)
 	defer keepBuffer(buf)
 	*buf = appendReply((*buf)[:0], r)
@@ -91,7 +91,7 @@ func (st *stream) reply(r reply) bool {
 }
 
 // next sends one result.
-func (st *stream) next(payload []byte) bool {
+func (st *socketStream) next(payload []byte) bool {
 	buf := buffers.Get().(*[]byte)
 	defer keepBuffer(buf)
 	*buf = append((*buf)[:0], header[:]...)
@@ -105,7 +105,7 @@ func (st *stream) next(payload []byte) bool {
 
 // count counts the operation, and logs it: the request of the socket is logged when the
 // socket closes.
-func (st *stream) count(began time.Time) {
+func (st *socketStream) count(began time.Time) {
 	op, took := telemetry.OperationFrom(st.ctx), time.Since(began)
 	op.User, op.Trace = st.s.caller.User, st.span.TraceID()
 	endSpan(st.span, op)
@@ -115,7 +115,7 @@ func (st *stream) count(began time.Time) {
 }
 
 // finish sends the last message of the stream and frees its id.
-func (st *stream) finish(kind string, errs gqlerror.List) {
+func (st *socketStream) finish(kind string, errs gqlerror.List) {
 	if len(errs) > 0 {
 		telemetry.OperationFrom(st.ctx).Fail(codeOf(errs[0]))
 	}
@@ -136,7 +136,7 @@ func (st *stream) finish(kind string, errs gqlerror.List) {
 }
 
 // refuse ends the stream with a fault.
-func (st *stream) refuse(err error) {
+func (st *socketStream) refuse(err error) {
 	st.cancel()
 	st.finish("error", st.s.h.faultResponse(withHeaders(st.ctx, st.s.headers), err).Errors)
 }
