@@ -56,19 +56,23 @@ func Authorized(ctx context.Context, tx *ent.Tx, in AuthorizedInput) error {
 	if row.Status != waitlistentry.StatusENTERED || row.Card != waitlistentry.CardDUE {
 		return nil
 	}
-	update := tx.WaitlistEntry.Update().Where(waitlistentry.ID(row.ID), waitlistentry.Version(row.Version)).
-		SetCard(waitlistentry.CardAUTHORIZED).AddVersion(1).SetUpdatedAt(in.At)
+	unchanged := waitlistentry.And(waitlistentry.ID(row.ID), waitlistentry.Version(row.Version))
+	var ends draw.Reason
 	if in.Used {
-		update.SetStatus(waitlistentry.StatusLEFT).SetSkipped(string(draw.ReasonLimit))
+		ends = draw.ReasonLimit
 	} else if err := countEntries(ctx, tx, row.SaleID, row.ItemID, 1); fault.ReasonOf(err) == fault.EntriesClosed {
-		update.SetStatus(waitlistentry.StatusLEFT).SetSkipped(string(draw.ReasonCard))
+		ends = draw.ReasonCard
 	} else if err != nil {
 		return err
+	}
+	update := tx.WaitlistEntry.Update().Where(unchanged).AddVersion(1).SetUpdatedAt(in.At)
+	if ends != "" {
+		update = transition(tx, Left, in.At, unchanged).SetSkipped(string(ends))
 	}
 	if in.Key != "" && !in.Used {
 		update.SetPaymentKey(in.Key)
 	}
-	return exactly(update.Save(ctx))
+	return exactly(update.SetCard(waitlistentry.CardAUTHORIZED).Save(ctx))
 }
 
 // Unauthorized records that the card of an entry is not authorized any more, in the transaction of

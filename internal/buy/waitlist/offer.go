@@ -208,9 +208,7 @@ func (s *Service) expire(ctx context.Context, it item, counts map[string]int) er
 		return fmt.Errorf("%d or more offers are to expire: %w", len(rows), err)
 	}
 	for _, row := range rows {
-		moved, err := s.change(ctx, fromRow(row), func(u *ent.WaitlistEntryUpdate) {
-			u.SetStatus(waitlistentry.StatusEXPIRED).SetReturnDue(true)
-		})
+		moved, err := s.change(ctx, fromRow(row), Expired, func(u *ent.WaitlistEntryUpdate) { u.SetReturnDue(true) })
 		if err != nil {
 			return err
 		}
@@ -241,8 +239,7 @@ func (s *Service) endAll(ctx context.Context, counts map[string]int, match ...pr
 			if err != nil || len(ids) == 0 {
 				return err
 			}
-			n, err = tx.WaitlistEntry.Update().Where(append(match[:len(match):len(match)], waitlistentry.IDIn(ids...))...).
-				SetStatus(waitlistentry.StatusEXPIRED).AddVersion(1).SetUpdatedAt(s.now()).Save(ctx)
+			n, err = transition(tx, Expired, s.now(), match...).Where(waitlistentry.IDIn(ids...)).Save(ctx)
 			return err
 		})
 		if err != nil || n == 0 {
@@ -370,37 +367,47 @@ func (s *Service) makeOffers(ctx context.Context, entries []*Entry, it item, cou
 	if len(entries) == 0 {
 		return nil
 	}
+	until := s.now().Add(it.offerFor)
+	err := s.makeTogether(ctx, entries, until, counts)
+	if !errors.Is(err, errEntryChanged) {
+		return err
+	}
+	for _, e := range entries {
+		err := s.makeTogether(ctx, []*Entry{e}, until, counts)
+		if errors.Is(err, errEntryChanged) {
+			err = s.returnIfEnded(ctx, e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var errEntryChanged = errors.New("an entry has changed")
+
+// makeTogether records and publishes the offers of entries, or returns errEntryChanged.
+func (s *Service) makeTogether(ctx context.Context, entries []*Entry, until time.Time, counts map[string]int) error {
 	now := s.now()
-	until := now.Add(it.offerFor)
 	unchanged := make([]predicate.WaitlistEntry, len(entries))
 	offers := make([]notice.Offer, len(entries))
 	ids := make([]id.Waitlist, len(entries))
 	for i, e := range entries {
-		unchanged[i] = waitlistentry.And(waitlistentry.ID(e.ID), waitlistentry.Version(e.Version))
+		unchanged[i] = e.unchanged()
 		offers[i] = notice.Offer{Entry: e.ID, User: e.User, At: now, Until: until}
 		ids[i] = e.ID
 	}
-	errChanged := errors.New("an entry has changed")
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		n, err := tx.WaitlistEntry.Update().Where(waitlistentry.Or(unchanged...)).AddVersion(1).SetUpdatedAt(now).
-			SetStatus(waitlistentry.StatusOFFERED).SetOfferExpiresAt(until).Save(ctx)
+		n, err := transition(tx, Offered, now, waitlistentry.Or(unchanged...)).SetOfferExpiresAt(until).Save(ctx)
 		if err == nil && n < len(entries) {
-			err = errChanged
+			err = errEntryChanged
 		}
 		if err != nil {
 			return err
 		}
 		return s.notices.Offered(ctx, tx, offers...)
 	})
-	switch {
-	case errors.Is(err, errChanged):
-		for _, e := range entries {
-			if err := s.makeOffer(ctx, e, until, counts); err != nil {
-				return err
-			}
-		}
-		return nil
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("record %d offers: %w", len(entries), err)
 	}
 	counts["offered"] += len(entries)
@@ -412,21 +419,6 @@ func (s *Service) makeOffers(ctx context.Context, entries []*Entry, it item, cou
 		entries[i] = fromRow(row)
 	}
 	s.publish(ctx, entries[:len(rows)]...)
-	return nil
-}
-
-// makeOffer records one offer of units that are reserved.
-func (s *Service) makeOffer(ctx context.Context, e *Entry, until time.Time, counts map[string]int) error {
-	moved, err := s.change(ctx, e, func(u *ent.WaitlistEntryUpdate) {
-		u.SetStatus(waitlistentry.StatusOFFERED).SetOfferExpiresAt(until)
-	})
-	if err != nil {
-		return err
-	}
-	if moved == nil {
-		return s.holdsRightly(ctx, e, reservation.Reacquired)
-	}
-	counts["offered"]++
 	return nil
 }
 
@@ -457,37 +449,32 @@ func (s *Service) reserveFor(ctx context.Context, e *Entry, left *supply, counts
 	if err != nil {
 		return false, err
 	}
-	var set func(*ent.WaitlistEntryUpdate)
-	var what string
+	to, set, what := Left, overLimit, "left"
 	switch r.Code {
 	case reservation.Reacquired, reservation.ReacquiredBefore:
 		left.stock = r.Remaining
-		if e.Status == Offered {
-			return false, s.holdsRightly(ctx, e, r.Code)
+		if e.Status == Offered && r.Code == reservation.Reacquired {
+			return false, s.returnIfEnded(ctx, e)
 		}
-		return true, nil
+		return e.Status != Offered, nil
 	case reservation.ReacquireTooFew:
 		if e.Status == Waiting {
 			left.stock, left.tooMany[e.Persons.Share] = r.Remaining, e.Quantity
 			return false, nil
 		}
-		what, set = "withdrawn", func(u *ent.WaitlistEntryUpdate) {
-			u.SetStatus(waitlistentry.StatusWAITING).ClearOfferExpiresAt()
-		}
+		to, set, what = Waiting, func(u *ent.WaitlistEntryUpdate) { u.ClearOfferExpiresAt() }, "withdrawn"
 	case reservation.ReacquireOther: // the user has another reservation, or is redeeming now
 		if former, err := s.holdsFormer(ctx, e); err != nil || former || e.Status == Offered {
 			return false, err
 		}
-		what, set = "left", overLimit
 	case reservation.ReacquireOverLimit: // the next buyer gets the units
 		if e.Status == Offered {
 			return false, nil
 		}
-		what, set = "left", overLimit
 	case reservation.ReacquireNotLoaded, reservation.ReacquireNotYet:
 		return false, nil
 	}
-	moved, err := s.change(ctx, e, set)
+	moved, err := s.change(ctx, e, to, set)
 	if err == nil && moved != nil {
 		counts[what]++
 	}
@@ -496,7 +483,7 @@ func (s *Service) reserveFor(ctx context.Context, e *Entry, left *supply, counts
 
 // overLimit ends an entry whose user has as many units as one may have.
 func overLimit(u *ent.WaitlistEntryUpdate) {
-	u.SetStatus(waitlistentry.StatusLEFT).SetSkipped(string(draw.ReasonLimit))
+	u.SetSkipped(string(draw.ReasonLimit))
 }
 
 // holdsFormer reports whether the reservation of the user is that of a former entry, or
@@ -514,12 +501,9 @@ func (s *Service) holdsFormer(ctx context.Context, e *Entry) (bool, error) {
 	return former != nil, err
 }
 
-// holdsRightly marks an entry for release if it had ended before units were reserved
+// returnIfEnded marks an entry for release if it had ended before units were reserved
 // for it. The version grows, so that a release that saw the entry before clears no mark.
-func (s *Service) holdsRightly(ctx context.Context, e *Entry, code reservation.ReacquireCode) error {
-	if code != reservation.Reacquired {
-		return nil
-	}
+func (s *Service) returnIfEnded(ctx context.Context, e *Entry) error {
 	return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.WaitlistEntry.Update().
 			Where(waitlistentry.ID(e.ID), waitlistentry.StatusNotIn(openStatuses...)).

@@ -77,7 +77,7 @@ func (s *Service) renew(ctx context.Context, it item, counts map[string]int) err
 		return err
 	}
 	for _, row := range rows {
-		moved, err := s.change(ctx, fromRow(row), func(u *ent.WaitlistEntryUpdate) { u.SetOfferExpiresAt(until) })
+		moved, err := s.change(ctx, fromRow(row), Offered, func(u *ent.WaitlistEntryUpdate) { u.SetOfferExpiresAt(until) })
 		if err != nil {
 			return err
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 
 	"seckill/ent"
-	"seckill/ent/waitlistentry"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
@@ -58,9 +57,7 @@ func (s *Service) redeemed(ctx context.Context, e *Entry, task id.Task) error {
 		if e == nil || e.Status == Redeemed {
 			return nil
 		}
-		moved, err := s.change(ctx, e, func(u *ent.WaitlistEntryUpdate) {
-			u.SetStatus(waitlistentry.StatusREDEEMED).SetOrderID(task)
-		})
+		moved, err := s.change(ctx, e, Redeemed, func(u *ent.WaitlistEntryUpdate) { u.SetOrderID(task) })
 		if moved != nil {
 			s.metrics.turned("redeemed", 1)
 		}

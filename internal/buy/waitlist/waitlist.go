@@ -36,6 +36,7 @@ import (
 
 	"seckill/ent"
 	entorder "seckill/ent/order"
+	"seckill/ent/predicate"
 	"seckill/ent/waitlistentry"
 	"seckill/internal/buy/draw"
 	"seckill/internal/buy/order"
@@ -264,8 +265,8 @@ func (s *Service) leave(ctx context.Context, entry id.Waitlist, user id.User, wh
 			return e, fault.Refused{Why: fault.Conflict, At: at}
 		}
 		// Units may be reserved for an entry that is still WAITING.
-		moved, err := s.change(ctx, e, func(u *ent.WaitlistEntryUpdate) {
-			u.SetStatus(waitlistentry.StatusLEFT).SetReturnDue(e.Status != Entered).SetSkipped(string(why))
+		moved, err := s.change(ctx, e, Left, func(u *ent.WaitlistEntryUpdate) {
+			u.SetReturnDue(e.Status != Entered).SetSkipped(string(why))
 		})
 		if err != nil {
 			return nil, err
@@ -281,26 +282,40 @@ func (s *Service) leave(ctx context.Context, entry id.Waitlist, user id.User, wh
 // maxRaces bounds the retries of a use case after a lost compare-and-set.
 const maxRaces = 5
 
-// change is the only way to update an entry: a compare-and-set on its version. It
-// returns nil if another change came first.
-func (s *Service) change(ctx context.Context, e *Entry, set func(*ent.WaitlistEntryUpdate)) (*Entry, error) {
+// transitions holds, for each status, those from which an entry may change to it. An offer may
+// be renewed. An entry whose redemption was not recorded in time is recorded later.
+var transitions = map[Status][]waitlistentry.Status{
+	Waiting:  {waitlistentry.StatusENTERED, waitlistentry.StatusOFFERED},
+	Offered:  {waitlistentry.StatusWAITING, waitlistentry.StatusOFFERED},
+	Redeemed: {waitlistentry.StatusWAITING, waitlistentry.StatusOFFERED, waitlistentry.StatusEXPIRED, waitlistentry.StatusLEFT},
+	Expired:  openStatuses,
+	Left:     openStatuses,
+}
+
+// transition returns the update that changes the status of entries, of those whose status allows
+// it. Nothing else changes a status, but for writeLines.
+func transition(tx *ent.Tx, to Status, at time.Time, which ...predicate.WaitlistEntry) *ent.WaitlistEntryUpdate {
+	return tx.WaitlistEntry.Update().Where(waitlistentry.StatusIn(transitions[to]...)).Where(which...).
+		SetStatus(waitlistentry.Status(to)).AddVersion(1).SetUpdatedAt(at)
+}
+
+// unchanged matches an entry that no process has changed since it was read.
+func (e *Entry) unchanged() predicate.WaitlistEntry {
+	return waitlistentry.And(waitlistentry.ID(e.ID), waitlistentry.Version(e.Version))
+}
+
+// change changes the status of an entry, and publishes it. It returns nil if another change came
+// first.
+func (s *Service) change(ctx context.Context, e *Entry, to Status, set func(*ent.WaitlistEntryUpdate)) (*Entry, error) {
 	changed := 0
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		u := tx.WaitlistEntry.Update().Where(waitlistentry.ID(e.ID), waitlistentry.Version(e.Version)).
-			AddVersion(1).SetUpdatedAt(s.now())
+		u := transition(tx, to, s.now(), e.unchanged())
 		set(u)
 		var err error
-		if changed, err = u.Save(ctx); err != nil || changed == 0 || e.Status == Offered {
+		if changed, err = u.Save(ctx); err != nil || changed == 0 || !e.counts() {
 			return err
 		}
-		if e.counts() {
-			return uncountEntries(ctx, tx, e.Item, 1)
-		}
-		expires, offered := u.Mutation().OfferExpiresAt()
-		if !offered {
-			return nil
-		}
-		return s.notices.Offered(ctx, tx, notice.Offer{Entry: e.ID, User: e.User, At: s.now(), Until: expires})
+		return uncountEntries(ctx, tx, e.Item, 1)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("change waitlist entry %s: %w", e.ID, err)
