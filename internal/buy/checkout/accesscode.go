@@ -14,12 +14,12 @@ import (
 // costs no read. Repeating the call changes nothing. Refusals: CODE_INVALID, also where there is no such
 // sale, CODE_OTHER_SALE, CODE_REVOKED, CODE_EXPIRED, CODE_USED, SALE_CLOSED.
 func (c *Checkout) RedeemCode(ctx context.Context, user id.User, slug, typed string) (*sale.Sale, error) {
-	catalog, err := c.catalog.Snapshot(ctx)
+	catalog, err := c.cfg.Catalog.Snapshot(ctx)
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, "The sales cannot be read now. Please try again shortly.", err)
 	}
-	now := c.stock.ServerTime()
-	check := func(v *sale.Sale) (access.Code, error) { return c.codes.Check(v.ID, v.Codes, typed, now) }
+	now := c.cfg.Stock.ServerTime()
+	check := func(v *sale.Sale) (access.Code, error) { return c.cfg.Codes.Check(v.ID, v.Codes, typed, now) }
 	invalid := fault.Refused{Why: fault.CodeInvalid, At: []string{"code"}}
 	of := catalog.BySlug(slug)
 	if of == nil || !of.Public() {
@@ -39,16 +39,16 @@ func (c *Checkout) RedeemCode(ctx context.Context, user id.User, slug, typed str
 	if of.Phase(now, false) == sale.PhaseEnded || of.Status == sale.Cancelled {
 		return nil, sale.NewNotOpen(sale.PhaseEnded, of.StartsAt, now)
 	}
-	if a, _, err := c.members.Access(ctx, of, user); err != nil || a.Code == code {
+	if a, _, err := c.cfg.Members.Access(ctx, of, user); err != nil || a.Code == code {
 		return of, err // also where the user has used it up
 	}
 	key := person.CodeOf(code.Index(), of.Codes.Find(code.Batch).Uses)
-	left, err := c.gate.CodeLeft(ctx, of.ID, key)
+	left, err := c.cfg.Gate.CodeLeft(ctx, of.ID, key)
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, "The sale cannot be reached now. Please try again shortly.", err)
 	}
 	if left == 0 {
 		return nil, fault.Refused{Why: fault.CodeUsed, At: []string{"code"}}
 	}
-	return of, c.members.Redeem(ctx, of.ID, user, code)
+	return of, c.cfg.Members.Redeem(ctx, of.ID, user, code)
 }

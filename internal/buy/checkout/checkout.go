@@ -31,23 +31,8 @@ import (
 
 // Checkout implements the use cases. It is safe for concurrent use.
 type Checkout struct {
-	catalog  *sale.Catalog
-	stock    *reservation.StockCache
-	gate     *reservation.Gate
-	orders   *order.Store
-	paths    *path.Service
-	queue    *queue.Service
-	waitlist *waitlist.Service
-	restock  *waitlist.RestockOutlooks
-	tries    *Tries
-	risk     *risk.Hook
-	sharing  *order.Sharing // of the orders that the risk service learns
-	book     *recipient.Book
-	users    *account.Directory
-	persons  person.Hasher
-	members  *member.Service
-	codes    access.Codes
-	observer Observer
+	cfg     Config
+	sharing *order.Sharing
 }
 
 // Config holds the dependencies of a Checkout.
@@ -79,14 +64,7 @@ type Observer interface {
 }
 
 // New returns a Checkout.
-func New(cfg Config) *Checkout {
-	return &Checkout{
-		catalog: cfg.Catalog, stock: cfg.Stock, gate: cfg.Gate, orders: cfg.Orders, paths: cfg.Paths,
-		queue: cfg.Queue, waitlist: cfg.Waitlist, restock: cfg.Restock, tries: cfg.Tries, risk: cfg.Risk,
-		sharing: order.NewSharing(cfg.Orders), book: cfg.Book,
-		users: cfg.Users, persons: cfg.Persons, members: cfg.Members, codes: cfg.Codes, observer: cfg.Observer,
-	}
-}
+func New(cfg Config) *Checkout { return &Checkout{cfg: cfg, sharing: order.NewSharing(cfg.Orders)} }
 
 // Attempt is one attempt to buy.
 type Attempt struct {
@@ -113,14 +91,14 @@ func (c *Checkout) Place(ctx context.Context, in Attempt) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if parent.Private && c.paths.Permit(in.User, in.Item, in.PathToken).Until.IsZero() {
+	if parent.Private && c.cfg.Paths.Permit(in.User, in.Item, in.PathToken).Until.IsZero() {
 		if err := c.checkAccess(ctx, parent, in.User); err != nil {
 			return Result{}, err
 		}
 	}
 	began := time.Now()
 	result, err := c.attempt(ctx, parent, item, in)
-	c.observer.Placed(parent.ID, in, result, time.Since(began), err)
+	c.cfg.Observer.Placed(parent.ID, in, result, time.Since(began), err)
 	return result, err
 }
 
@@ -130,7 +108,7 @@ func (c *Checkout) attempt(ctx context.Context, parent *sale.Sale, item *sale.It
 	if parent.PreparedBy(in.User) {
 		return Result{}, sale.OwnSale()
 	}
-	tries, err := c.tries.take(parent, in.User)
+	tries, err := c.cfg.Tries.take(parent, in.User)
 	if err != nil {
 		return Result{}, err
 	}
@@ -139,9 +117,9 @@ func (c *Checkout) attempt(ctx context.Context, parent *sale.Sale, item *sale.It
 	}
 	share := person.Key("")
 	if parent.Access.Kept() > 0 {
-		share = c.paths.Permit(in.User, item.ID, in.PathToken).Persons.Share
+		share = c.cfg.Paths.Permit(in.User, item.ID, in.PathToken).Persons.Share
 	}
-	if o, refused := c.stock.RefuseAttempt(item.ID, in.User, share, in.IdempotencyKey); refused {
+	if o, refused := c.cfg.Stock.RefuseAttempt(item.ID, in.User, share, in.IdempotencyKey); refused {
 		return c.refuse(ctx, parent, in, o)
 	}
 	attempt, err := c.newAttempt(in, parent, item)
@@ -149,7 +127,7 @@ func (c *Checkout) attempt(ctx context.Context, parent *sale.Sale, item *sale.It
 		return Result{}, err
 	}
 	attempt.Tries = tries
-	o, err := c.gate.Reserve(ctx, attempt)
+	o, err := c.cfg.Gate.Reserve(ctx, attempt)
 	if err != nil {
 		return Result{}, err
 	}
@@ -160,12 +138,12 @@ func (c *Checkout) attempt(ctx context.Context, parent *sale.Sale, item *sale.It
 func (c *Checkout) answer(ctx context.Context, parent *sale.Sale, in Attempt, attempt reservation.Attempt,
 	o reservation.Outcome) (Result, error) {
 	if o.Epoch > 0 {
-		c.stock.Update(in.Item, o.Epoch, o.Revision, o.Remaining)
+		c.cfg.Stock.Update(in.Item, o.Epoch, o.Revision, o.Remaining)
 	}
 	switch o.Code {
 	case reservation.Accepted:
 		task := submitted(attempt, o)
-		c.orders.NoteAccepted(*task, o.Epoch)
+		c.cfg.Orders.NoteAccepted(*task, o.Epoch)
 		return Result{Task: task}, nil
 	case reservation.Replayed:
 		return Result{Task: c.task(ctx, parent, in, o), Replayed: true}, nil
@@ -176,7 +154,7 @@ func (c *Checkout) answer(ctx context.Context, parent *sale.Sale, in Attempt, at
 
 // find returns a public item and its sale.
 func (c *Checkout) find(ctx context.Context, itemID id.Item) (*sale.Item, *sale.Sale, error) {
-	catalog, err := c.catalog.Snapshot(ctx)
+	catalog, err := c.cfg.Catalog.Snapshot(ctx)
 	if err != nil {
 		return nil, nil, fault.Wrap(fault.Unavailable, "The sales cannot be read now. Please try again shortly.", err)
 	}
@@ -205,7 +183,7 @@ func (c *Checkout) checkAccess(ctx context.Context, parent *sale.Sale, user id.U
 	if !parent.Private {
 		return nil
 	}
-	a, _, err := c.members.Access(ctx, parent, user)
+	a, _, err := c.cfg.Members.Access(ctx, parent, user)
 	if err == nil && a.Rule == nil {
 		err = fault.Refused{Why: fault.Unknown, At: []string{"itemId"}}
 	}
@@ -225,8 +203,8 @@ func (c *Checkout) newAttempt(in Attempt, parent *sale.Sale, item *sale.Item) (r
 	}
 	return reservation.Attempt{
 		Task: task, Sale: parent.ID, Item: item.ID, User: in.User, Quantity: in.Quantity,
-		Permit: c.paths.Permit(in.User, item.ID, in.PathToken), IdempotencyKey: in.IdempotencyKey,
-		Terms: terms, OnlyItem: len(parent.Items) == 1, Origin: c.persons.Origin(parent.ID, ratelimit.Network(in.From),
+		Permit: c.cfg.Paths.Permit(in.User, item.ID, in.PathToken), IdempotencyKey: in.IdempotencyKey,
+		Terms: terms, OnlyItem: len(parent.Items) == 1, Origin: c.cfg.Persons.Origin(parent.ID, ratelimit.Network(in.From),
 			in.Device),
 	}, nil
 }
@@ -322,7 +300,7 @@ func (c *Checkout) task(ctx context.Context, parent *sale.Sale, in Attempt, o re
 	if o.Task.IsZero() {
 		return nil
 	}
-	task, err := c.orders.Task(ctx, o.Task, in.User)
+	task, err := c.cfg.Orders.Task(ctx, o.Task, in.User)
 	if err == nil && task != nil || o.Code != reservation.Replayed {
 		return task
 	}

@@ -48,11 +48,11 @@ func (c *Checkout) eligible(ctx context.Context, parent *sale.Sale, user id.User
 // returns the keys under which the access of the buyer is counted.
 func (c *Checkout) admits(ctx context.Context, parent *sale.Sale, user id.User,
 	may func(access.Access, time.Time) bool) (person.Keys, error) {
-	a, restricted, err := c.members.Access(ctx, parent, user)
+	a, restricted, err := c.cfg.Members.Access(ctx, parent, user)
 	if err != nil || !restricted {
 		return person.Keys{}, err
 	}
-	if now := c.stock.ServerTime(); !may(a, now) {
+	if now := c.cfg.Stock.ServerTime(); !may(a, now) {
 		return person.Keys{}, sale.NoAccess{Sale: parent, Access: a, ServerTime: now}
 	}
 	return member.Keys(parent, a), nil
@@ -63,7 +63,7 @@ func (c *Checkout) NeedsAddress(ctx context.Context, parent *sale.Sale, user id.
 	if !parent.RequiresAddress {
 		return false, nil
 	}
-	has, err := c.book.HasDefault(ctx, user)
+	has, err := c.cfg.Book.HasDefault(ctx, user)
 	return !has, err
 }
 
@@ -87,7 +87,7 @@ func (c *Checkout) TooNew(ctx context.Context, parent *sale.Sale, user id.User) 
 
 // buyer returns the account of a user as the directory has it, at most seconds old.
 func (c *Checkout) buyer(ctx context.Context, user id.User) (*account.User, error) {
-	u, err := c.users.User(ctx, user)
+	u, err := c.cfg.Users.User(ctx, user)
 	if err == nil && u == nil {
 		err = fault.New(fault.Unauthenticated, "the account is gone; sign in")
 	}
@@ -104,17 +104,17 @@ func (c *Checkout) personsOf(ctx context.Context, parent *sale.Sale, user id.Use
 		return keys, err
 	}
 	if contact, ok := buyer.Contact(); ok && parent.LimitBy.Contact {
-		keys.Contact = c.persons.Contact(parent.ID, contact, buyer.Verified)
+		keys.Contact = c.cfg.Persons.Contact(parent.ID, contact, buyer.Verified)
 	} else if ok {
-		keys.Former[0] = c.persons.Former(parent.ID, contact, buyer.Verified)
+		keys.Former[0] = c.cfg.Persons.Former(parent.ID, contact, buyer.Verified)
 	}
 	if parent.LimitBy.Address {
-		to, err := c.book.Default(ctx, user)
+		to, err := c.cfg.Book.Default(ctx, user)
 		if err != nil {
 			return keys, err
 		}
 		if to != nil {
-			keys.Address = c.persons.Address(parent.ID, to.Place())
+			keys.Address = c.cfg.Persons.Address(parent.ID, to.Place())
 		}
 	}
 	return keys, nil

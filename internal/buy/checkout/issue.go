@@ -53,7 +53,7 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 	if parent.Draw.On() {
 		return Issued{}, drawSale()
 	}
-	if o, refused := c.stock.RefuseUser(item.ID, in.User, reservation.AnyShare); refused {
+	if o, refused := c.cfg.Stock.RefuseUser(item.ID, in.User, reservation.AnyShare); refused {
 		_, err = c.refuse(ctx, parent, Attempt{User: in.User, Item: in.Item}, o)
 		return Issued{}, err
 	}
@@ -62,9 +62,9 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 		Waived:   !parent.Switches.CaptchaRequired,
 		PerMille: permits(parent), Queued: parent.Switches.InflowPerSecond > 0, Opens: parent.StartsAt,
 	}
-	recent := c.paths.Recent(ctx, request)
+	recent := c.cfg.Paths.Recent(ctx, request)
 	_, full := errors.AsType[path.NoPermit](recent)
-	if recent != nil && !full && !c.stock.MayHaveReservation(item.ID, in.User) {
+	if recent != nil && !full && !c.cfg.Stock.MayHaveReservation(item.ID, in.User) {
 		return Issued{}, closedAs(parent, recent)
 	}
 	allowed, err := c.eligible(ctx, parent, in.User, access.Access.Open)
@@ -72,7 +72,7 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 		return Issued{}, err
 	}
 	if parent.Access.Kept() > 0 {
-		if o, refused := c.stock.RefuseUser(item.ID, in.User, allowed.Share); refused {
+		if o, refused := c.cfg.Stock.RefuseUser(item.ID, in.User, allowed.Share); refused {
 			_, err = c.refuse(ctx, parent, Attempt{User: in.User, Item: in.Item}, o)
 			return Issued{}, err
 		}
@@ -87,13 +87,13 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 			return Issued{Ticket: ticket}, err
 		}
 	}
-	issued, err := c.paths.Issue(ctx, request)
+	issued, err := c.cfg.Paths.Issue(ctx, request)
 	if _, full := errors.AsType[path.NoPermit](err); full {
 		ticket, err := c.enter(ctx, in, item, parent, entry{request.Persons, false})
 		return Issued{Ticket: ticket}, err
 	}
 	if err == nil {
-		c.observer.PathIssued(parent.ID)
+		c.cfg.Observer.PathIssued(parent.ID)
 	}
 	return Issued{Path: issued}, named(parent, item.ID, err)
 }
@@ -103,7 +103,7 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 // for good, the waitlist is not open yet, or the user has no access, or not yet. What others do is from
 // memory, at most a second old.
 func (c *Checkout) RefuseCaptcha(ctx context.Context, purpose captcha.Purpose, saleID id.Sale, user id.User) error {
-	catalog, err := c.catalog.Snapshot(ctx)
+	catalog, err := c.cfg.Catalog.Snapshot(ctx)
 	if err != nil {
 		return fault.Wrap(fault.Unavailable, "The sales cannot be read now. Please try again shortly.", err)
 	}
@@ -111,7 +111,7 @@ func (c *Checkout) RefuseCaptcha(ctx context.Context, purpose captcha.Purpose, s
 	if parent == nil {
 		return nil // the catalogue may be one second old
 	}
-	now := reservation.Outcome{At: c.stock.ServerTime()}
+	now := reservation.Outcome{At: c.cfg.Stock.ServerTime()}
 	switch phase := parent.Phase(now.At, false); phase {
 	case sale.PhaseLive, sale.PhaseSoldOut:
 	case sale.PhaseUpcoming:
@@ -132,7 +132,7 @@ func (c *Checkout) RefuseCaptcha(ctx context.Context, purpose captcha.Purpose, s
 	}
 	if purpose == captcha.Waitlist {
 		for _, item := range parent.Items {
-			if restock, known := c.restock.Of(item.ID); !known || !restock.Gone() {
+			if restock, known := c.cfg.Restock.Of(item.ID); !known || !restock.Gone() {
 				return nil
 			}
 		}
@@ -140,7 +140,7 @@ func (c *Checkout) RefuseCaptcha(ctx context.Context, purpose captcha.Purpose, s
 	}
 	var refusal error
 	for _, item := range parent.Items {
-		o, refused := c.stock.RefuseUser(item.ID, user, allowed.Share)
+		o, refused := c.cfg.Stock.RefuseUser(item.ID, user, allowed.Share)
 		if !refused || o.Code == reservation.NotStarted {
 			return nil
 		}
@@ -153,8 +153,8 @@ func (c *Checkout) RefuseCaptcha(ctx context.Context, purpose captcha.Purpose, s
 
 // mayHold reports whether a user may have a reservation in a loaded gate.
 func (c *Checkout) mayHold(item id.Item, user id.User) bool {
-	_, loaded := c.stock.View(item)
-	return loaded && c.stock.MayHaveReservation(item, user)
+	_, loaded := c.cfg.Stock.View(item)
+	return loaded && c.cfg.Stock.MayHaveReservation(item, user)
 }
 
 // EnterQueue returns a ticket of the waiting room, also before the opening.
@@ -185,12 +185,12 @@ func (c *Checkout) EnterQueue(ctx context.Context, in IssueInput) (*queue.Ticket
 func (c *Checkout) admit(ctx context.Context, action risk.Action, parent *sale.Sale, in IssueInput) (person.Keys,
 	error) {
 	persons, err := c.personsOf(ctx, parent, in.User)
-	if err != nil || c.risk == nil {
+	if err != nil || c.cfg.Risk == nil {
 		return persons, err
 	}
-	return persons, c.risk.Ask(ctx, risk.Question{
+	return persons, c.cfg.Risk.Ask(ctx, risk.Question{
 		Action: action, User: in.User, Sale: parent.ID, Item: in.Item, From: in.From,
-		SinceOpening: c.stock.ServerTime().Sub(parent.StartsAt), Orders: c.sharedOrders(ctx, parent, in, persons),
+		SinceOpening: c.cfg.Stock.ServerTime().Sub(parent.StartsAt), Orders: c.sharedOrders(ctx, parent, in, persons),
 	})
 }
 
@@ -198,7 +198,7 @@ func (c *Checkout) admit(ctx context.Context, action risk.Action, parent *sale.S
 func (c *Checkout) sharedOrders(ctx context.Context, parent *sale.Sale, in IssueInput,
 	persons person.Keys) *risk.Orders {
 	joined := order.Order{Persons: persons,
-		Origin: c.persons.Origin(parent.ID, ratelimit.Network(in.From), in.Device)}
+		Origin: c.cfg.Persons.Origin(parent.ID, ratelimit.Network(in.From), in.Device)}
 	counts := c.sharing.Orders(ctx, parent.ID, in.User, joined.Labels())
 	if counts == nil {
 		return nil
@@ -217,7 +217,7 @@ type entry struct {
 
 func (c *Checkout) enter(ctx context.Context, in IssueInput, item *sale.Item, parent *sale.Sale,
 	e entry) (*queue.Ticket, error) {
-	ticket, err := c.queue.Enter(ctx, queue.EnterInput{
+	ticket, err := c.cfg.Queue.Enter(ctx, queue.EnterInput{
 		Sale: parent.ID, Item: in.Item, User: in.User, Persons: e.persons, Session: in.Session, From: in.From,
 		Captcha: in.Captcha,
 		Waived:  !parent.Switches.CaptchaRequired, Opens: parent.StartsAt, Seed: item.DrawSeed, Nonce: in.Nonce,

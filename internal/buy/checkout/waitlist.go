@@ -32,7 +32,7 @@ func (c *Checkout) join(ctx context.Context, in IssueInput, join waitlist.JoinIn
 	if err := checkDraw(parent, item, join); err != nil {
 		return nil, err
 	}
-	now := reservation.Outcome{At: c.stock.ServerTime()}
+	now := reservation.Outcome{At: c.cfg.Stock.ServerTime()}
 	if phase := parent.Phase(now.At, false); phase == sale.PhaseUpcoming {
 		return nil, notOpen(phase, parent, now)
 	}
@@ -47,7 +47,7 @@ func (c *Checkout) join(ctx context.Context, in IssueInput, join waitlist.JoinIn
 	join.Sale, join.Item, join.User, join.Persons, join.From = parent.ID, item.ID, in.User, persons.Under(allowed), in.From
 	join.Captcha, join.Waived, join.Closes = in.Captcha, !parent.Switches.CaptchaRequired, parent.EntriesCloseAt()
 	join.Card = parent.Draw.Authorize
-	entry, err := c.waitlist.Join(ctx, join)
+	entry, err := c.cfg.Waitlist.Join(ctx, join)
 	switch reason := fault.ReasonOf(err); {
 	case reason == fault.SaleClosed:
 		return nil, notOpen(sale.PhaseEnded, parent, now)
@@ -78,7 +78,7 @@ func (c *Checkout) redeemOffer(ctx context.Context, parent *sale.Sale, item *sal
 	if err != nil {
 		return Result{}, err
 	}
-	o, err := c.waitlist.Redeem(ctx, place, attempt)
+	o, err := c.cfg.Waitlist.Redeem(ctx, place, attempt)
 	if err != nil {
 		return Result{}, err
 	}

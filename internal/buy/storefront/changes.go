@@ -50,7 +50,7 @@ func (s *Storefront) Run(ctx context.Context) error {
 // clock changes one before.
 func (s *Storefront) untilPhase(ctx context.Context) time.Duration {
 	wait := phaseEvery
-	snap, err := s.catalog.Snapshot(ctx)
+	snap, err := s.cfg.Catalog.Snapshot(ctx)
 	if err != nil {
 		return wait
 	}
@@ -65,7 +65,7 @@ func (s *Storefront) untilPhase(ctx context.Context) time.Duration {
 
 // publish publishes changes. An unreadable catalogue is reported by other code.
 func (s *Storefront) publish(ctx context.Context, changed func(*sale.Sale) (notifier.Event, bool)) {
-	snap, err := s.catalog.Snapshot(ctx)
+	snap, err := s.cfg.Catalog.Snapshot(ctx)
 	if err != nil {
 		return
 	}
@@ -74,14 +74,14 @@ func (s *Storefront) publish(ctx context.Context, changed func(*sale.Sale) (noti
 			continue
 		}
 		if e, ok := changed(v); ok {
-			s.hub.Publish(e)
+			s.cfg.Hub.Publish(e)
 		}
 	}
 }
 
 // forget drops the states of sales that have left the catalogue: they have ended.
 func (s *Storefront) forget(ctx context.Context) {
-	snap, err := s.catalog.Snapshot(ctx)
+	snap, err := s.cfg.Catalog.Snapshot(ctx)
 	if err != nil {
 		return
 	}
@@ -110,7 +110,7 @@ func (s *Storefront) phaseMark(v *sale.Sale) string {
 func (s *Storefront) drawMark(v *sale.Sale) string {
 	mark := fmt.Sprintf("/%t", s.Now().Before(v.EntriesCloseAt()))
 	for _, item := range v.Items {
-		if d := s.restockOutlooks.Drawing(item.ID); d != nil {
+		if d := s.cfg.RestockOutlooks.Drawing(item.ID); d != nil {
 			mark += fmt.Sprintf("/%s %.2g", d.State, float64(d.Entries))
 		}
 	}
@@ -159,7 +159,7 @@ func (s *Storefront) levelsChanged(v *sale.Sale) (notifier.Event, bool) {
 func (s *Storefront) departuresChanged(v *sale.Sale) (notifier.Event, bool) {
 	mark := ""
 	for _, item := range v.Items {
-		if restock, known := s.restockOutlooks.Of(item.ID); known {
+		if restock, known := s.cfg.RestockOutlooks.Of(item.ID); known {
 			mark += fmt.Sprintf("%s/%d/%d ", item.ID, restock.Offered, restock.Ended)
 		}
 	}

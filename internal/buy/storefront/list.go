@@ -64,7 +64,7 @@ func (s *Storefront) Sales(ctx context.Context, f SaleFilter, o SaleOrder, p Pag
 	}
 	var others sale.ArchivePage[*sale.Sale]
 	if f.Archived() {
-		if others, err = s.catalog.ArchivedSales(ctx, snap, f.Filter, o.ByCreation, rows); err != nil {
+		if others, err = s.cfg.Catalog.ArchivedSales(ctx, snap, f.Filter, o.ByCreation, rows); err != nil {
 			return Page[*sale.Sale]{}, unreadable(err)
 		}
 	}
@@ -106,7 +106,7 @@ func (s *Storefront) Goods(ctx context.Context, search GoodsSearch, p PageInput)
 	if err != nil {
 		return Page[*sale.Goods]{}, err
 	}
-	found, err := s.catalog.GoodsPage(ctx, search.Text, search.All, rows)
+	found, err := s.cfg.Catalog.GoodsPage(ctx, search.Text, search.All, rows)
 	if err != nil {
 		return Page[*sale.Goods]{}, unreadable(err)
 	}

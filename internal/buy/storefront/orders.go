@@ -24,18 +24,18 @@ const BuyerRevision = math.MaxInt64
 // open order, then each order that is new or changed.
 func (s *Storefront) WatchOrders(ctx context.Context, user id.User) (notifier.Source[*order.Order], error) {
 	reads := int64(0)
-	states, err := notifier.Follow(ctx, s.hub, BuyerKey(user), func(ctx context.Context) (notifier.State[[]*order.Order],
-		error) {
-		page, err := s.orders.ListByUser(ctx, user, order.ListInput{Limit: followedOrders})
-		if err != nil {
-			return notifier.State[[]*order.Order]{}, err
-		}
-		// The count of reads is the revision, because neither times nor versions order
-		// the states of many orders: changes do not commit in the order of their times,
-		// and orders leave the list of the newest. Reads are sequential.
-		reads++
-		return notifier.State[[]*order.Order]{Value: page.Orders, Revision: reads}, nil
-	})
+	states, err := notifier.Follow(ctx, s.cfg.Hub, BuyerKey(user),
+		func(ctx context.Context) (notifier.State[[]*order.Order], error) {
+			page, err := s.cfg.Orders.ListByUser(ctx, user, order.ListInput{Limit: followedOrders})
+			if err != nil {
+				return notifier.State[[]*order.Order]{}, err
+			}
+			// The count of reads is the revision, because neither times nor versions order
+			// the states of many orders: changes do not commit in the order of their times,
+			// and orders leave the list of the newest. Reads are sequential.
+			reads++
+			return notifier.State[[]*order.Order]{Value: page.Orders, Revision: reads}, nil
+		})
 	if err != nil {
 		return nil, err
 	}

@@ -20,11 +20,11 @@ type RestockOutlook struct {
 // RestockOutlook returns the prospect for an item, from memory. It may be unknown for an item that
 // was sold out less than a second ago: Open is true then, because units are unpaid.
 func (s *Storefront) RestockOutlook(item *sale.Item) RestockOutlook {
-	view, ok := s.stock.View(item.ID)
+	view, ok := s.cfg.Stock.View(item.ID)
 	if !ok || view.ForSale(s.Now()) > 0 {
 		return RestockOutlook{}
 	}
-	restock, known := s.restockOutlooks.Of(item.ID)
+	restock, known := s.cfg.RestockOutlooks.Of(item.ID)
 	if !known {
 		return RestockOutlook{Open: true}
 	}
@@ -38,7 +38,7 @@ func (s *Storefront) RestockOutlook(item *sale.Item) RestockOutlook {
 // gone reports whether no unit of any item of a sale can return.
 func (s *Storefront) gone(v *sale.Sale) bool {
 	for _, item := range v.Items {
-		if restock, known := s.restockOutlooks.Of(item.ID); !known || !restock.Gone() {
+		if restock, known := s.cfg.RestockOutlooks.Of(item.ID); !known || !restock.Gone() {
 			return false
 		}
 	}
@@ -48,7 +48,7 @@ func (s *Storefront) gone(v *sale.Sale) bool {
 // hasEntries reports whether the waitlist of a sale has, or had, any entry.
 func (s *Storefront) hasEntries(v *sale.Sale) bool {
 	for _, item := range v.Items {
-		if s.restockOutlooks.HasEntries(item.ID) {
+		if s.cfg.RestockOutlooks.HasEntries(item.ID) {
 			return true
 		}
 	}
@@ -57,10 +57,10 @@ func (s *Storefront) hasEntries(v *sale.Sale) bool {
 
 // Drawing returns the draw of an item; nil = it has no entry yet.
 func (s *Storefront) Drawing(ctx context.Context, v *sale.Sale, item id.Item) (*waitlist.Drawing, error) {
-	if known := s.restockOutlooks.Drawing(item); known != nil || v.Status != sale.Ended {
+	if known := s.cfg.RestockOutlooks.Drawing(item); known != nil || v.Status != sale.Ended {
 		return known, nil // before it is loaded there are no entries
 	}
-	return s.waitlist.Drawing(ctx, item)
+	return s.cfg.Waitlist.Drawing(ctx, item)
 }
 
 // PublicSeed returns the seed of the draw of an item; nil until it is public, and without
@@ -70,7 +70,7 @@ func (s *Storefront) PublicSeed(ctx context.Context, itemID id.Item) (sale.DrawS
 	if item == nil || v == nil || err != nil {
 		return nil, err
 	}
-	gate, _ := s.stock.View(itemID) // knows the opening even if the catalogue is old
+	gate, _ := s.cfg.Stock.View(itemID) // knows the opening even if the catalogue is old
 	if !v.Drawn(s.Now(), gate.Opens) {
 		return nil, nil
 	}

@@ -22,16 +22,8 @@ import (
 
 // Storefront serves reads of sales and follows their changes.
 type Storefront struct {
-	catalog         *sale.Catalog
-	stock           *reservation.StockCache
-	gate            *reservation.Gate
-	orders          *order.Store
-	waitlist        *waitlist.Service
-	queue           *queue.Service
-	members         *member.Service
-	restockOutlooks *waitlist.RestockOutlooks
-	hub             *notifier.Hub
-	seen            *sightings
+	cfg  Config
+	seen *sightings
 }
 
 // Config holds the dependencies of a Storefront.
@@ -48,13 +40,7 @@ type Config struct {
 }
 
 // New returns a storefront. Run publishes changes to its followers.
-func New(cfg Config) *Storefront {
-	return &Storefront{
-		catalog: cfg.Catalog, stock: cfg.Stock, gate: cfg.Gate, orders: cfg.Orders,
-		waitlist: cfg.Waitlist, queue: cfg.Queue, members: cfg.Members,
-		restockOutlooks: cfg.RestockOutlooks, hub: cfg.Hub, seen: &sightings{},
-	}
-}
+func New(cfg Config) *Storefront { return &Storefront{cfg: cfg, seen: &sightings{}} }
 
 // Level is the stock level in words.
 type Level string
@@ -77,35 +63,35 @@ type Stock struct {
 }
 
 // Now returns the time of the server that opens the gates.
-func (s *Storefront) Now() time.Time { return s.stock.ServerTime() }
+func (s *Storefront) Now() time.Time { return s.cfg.Stock.ServerTime() }
 
 // Catalog returns the active part of the catalogue, at most a second old.
 func (s *Storefront) Catalog(ctx context.Context) (*sale.Snapshot, error) {
-	snap, err := s.catalog.Snapshot(ctx)
+	snap, err := s.cfg.Catalog.Snapshot(ctx)
 	return snap, unreadable(err)
 }
 
 // Sale returns a sale, or nil.
 func (s *Storefront) Sale(ctx context.Context, saleID id.Sale) (*sale.Sale, error) {
-	v, err := s.catalog.Sale(ctx, saleID)
+	v, err := s.cfg.Catalog.Sale(ctx, saleID)
 	return v, unreadable(err)
 }
 
 // SaleBySlug returns the sale with a slug, or nil.
 func (s *Storefront) SaleBySlug(ctx context.Context, slug string) (*sale.Sale, error) {
-	v, err := s.catalog.BySlug(ctx, slug)
+	v, err := s.cfg.Catalog.BySlug(ctx, slug)
 	return v, unreadable(err)
 }
 
 // Item returns an item and its sale, or nil.
 func (s *Storefront) Item(ctx context.Context, itemID id.Item) (*sale.Item, *sale.Sale, error) {
-	item, v, err := s.catalog.Item(ctx, itemID)
+	item, v, err := s.cfg.Catalog.Item(ctx, itemID)
 	return item, v, unreadable(err)
 }
 
 // Product returns a product, or nil, and whether it is in a public sale.
 func (s *Storefront) Product(ctx context.Context, goodsID id.Goods) (_ *sale.Goods, public bool, err error) {
-	g, public, err := s.catalog.Goods(ctx, goodsID)
+	g, public, err := s.cfg.Catalog.Goods(ctx, goodsID)
 	return g, public, unreadable(err)
 }
 
@@ -120,7 +106,7 @@ func (s *Storefront) Sees(ctx context.Context, v *sale.Sale, user id.User) (bool
 	case user.IsZero():
 		return false, nil
 	}
-	a, _, err := s.members.Access(ctx, v, user)
+	a, _, err := s.cfg.Members.Access(ctx, v, user)
 	return a.Rule != nil, err
 }
 
@@ -138,7 +124,7 @@ func (s *Storefront) Stock(item *sale.Item) Stock {
 	if item.ReadAt.IsZero() {
 		st.UpdatedAt = s.Now()
 	}
-	if v, ok := s.stock.View(item.ID); ok {
+	if v, ok := s.cfg.Stock.View(item.ID); ok {
 		st = Stock{Remaining: v.ForSale(s.Now()), Total: v.Total, Revision: v.Revision, UpdatedAt: v.Since}
 	}
 	st.Level = level(st.Remaining, st.Total)
@@ -165,12 +151,12 @@ func (s *Storefront) Phase(v *sale.Sale, now time.Time) sale.Phase { return s.ph
 func (s *Storefront) phaseFor(v *sale.Sale, share person.Key, now time.Time) sale.Phase {
 	soldOut, held := true, false
 	for _, item := range v.Items {
-		view, ok := s.stock.View(item.ID)
+		view, ok := s.cfg.Stock.View(item.ID)
 		switch {
 		case ok:
 			soldOut = soldOut && view.ForShare(share, now) == 0
 			held = held || view.State == reservation.GatePaused || view.State == reservation.GateLoading
-		case s.stock.Lost(item.ID):
+		case s.cfg.Stock.Lost(item.ID):
 			soldOut, held = false, true
 		default:
 			soldOut = soldOut && item.Available == 0

@@ -67,7 +67,7 @@ type ItemViewer struct {
 func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user id.User) (Viewer, error) {
 	out := Viewer{Gone: s.gone(v), Prepared: v.PreparedBy(user)}
 	var err error
-	if out.Access, out.Restricted, err = s.members.Access(ctx, v, user); err != nil {
+	if out.Access, out.Restricted, err = s.cfg.Members.Access(ctx, v, user); err != nil {
 		return out, err
 	}
 	phase := s.phaseFor(v, member.Share(out.Access), s.Now())
@@ -79,7 +79,7 @@ func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user id.User) (Vi
 	held := newest(all)
 	var entries []*waitlist.Entry
 	if hasEntries || s.hasEntries(v) {
-		if entries, err = s.waitlist.Entries(ctx, user, v.ID); err != nil {
+		if entries, err = s.cfg.Waitlist.Entries(ctx, user, v.ID); err != nil {
 			return out, err
 		}
 	}
@@ -94,7 +94,7 @@ func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user id.User) (Vi
 	case v.SettledAt != nil: // Redis has removed its keys
 		out.Order, err = s.newestOrder(ctx, v.ID, user)
 	case phase == sale.PhaseLive || phase == sale.PhaseUpcoming || phase == sale.PhaseSoldOut || phase == sale.PhasePaused:
-		out.Ticket, err = s.queue.Of(ctx, v.ID, itemsOf(v), user)
+		out.Ticket, err = s.cfg.Queue.Of(ctx, v.ID, itemsOf(v), user)
 	}
 	if err != nil {
 		return out, err
@@ -138,8 +138,9 @@ func remaining(v *sale.Sale, held map[id.Item]reservation.Reservation, entries [
 
 // newestOrder returns the newest order of a user in a sale that is still live, or nil.
 func (s *Storefront) newestOrder(ctx context.Context, saleID id.Sale, user id.User) (*order.Order, error) {
-	page, err := s.orders.ListByUser(ctx, user, order.ListInput{Filter: order.Filter{Sale: saleID, Statuses: order.Live()},
-		Limit: 1})
+	page, err := s.cfg.Orders.ListByUser(ctx, user, order.ListInput{
+		Filter: order.Filter{Sale: saleID, Statuses: order.Live()}, Limit: 1,
+	})
 	if err != nil || len(page.Orders) == 0 {
 		return nil, err
 	}
@@ -153,11 +154,11 @@ func (s *Storefront) holding(ctx context.Context, v *sale.Sale, user id.User) (m
 	bool, error) {
 	var soldOut []id.Item
 	for _, item := range v.Items {
-		if view, ok := s.stock.View(item.ID); !ok || view.ForSale(s.Now()) == 0 {
+		if view, ok := s.cfg.Stock.View(item.ID); !ok || view.ForSale(s.Now()) == 0 {
 			soldOut = append(soldOut, item.ID)
 		}
 	}
-	held, hasEntries, err := s.gate.ReservationsAndWaitlist(ctx, v.ID, itemsOf(v), user, soldOut)
+	held, hasEntries, err := s.cfg.Gate.ReservationsAndWaitlist(ctx, v.ID, itemsOf(v), user, soldOut)
 	if err != nil {
 		return nil, false, fault.Wrap(fault.Unavailable, "The sale cannot be read now. Please try again shortly.", err)
 	}
@@ -179,7 +180,7 @@ func (s *Storefront) ItemTask(ctx context.Context, v ItemViewer) (*order.Task, e
 	if v.Held == nil {
 		return nil, nil
 	}
-	task, err := s.orders.Task(ctx, v.Held.Task, v.Held.User)
+	task, err := s.cfg.Orders.Task(ctx, v.Held.Task, v.Held.User)
 	if err != nil || task == nil || task.Status != order.Submitted {
 		return nil, err
 	}
@@ -192,11 +193,11 @@ func (s *Storefront) ItemOrder(ctx context.Context, v ItemViewer) (*order.Order,
 	if v.Held == nil {
 		return nil, nil
 	}
-	o, err := s.orders.OrderFor(ctx, id.Order(v.Held.Task), v.Held.User, false)
+	o, err := s.cfg.Orders.OrderFor(ctx, id.Order(v.Held.Task), v.Held.User, false)
 	if err != nil || o != nil {
 		return o, err
 	}
-	page, err := s.orders.ListByUser(ctx, v.Held.User, order.ListInput{
+	page, err := s.cfg.Orders.ListByUser(ctx, v.Held.User, order.ListInput{
 		Filter: order.Filter{Sale: v.Item.SaleID, Statuses: order.Live()}, Limit: maxItems,
 	})
 	for _, o := range page.Orders {
@@ -218,12 +219,12 @@ func itemsOf(v *sale.Sale) []id.Item {
 // follow returns the owner of a buyer's reservation: a task, an order, or an offer of
 // the waitlist.
 func (s *Storefront) follow(ctx context.Context, v *sale.Sale, held *reservation.Reservation, out *Viewer) error {
-	task, err := s.orders.Task(ctx, held.Task, held.User)
+	task, err := s.cfg.Orders.Task(ctx, held.Task, held.User)
 	if err != nil {
 		return err
 	}
 	if task == nil {
-		if out.Entry, err = s.waitlist.Entry(ctx, id.Waitlist(held.Task)); err != nil || out.Entry != nil {
+		if out.Entry, err = s.cfg.Waitlist.Entry(ctx, id.Waitlist(held.Task)); err != nil || out.Entry != nil {
 			return err
 		}
 	}
@@ -235,7 +236,7 @@ func (s *Storefront) follow(ctx context.Context, v *sale.Sale, held *reservation
 	case order.Submitted:
 		out.Task = task
 	case order.Succeeded:
-		out.Order, err = s.orders.Order(ctx, task.OrderID)
+		out.Order, err = s.cfg.Orders.Order(ctx, task.OrderID)
 	case order.Failed: // its unit is being returned
 	}
 	return err

@@ -47,14 +47,14 @@ type entryWatch struct {
 func (s *Storefront) watchEntry(ctx context.Context, v *sale.Sale, user id.User) (_ *entryWatch, err error) {
 	w := &entryWatch{store: s, ctx: ctx, sale: v.ID, user: user, ahead: unknown}
 	w.open.Store(s.hasEntries(v))
-	w.entries, err = notifier.Follow(ctx, s.hub, entryKey(v.ID, user), w.load)
+	w.entries, err = notifier.Follow(ctx, s.cfg.Hub, entryKey(v.ID, user), w.load)
 	return w, err
 }
 
 func (w *entryWatch) load(ctx context.Context) (notifier.State[EntryState], error) {
 	state := notifier.State[EntryState]{Revision: 1}
 	if w.open.Load() || !w.asked.Load() && w.hasEntries(ctx) {
-		entries, err := w.store.waitlist.Entries(ctx, w.user, w.sale)
+		entries, err := w.store.cfg.Waitlist.Entries(ctx, w.user, w.sale)
 		if err != nil {
 			return state, err
 		}
@@ -116,7 +116,7 @@ func (w *entryWatch) followDepartures() {
 		w.departures.Close()
 		w.departures = nil
 	case open && w.departures == nil:
-		departures, err := notifier.Follow(w.ctx, w.store.hub, departuresKey(w.sale),
+		departures, err := notifier.Follow(w.ctx, w.store.cfg.Hub, departuresKey(w.sale),
 			func(context.Context) (notifier.State[int64], error) {
 				revision := w.store.seen.departures.read(w.sale)
 				return notifier.State[int64]{Value: revision, Revision: revision}, nil
@@ -135,14 +135,14 @@ func (w *entryWatch) followDepartures() {
 func (w *entryWatch) movedUp() bool {
 	before := w.ahead
 	w.ahead = unknown
-	entry, err := w.store.waitlist.In(w.ctx, w.user, w.sale)
+	entry, err := w.store.cfg.Waitlist.In(w.ctx, w.user, w.sale)
 	if err != nil {
 		return true
 	}
 	if entry == nil || entry.Status != waitlist.Waiting {
 		return false
 	}
-	ahead, err := w.store.waitlist.Ahead(w.ctx, entry)
+	ahead, err := w.store.cfg.Waitlist.Ahead(w.ctx, entry)
 	if err != nil {
 		return true
 	}

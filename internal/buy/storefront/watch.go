@@ -27,30 +27,32 @@ func errGone(what string) error { return fault.New(fault.NotFound, "There is no 
 // WatchTask follows an order task of a user until it ends.
 func (s *Storefront) WatchTask(ctx context.Context, taskID id.Task, owner id.User) (*notifier.Follower[*order.Task],
 	error) {
-	return notifier.Follow(ctx, s.hub, taskKey(taskID), func(ctx context.Context) (notifier.State[*order.Task], error) {
-		t, err := s.orders.Task(ctx, taskID, owner)
-		if err == nil && t == nil {
-			err = errGone("attempt")
-		}
-		if err != nil {
-			return notifier.State[*order.Task]{}, err
-		}
-		return notifier.State[*order.Task]{Value: t, Revision: t.Revision, Terminal: t.Ended()}, nil
-	})
+	return notifier.Follow(ctx, s.cfg.Hub, taskKey(taskID),
+		func(ctx context.Context) (notifier.State[*order.Task], error) {
+			t, err := s.cfg.Orders.Task(ctx, taskID, owner)
+			if err == nil && t == nil {
+				err = errGone("attempt")
+			}
+			if err != nil {
+				return notifier.State[*order.Task]{}, err
+			}
+			return notifier.State[*order.Task]{Value: t, Revision: t.Revision, Terminal: t.Ended()}, nil
+		})
 }
 
 // WatchOrder follows an order until it ends.
 func (s *Storefront) WatchOrder(ctx context.Context, orderID id.Order) (*notifier.Follower[*order.Order], error) {
-	return notifier.Follow(ctx, s.hub, orderKey(orderID), func(ctx context.Context) (notifier.State[*order.Order], error) {
-		o, err := s.orders.Order(ctx, orderID)
-		if err == nil && o == nil {
-			err = errGone("order")
-		}
-		if err != nil {
-			return notifier.State[*order.Order]{}, err
-		}
-		return notifier.State[*order.Order]{Value: o, Revision: o.Version, Terminal: o.Status.Ended()}, nil
-	})
+	return notifier.Follow(ctx, s.cfg.Hub, orderKey(orderID),
+		func(ctx context.Context) (notifier.State[*order.Order], error) {
+			o, err := s.cfg.Orders.Order(ctx, orderID)
+			if err == nil && o == nil {
+				err = errGone("order")
+			}
+			if err != nil {
+				return notifier.State[*order.Order]{}, err
+			}
+			return notifier.State[*order.Order]{Value: o, Revision: o.Version, Terminal: o.Status.Ended()}, nil
+		})
 }
 
 // WatchStatus follows the state of a sale for a user until the sale ends: the public
@@ -77,7 +79,7 @@ func (s *Storefront) WatchStatus(ctx context.Context, saleID id.Sale, user id.Us
 
 // watchPhase follows the public state of a sale.
 func (s *Storefront) watchPhase(ctx context.Context, saleID id.Sale) (*notifier.Follower[*sale.Sale], error) {
-	return notifier.Follow(ctx, s.hub, saleKey(saleID), func(ctx context.Context) (notifier.State[*sale.Sale], error) {
+	return notifier.Follow(ctx, s.cfg.Hub, saleKey(saleID), func(ctx context.Context) (notifier.State[*sale.Sale], error) {
 		v, revision, err := s.begin(ctx, saleID, &s.seen.phases, s.phaseMark)
 		if err != nil {
 			return notifier.State[*sale.Sale]{}, err
@@ -94,7 +96,7 @@ func (s *Storefront) WatchStock(ctx context.Context, saleID id.Sale, levels bool
 	if levels {
 		key, seen, mark = levelKey(saleID), &s.seen.levels, s.levelMark
 	}
-	return notifier.Follow(ctx, s.hub, key, func(ctx context.Context) (notifier.State[[]*sale.Item], error) {
+	return notifier.Follow(ctx, s.cfg.Hub, key, func(ctx context.Context) (notifier.State[[]*sale.Item], error) {
 		v, revision, err := s.begin(ctx, saleID, seen, mark)
 		if err != nil {
 			return notifier.State[[]*sale.Item]{}, err
@@ -113,7 +115,7 @@ func (s *Storefront) begin(ctx context.Context, saleID id.Sale, seen *numbered,
 	if err != nil || revision > 0 {
 		return v, revision, err
 	}
-	snap, err := s.catalog.Snapshot(ctx)
+	snap, err := s.cfg.Catalog.Snapshot(ctx)
 	if err != nil || snap.Sale(saleID) == nil {
 		return v, 0, unreadable(err)
 	}

@@ -25,7 +25,7 @@ const maxBlocked = 100
 // LeaveBlocked ends open entries of users who are disabled, at most 100, and returns their
 // number.
 func (s *Service) LeaveBlocked(ctx context.Context) (left int, err error) {
-	rows, err := s.db.Ent.WaitlistEntry.Query().
+	rows, err := s.cfg.DB.Ent.WaitlistEntry.Query().
 		Where(waitlistentry.StatusIn(openStatuses...), ofDisabledUser).
 		Order(ent.Asc(waitlistentry.FieldID)).Limit(maxBlocked).All(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *Service) end(ctx context.Context, entries []*ent.WaitlistEntry) error {
 	for i, row := range entries {
 		users[i] = row.UserID
 	}
-	rows, err := s.db.Ent.User.Query().Where(user.IDIn(users...), user.DisabledAtNotNil()).
+	rows, err := s.cfg.DB.Ent.User.Query().Where(user.IDIn(users...), user.DisabledAtNotNil()).
 		Select(user.FieldID, user.FieldAccount).All(ctx)
 	if err != nil {
 		return fmt.Errorf("read disabled users: %w", err)

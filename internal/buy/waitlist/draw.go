@@ -58,7 +58,7 @@ func drawingOf(row *ent.ItemDraw) *Drawing {
 
 // Drawing returns the draw of an item; nil before its first entry.
 func (s *Service) Drawing(ctx context.Context, item id.Item) (*Drawing, error) {
-	row, err := s.db.Ent.ItemDraw.Get(ctx, item)
+	row, err := s.cfg.DB.Ent.ItemDraw.Get(ctx, item)
 	if ent.IsNotFound(err) {
 		return nil, nil
 	}
@@ -73,7 +73,7 @@ func (s *Service) Drawings(ctx context.Context, items ...id.Item) (map[id.Item]*
 	if len(items) == 0 {
 		return nil, nil
 	}
-	rows, err := s.db.Ent.ItemDraw.Query().Where(itemdraw.IDIn(items...)).All(ctx)
+	rows, err := s.cfg.DB.Ent.ItemDraw.Query().Where(itemdraw.IDIn(items...)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read draws: %w", err)
 	}
@@ -132,10 +132,10 @@ func (s *Service) EntriesOverTime(ctx context.Context, item id.Item, window time
 	const widest = maxPoints * time.Minute                 // of a window with intervals of a minute
 	every = time.Minute * ((window + widest - 1) / widest) //nolint:durationcheck // the quotient is a count
 	epoch := "CAST(extract(epoch FROM created_at) AS bigint)"
-	if s.db.Dialect == dialect.SQLite {
+	if s.cfg.DB.Dialect == dialect.SQLite {
 		epoch = "CAST(strftime('%s', created_at) AS integer)"
 	}
-	rows, err := s.db.Ent.QueryContext(ctx, `SELECT `+epoch+` / $1 AS slot, count(*) FROM waitlist_entries
+	rows, err := s.cfg.DB.Ent.QueryContext(ctx, `SELECT `+epoch+` / $1 AS slot, count(*) FROM waitlist_entries
 		WHERE item_id = $2 AND nonce IS NOT NULL GROUP BY 1 ORDER BY 1 DESC LIMIT $3`, int64(every.Seconds()), item, maxPoints)
 	if err != nil {
 		return 0, nil, fmt.Errorf("count entries of item %s: %w", item, err)

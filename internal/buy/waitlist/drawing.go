@@ -50,7 +50,7 @@ const (
 
 // DrawLoop returns the loop that closes, draws and numbers the entries of draws.
 func (s *Service) DrawLoop() periodic.Loop {
-	return periodic.Loop{Name: "draws", Every: drawEvery, Timeout: drawTimeout, Step: s.DrawStep, Log: s.log}
+	return periodic.Loop{Name: "draws", Every: drawEvery, Timeout: drawTimeout, Step: s.DrawStep, Log: s.cfg.Log}
 }
 
 // DrawStep brings each draw whose entries have closed as far as it can go. Several processes may
@@ -82,7 +82,7 @@ func (s *Service) longestWait(due []*Drawing) (longest time.Duration) {
 
 // endUndrawn ends the entries of draws whose sale is over before they were drawn.
 func (s *Service) endUndrawn(ctx context.Context, counts map[string]int) error {
-	sales, err := s.db.Ent.Sale.Query().Where(entsale.EntrySecondsGT(0), entsale.SettledAtIsNil(),
+	sales, err := s.cfg.DB.Ent.Sale.Query().Where(entsale.EntrySecondsGT(0), entsale.SettledAtIsNil(),
 		entsale.StatusIn(entsale.StatusENDED, entsale.StatusCANCELLED)).IDs(ctx)
 	if err != nil || len(sales) == 0 {
 		return err
@@ -101,7 +101,7 @@ func (s *Service) endUndrawn(ctx context.Context, counts map[string]int) error {
 
 // dueDraws returns the draws of loaded sales whose entries have to be closed, or are.
 func (s *Service) dueDraws(ctx context.Context) ([]*Drawing, error) {
-	sales, err := s.db.Ent.Sale.Query().Where(entsale.EntrySecondsGT(0), entsale.SettledAtIsNil(),
+	sales, err := s.cfg.DB.Ent.Sale.Query().Where(entsale.EntrySecondsGT(0), entsale.SettledAtIsNil(),
 		entsale.StatusIn(entsale.StatusPREHEATED, entsale.StatusLIVE, entsale.StatusPAUSED)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find draw sales: %w", err)
@@ -120,7 +120,7 @@ func (s *Service) dueDraws(ctx context.Context) ([]*Drawing, error) {
 
 // unmade returns the draws of sales that are not made, also of items without an entry.
 func (s *Service) unmade(ctx context.Context, sales []id.Sale) ([]*Drawing, error) {
-	items, err := s.db.Ent.SaleItem.Query().Where(saleitem.SaleIDIn(sales...)).All(ctx)
+	items, err := s.cfg.DB.Ent.SaleItem.Query().Where(saleitem.SaleIDIn(sales...)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read items of draw sales: %w", err)
 	}
@@ -186,10 +186,10 @@ func move(ctx context.Context, tx *ent.Tx, d *Drawing, to DrawState, set func(*e
 // closeEntries lets no further entry in. It waits for transactions that add some, because they
 // have locked the row.
 func (s *Service) closeEntries(ctx context.Context, d *Drawing) error {
-	if err := s.shared.Agree(ctx); err != nil {
+	if err := s.cfg.Shared.Agree(ctx); err != nil {
 		return fmt.Errorf("its entries are to be closed: %w", err)
 	}
-	return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	return s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		if err := createDraw(ctx, tx, d.Sale, d.Item); err != nil {
 			return err
 		}
@@ -214,17 +214,17 @@ func (s *Service) publishRoot(ctx context.Context, d *Drawing) error {
 	published.Root, published.Entries = root[:], len(leaves)
 	published.PublishedAt, published.Source = &now, draw.SourceLocal
 	switch {
-	case s.relays != nil:
-		published.Source, published.Round = draw.SourceQuicknet, s.chain.RoundFor(now)
-	case s.operators:
+	case s.cfg.Relays != nil:
+		published.Source, published.Round = draw.SourceQuicknet, s.cfg.Chain.RoundFor(now)
+	case s.cfg.Operators:
 		published.Source = draw.SourceOperator
 	}
-	if s.sign != nil {
-		if published.Statement, err = s.sign(published.record().Commitment()); err != nil {
+	if s.cfg.Sign != nil {
+		if published.Statement, err = s.cfg.Sign(published.record().Commitment()); err != nil {
 			return err
 		}
 	}
-	return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	return s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		moved, err := move(ctx, tx, d, RootPublished, func(u *ent.ItemDrawUpdate) {
 			u.SetRoot(root[:]).SetEntries(len(leaves)).SetStatement(published.Statement).SetPublishedAt(now).
 				SetSource(published.Source).SetRound(int64(published.Round)) //nolint:gosec // a round every three seconds
@@ -251,7 +251,7 @@ func (s *Service) publishRoot(ctx context.Context, d *Drawing) error {
 func (s *Service) leaves(ctx context.Context, item id.Item) ([][32]byte, error) {
 	var leaves [][32]byte
 	err := s.eachUndrawn(ctx, item, func(ctx context.Context, entries []undrawnEntry) error {
-		ending, err := s.db.Ent.WaitlistEntry.Query().Where(undrawn(item), entered,
+		ending, err := s.cfg.DB.Ent.WaitlistEntry.Query().Where(undrawn(item), entered,
 			waitlistentry.IDGTE(entries[0].id), waitlistentry.IDLTE(entries[len(entries)-1].id),
 			waitlistentry.Or(ofDisabledUser, waitlistentry.CardEQ(waitlistentry.CardDUE))).All(ctx)
 		if err != nil {
@@ -310,7 +310,7 @@ func (s *Service) eachUndrawn(ctx context.Context, item id.Item,
 
 // nextUndrawn returns the entries of an item without a number that follow an id.
 func (s *Service) nextUndrawn(ctx context.Context, item id.Item, after id.Waitlist) ([]undrawnEntry, error) {
-	rows, err := s.db.Ent.QueryContext(ctx, `SELECT id, nonce, status = 'ENTERED' FROM waitlist_entries
+	rows, err := s.cfg.DB.Ent.QueryContext(ctx, `SELECT id, nonce, status = 'ENTERED' FROM waitlist_entries
 		WHERE item_id = $1 AND nonce IS NOT NULL AND line = 0 AND id > $2 ORDER BY item_id, id LIMIT $3`, item, after, drawChunk)
 	if err != nil {
 		return nil, err
@@ -336,19 +336,19 @@ func (s *Service) learnValue(ctx context.Context, d *Drawing) error {
 	}
 	set := func(u *ent.ItemDrawUpdate) { u.SetValue(rand.Text()) }
 	if d.Round > 0 {
-		if s.relays == nil {
+		if s.cfg.Relays == nil {
 			return errors.New("it waits for a beacon, and no relay is configured")
 		}
-		if s.now().Before(s.chain.RoundTime(d.Round)) {
+		if s.now().Before(s.cfg.Chain.RoundTime(d.Round)) {
 			return nil
 		}
-		signature, err := s.relays.Fetch(ctx, d.Round)
+		signature, err := s.cfg.Relays.Fetch(ctx, d.Round)
 		if err != nil {
 			return fmt.Errorf("it waits for its random value: %w", err)
 		}
 		set = func(u *ent.ItemDrawUpdate) { u.SetSignature(signature) }
 	}
-	return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	return s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		_, err := move(ctx, tx, d, Numbering, set)
 		return err
 	})
@@ -359,7 +359,7 @@ func (s *Service) randomness(d *Drawing) ([32]byte, error) {
 	if d.Round == 0 {
 		return draw.ValueRandomness(d.Value), nil
 	}
-	return s.chain.Verify(d.Round, d.Signature)
+	return s.cfg.Chain.Verify(d.Round, d.Signature)
 }
 
 // number gives each entry its number: that of its leaf in the order of the draw. Entries that
@@ -379,7 +379,7 @@ func (s *Service) number(ctx context.Context, d *Drawing) error {
 	}
 	writes, writing := errgroup.WithContext(ctx)
 	writes.SetLimit(1)
-	if s.db.Dialect == dialect.Postgres { // SQLite has one writer
+	if s.cfg.DB.Dialect == dialect.Postgres { // SQLite has one writer
 		writes.SetLimit(drawWriters)
 	}
 	err = s.eachUndrawn(ctx, d.Item, func(_ context.Context, entries []undrawnEntry) error {
@@ -395,7 +395,7 @@ func (s *Service) number(ctx context.Context, d *Drawing) error {
 		}
 		if len(drawn) > 0 {
 			writes.Go(func() error {
-				return s.db.WithTx(writing, func(ctx context.Context, tx *ent.Tx) error { return s.writeLines(ctx, tx, drawn) })
+				return s.cfg.DB.WithTx(writing, func(ctx context.Context, tx *ent.Tx) error { return s.writeLines(ctx, tx, drawn) })
 			})
 		}
 		return writing.Err()
@@ -403,7 +403,7 @@ func (s *Service) number(ctx context.Context, d *Drawing) error {
 	if err = cmp.Or(writes.Wait(), err); err != nil {
 		return fmt.Errorf("number its entries: %w", err)
 	}
-	return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	return s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		moved, err := move(ctx, tx, d, Drawn, func(u *ent.ItemDrawUpdate) { u.SetDrawnAt(s.now()) })
 		if err != nil || !moved {
 			return err
@@ -438,7 +438,7 @@ type ticket struct {
 func (s *Service) writeLines(ctx context.Context, tx *ent.Tx, drawn []ticket) error {
 	const set = `UPDATE waitlist_entries SET line = drawn.line, version = version + 1, updated_at = $1,
 		status = CASE status WHEN 'ENTERED' THEN 'WAITING' ELSE status END FROM `
-	if s.db.Dialect == dialect.Postgres {
+	if s.cfg.DB.Dialect == dialect.Postgres {
 		_, err := tx.ExecContext(ctx,
 			set+`unnest($2::uuid[], $3::bigint[]) AS drawn (id, line) WHERE waitlist_entries.id = drawn.id AND waitlist_entries.line = 0`,
 			s.now(), postgres.Array(drawn, func(dst []byte, t ticket) []byte { return postgres.AppendUUID(dst, t.entry) }),
@@ -462,7 +462,7 @@ func (s *Service) writeLines(ctx context.Context, tx *ent.Tx, drawn []ticket) er
 // it returns false.
 func (s *Service) parts(ctx context.Context, item id.Item, field string, do func(*ent.DrawLeaves) bool) error {
 	for first := 0; ; first += leavesPerPart {
-		part, err := s.db.Ent.DrawLeaves.Query().Where(drawleaves.ItemID(item), drawleaves.First(first)).
+		part, err := s.cfg.DB.Ent.DrawLeaves.Query().Where(drawleaves.ItemID(item), drawleaves.First(first)).
 			Select(field).Only(ctx)
 		if ent.IsNotFound(err) {
 			return nil

@@ -67,17 +67,17 @@ type joined struct {
 func (s *Service) Join(ctx context.Context, in JoinInput) (*Entry, error) {
 	if !in.Waived {
 		var err error
-		if in.Captcha, err = s.captchas.Exchange(ctx, in.scope(), in.Captcha); err != nil {
+		if in.Captcha, err = s.cfg.Captchas.Exchange(ctx, in.scope(), in.Captcha); err != nil {
 			return nil, err
 		}
-		in.claim = s.captchas.Claim(in.scope(), in.Captcha)
+		in.claim = s.cfg.Captchas.Claim(in.scope(), in.Captcha)
 	}
 	j, err := s.joins.Do(ctx, in)
 	if errors.Is(err, batch.ErrFull) {
 		err = &fault.Error{Code: fault.Overloaded, Message: "too many join at once", RetryAfter: busyRetry, Err: err}
 	}
 	if err == nil && j.verdict != "" {
-		err = s.captchas.Refuse(ctx, captcha.WrongAnswer{
+		err = s.cfg.Captchas.Refuse(ctx, captcha.WrongAnswer{
 			Scope: in.scope(), Answer: in.Captcha, Verdict: j.verdict, Kind: in.claim.Kind,
 		})
 	}
@@ -136,7 +136,7 @@ func (s *Service) joinItem(ctx context.Context, item id.Item, inputs []JoinInput
 	if restock.Waiting > 0 {
 		waiting = reservation.BuyersWait
 	}
-	status, err := s.gate.Status(ctx, inputs[0].Sale, item, waiting, statusUsers(inputs)...)
+	status, err := s.cfg.Gate.Status(ctx, inputs[0].Sale, item, waiting, statusUsers(inputs)...)
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, "The sale cannot be reached now. Please try again shortly.", err)
 	}
@@ -194,7 +194,7 @@ func (s *Service) checkAnswers(ctx context.Context, inputs []JoinInput, ends map
 	if len(tries) == 0 {
 		return nil
 	}
-	verdicts, err := s.captchas.CheckAll(ctx, tries)
+	verdicts, err := s.cfg.Captchas.CheckAll(ctx, tries)
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (s *Service) enter(ctx context.Context, item id.Item, inputs []JoinInput, e
 			return nil
 		}
 		now, entryIDs := s.now(), make([]id.Waitlist, len(inputs))
-		err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 			status, card := waitlistentry.StatusWAITING, waitlistentry.CardNONE
 			if inputs[0].Nonce != "" {
 				status = waitlistentry.StatusENTERED
@@ -270,15 +270,15 @@ func (s *Service) enter(ctx context.Context, item id.Item, inputs []JoinInput, e
 
 // keepUnits records at the gate that buyers wait.
 func (s *Service) keepUnits(ctx context.Context, saleID id.Sale, item id.Item) {
-	if _, err := s.gate.Status(ctx, saleID, item, reservation.BuyersWait); err != nil {
-		s.log.WarnContext(ctx, "keep units for the waitlist", slog.Any("error", err)) // the next step of the loop does it
+	if _, err := s.cfg.Gate.Status(ctx, saleID, item, reservation.BuyersWait); err != nil {
+		s.cfg.Log.WarnContext(ctx, "keep units for the waitlist", slog.Any("error", err)) // the next step of the loop does it
 	}
 }
 
 // entered publishes new entries.
 func (s *Service) entered(ctx context.Context, item id.Item, entryIDs []id.Waitlist, ends map[id.User]joined) error {
 	s.metrics.turned("joined", len(entryIDs))
-	rows, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.IDIn(entryIDs...)).All(ctx)
+	rows, err := s.cfg.DB.Ent.WaitlistEntry.Query().Where(waitlistentry.IDIn(entryIDs...)).All(ctx)
 	if err != nil {
 		return fmt.Errorf("read new entries of item %s: %w", item, err)
 	}
@@ -293,7 +293,7 @@ func (s *Service) entered(ctx context.Context, item id.Item, entryIDs []id.Waitl
 
 // openOf returns the open entries of users.
 func (s *Service) openOf(ctx context.Context, item id.Item, inputs []JoinInput) (map[id.User]joined, error) {
-	rows, err := s.db.Ent.WaitlistEntry.Query().
+	rows, err := s.cfg.DB.Ent.WaitlistEntry.Query().
 		Where(waitlistentry.ItemID(item), waitlistentry.UserIDIn(usersOf(inputs)...),
 			waitlistentry.StatusIn(openStatuses...)).All(ctx)
 	if err != nil {
@@ -322,7 +322,7 @@ func (s *Service) refusePersons(ctx context.Context, item id.Item, inputs []Join
 	if len(contacts)+len(addresses) == 0 {
 		return nil
 	}
-	rows, err := s.db.Ent.WaitlistEntry.Query().Where(
+	rows, err := s.cfg.DB.Ent.WaitlistEntry.Query().Where(
 		waitlistentry.ItemID(item), waitlistentry.StatusIn(openStatuses...),
 		waitlistentry.Or(waitlistentry.ContactKeyIn(contacts...), waitlistentry.AddressKeyIn(addresses...)),
 	).All(ctx)
@@ -347,7 +347,7 @@ func (s *Service) refusePersons(ctx context.Context, item id.Item, inputs []Join
 
 // refuseBuyers refuses users with a live order of an item.
 func (s *Service) refuseBuyers(ctx context.Context, item id.Item, inputs []JoinInput, ends map[id.User]joined) error {
-	rows, err := s.db.Ent.Order.Query().
+	rows, err := s.cfg.DB.Ent.Order.Query().
 		Where(entorder.ItemID(item), entorder.UserIDIn(usersOf(inputs)...), entorder.StatusIn(liveStatuses()...)).
 		Select(entorder.FieldID, entorder.FieldUserID).All(ctx)
 	if err != nil {

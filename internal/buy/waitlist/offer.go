@@ -44,7 +44,7 @@ const (
 // Loop returns the loop that makes and expires offers and releases units.
 func (s *Service) Loop() periodic.Loop {
 	return periodic.Loop{Name: "waitlist", Every: every, Idle: idle, Busy: s.waiting.Load, Timeout: stepTimeout,
-		Step: s.Step, Log: s.log}
+		Step: s.Step, Log: s.cfg.Log}
 }
 
 // item is an item with a waitlist.
@@ -94,7 +94,7 @@ const waitingItems = `WITH RECURSIVE items (item) AS (
 // itemsWithWaitlist returns the items with a waitlist, and sets the metrics of entries.
 func (s *Service) itemsWithWaitlist(ctx context.Context) ([]item, error) {
 	known := map[id.Item]bool{}
-	found, err := s.db.Ent.QueryContext(ctx, waitingItems, maxItems)
+	found, err := s.cfg.DB.Ent.QueryContext(ctx, waitingItems, maxItems)
 	if err != nil {
 		return nil, fmt.Errorf("find items with waiting entries: %w", err)
 	}
@@ -114,7 +114,7 @@ func (s *Service) itemsWithWaitlist(ctx context.Context) ([]item, error) {
 		Status waitlistentry.Status `json:"status"`
 		Count  int                  `json:"count"`
 	}
-	err = s.db.Ent.WaitlistEntry.Query().
+	err = s.cfg.DB.Ent.WaitlistEntry.Query().
 		Where(waitlistentry.Or(waitlistentry.StatusEQ(waitlistentry.StatusOFFERED), waitlistentry.ReturnDue(true))).
 		Limit(maxItems).GroupBy(waitlistentry.FieldItemID, waitlistentry.FieldStatus).
 		Aggregate(ent.Count()).Scan(ctx, &rows)
@@ -147,7 +147,8 @@ func (s *Service) countWaiting(ctx context.Context, entries bool, offered int) e
 	if entries {
 		var err error
 		began := time.Now()
-		waiting, err = s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.StatusEQ(waitlistentry.StatusWAITING)).Count(ctx)
+		waiting, err = s.cfg.DB.Ent.WaitlistEntry.Query().
+			Where(waitlistentry.StatusEQ(waitlistentry.StatusWAITING)).Count(ctx)
 		if err != nil {
 			return fmt.Errorf("count waiting entries: %w", err)
 		}
@@ -159,7 +160,7 @@ func (s *Service) countWaiting(ctx context.Context, entries bool, offered int) e
 
 // withStates returns items with the states of their sales and draws, in the order of each sale.
 func (s *Service) withStates(ctx context.Context, ids []id.Item) ([]item, error) {
-	rows, err := s.db.Ent.SaleItem.Query().Where(saleitem.IDIn(ids...)).
+	rows, err := s.cfg.DB.Ent.SaleItem.Query().Where(saleitem.IDIn(ids...)).
 		Order(ent.Asc(saleitem.FieldSaleID), ent.Asc(saleitem.FieldPosition)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read items with a waitlist: %w", err)
@@ -199,12 +200,12 @@ func (s *Service) expire(ctx context.Context, it item, counts map[string]int) er
 	if it.over {
 		ending = waitlistentry.StatusIn(openStatuses...)
 	}
-	rows, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.ItemID(it.id), ending).
+	rows, err := s.cfg.DB.Ent.WaitlistEntry.Query().Where(waitlistentry.ItemID(it.id), ending).
 		Order(ent.Asc(waitlistentry.FieldLine), ent.Asc(waitlistentry.FieldID)).Limit(maxPlaces).All(ctx)
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	if err := s.shared.Agree(ctx); err != nil {
+	if err := s.cfg.Shared.Agree(ctx); err != nil {
 		return fmt.Errorf("%d or more offers are to expire: %w", len(rows), err)
 	}
 	for _, row := range rows {
@@ -233,7 +234,7 @@ func (s *Service) expireRest(ctx context.Context, it item, after int64, counts m
 func (s *Service) endAll(ctx context.Context, counts map[string]int, match ...predicate.WaitlistEntry) error {
 	for {
 		n := 0
-		err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 			n = 0
 			ids, err := tx.WaitlistEntry.Query().Where(match...).Limit(restAtOnce).IDs(ctx)
 			if err != nil || len(ids) == 0 {
@@ -253,7 +254,7 @@ func (s *Service) endAll(ctx context.Context, counts map[string]int, match ...pr
 // was redeemed at the last moment has no reservation under its own id. While the gate
 // is being built, entries wait. A row that was marked again in the meantime stays marked.
 func (s *Service) giveBack(ctx context.Context, it item, counts map[string]int) error {
-	rows, err := s.db.Ent.WaitlistEntry.Query().
+	rows, err := s.cfg.DB.Ent.WaitlistEntry.Query().
 		Where(waitlistentry.ItemID(it.id), waitlistentry.ReturnDue(true)).Limit(maxPlaces).All(ctx)
 	if err != nil || len(rows) == 0 {
 		return err
@@ -262,7 +263,7 @@ func (s *Service) giveBack(ctx context.Context, it item, counts map[string]int) 
 	for _, row := range rows {
 		ref := fromRow(row).ref()
 		ref.Expired = ref.Expired && !it.over
-		r, err := s.gate.Release(ctx, ref)
+		r, err := s.cfg.Gate.Release(ctx, ref)
 		if err != nil {
 			return err
 		}
@@ -277,7 +278,7 @@ func (s *Service) giveBack(ctx context.Context, it item, counts map[string]int) 
 	if len(done) == 0 {
 		return nil
 	}
-	return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	return s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.WaitlistEntry.Update().Where(waitlistentry.Or(done...)).SetReturnDue(false).Exec(ctx)
 	})
 }
@@ -301,7 +302,7 @@ func (s *Service) offerRound(ctx context.Context, it item, counts map[string]int
 		return nil
 	}
 	open := func(status waitlistentry.Status, limit int) ([]*ent.WaitlistEntry, error) {
-		return s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.ItemID(it.id), waitlistentry.StatusEQ(status)).
+		return s.cfg.DB.Ent.WaitlistEntry.Query().Where(waitlistentry.ItemID(it.id), waitlistentry.StatusEQ(status)).
 			Order(ent.Asc(waitlistentry.FieldLine), ent.Asc(waitlistentry.FieldID)).Limit(limit).All(ctx)
 	}
 	var offered []*ent.WaitlistEntry
@@ -320,14 +321,15 @@ func (s *Service) offerRound(ctx context.Context, it item, counts map[string]int
 	if len(waiting) > 0 {
 		wait = reservation.BuyersWait
 	}
-	status, err := s.gate.Status(ctx, it.sale, it.id, wait)
+	status, err := s.cfg.Gate.Status(ctx, it.sale, it.id, wait)
 	s.gates.note(it.id, err == nil && status.Loaded, s.now())
 	if err != nil || !status.Loaded || !status.Open {
 		return err
 	}
 	if status.Stock > 0 { // which a share may keep for buyers further behind
-		members, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.ItemID(it.id), waitlistentry.AccessKeysNotNil(),
-			waitlistentry.StatusEQ(waitlistentry.StatusWAITING), waitlistentry.IDNotIn(ids(waiting)...)).
+		members, err := s.cfg.DB.Ent.WaitlistEntry.Query().
+			Where(waitlistentry.ItemID(it.id), waitlistentry.AccessKeysNotNil(),
+				waitlistentry.StatusEQ(waitlistentry.StatusWAITING), waitlistentry.IDNotIn(ids(waiting)...)).
 			Order(ent.Asc(waitlistentry.FieldLine), ent.Asc(waitlistentry.FieldID)).Limit(maxPlaces).All(ctx)
 		if err != nil {
 			return err
@@ -338,7 +340,7 @@ func (s *Service) offerRound(ctx context.Context, it item, counts map[string]int
 	for i, row := range waiting {
 		users[i] = row.UserID
 	}
-	held, err := s.gate.ReservationTasks(ctx, it.sale, it.id, users)
+	held, err := s.cfg.Gate.ReservationTasks(ctx, it.sale, it.id, users)
 	if err != nil {
 		return err
 	}
@@ -397,7 +399,7 @@ func (s *Service) makeTogether(ctx context.Context, entries []*Entry, until time
 		offers[i] = notice.Offer{Entry: e.ID, User: e.User, At: now, Until: until}
 		ids[i] = e.ID
 	}
-	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		n, err := transition(tx, Offered, now, waitlistentry.Or(unchanged...)).SetOfferExpiresAt(until).Save(ctx)
 		if err == nil && n < len(entries) {
 			err = errEntryChanged
@@ -405,13 +407,13 @@ func (s *Service) makeTogether(ctx context.Context, entries []*Entry, until time
 		if err != nil {
 			return err
 		}
-		return s.notices.Offered(ctx, tx, offers...)
+		return s.cfg.Notices.Offered(ctx, tx, offers...)
 	})
 	if err != nil {
 		return fmt.Errorf("record %d offers: %w", len(entries), err)
 	}
 	counts["offered"] += len(entries)
-	rows, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.IDIn(ids...)).All(ctx)
+	rows, err := s.cfg.DB.Ent.WaitlistEntry.Query().Where(waitlistentry.IDIn(ids...)).All(ctx)
 	if err != nil {
 		return fmt.Errorf("read offers: %w", err)
 	}
@@ -445,7 +447,7 @@ func ids(rows []*ent.WaitlistEntry) []id.Waitlist {
 // an offer it ensures that the units are reserved: the gate may have been rebuilt. It updates what
 // is left.
 func (s *Service) reserveFor(ctx context.Context, e *Entry, left *supply, counts map[string]int) (bool, error) {
-	r, err := s.gate.Reacquire(ctx, reservation.Reacquire{Ref: e.ref(), Quantity: e.Quantity, Persons: e.Persons})
+	r, err := s.cfg.Gate.Reacquire(ctx, reservation.Reacquire{Ref: e.ref(), Quantity: e.Quantity, Persons: e.Persons})
 	if err != nil {
 		return false, err
 	}
@@ -489,7 +491,7 @@ func overLimit(u *ent.WaitlistEntryUpdate) {
 // holdsFormer reports whether the reservation of the user is that of a former entry, or
 // has gone meanwhile: the entry gets its offer once those units are released.
 func (s *Service) holdsFormer(ctx context.Context, e *Entry) (bool, error) {
-	held, err := s.gate.ReservationTasks(ctx, e.Sale, e.Item, []id.User{e.User})
+	held, err := s.cfg.Gate.ReservationTasks(ctx, e.Sale, e.Item, []id.User{e.User})
 	if err != nil {
 		return false, err
 	}
@@ -504,7 +506,7 @@ func (s *Service) holdsFormer(ctx context.Context, e *Entry) (bool, error) {
 // returnIfEnded marks an entry for release if it had ended before units were reserved
 // for it. The version grows, so that a release that saw the entry before clears no mark.
 func (s *Service) returnIfEnded(ctx context.Context, e *Entry) error {
-	return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	return s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.WaitlistEntry.Update().
 			Where(waitlistentry.ID(e.ID), waitlistentry.StatusNotIn(openStatuses...)).
 			AddVersion(1).SetReturnDue(true).Exec(ctx)

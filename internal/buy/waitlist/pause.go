@@ -25,18 +25,18 @@ type saleState struct {
 
 // saleStates returns the states of the sales with a waitlist.
 func (s *Service) saleStates(ctx context.Context, sales []id.Sale) (map[id.Sale]saleState, error) {
-	all, longest := make(map[id.Sale]saleState, len(sales)), s.offerFor
+	all, longest := make(map[id.Sale]saleState, len(sales)), s.cfg.OfferFor
 	for _, unknown := range sales {
-		all[unknown] = saleState{offerFor: s.offerFor}
+		all[unknown] = saleState{offerFor: s.cfg.OfferFor}
 	}
-	rows, err := s.db.Ent.Sale.Query().Where(entsale.IDIn(sales...)).
+	rows, err := s.cfg.DB.Ent.Sale.Query().Where(entsale.IDIn(sales...)).
 		Select(entsale.FieldID, entsale.FieldStatus, entsale.FieldEntrySeconds, entsale.FieldOfferSeconds).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read sales with a waitlist: %w", err)
 	}
 	for _, row := range rows {
 		rules := sale.DrawRules{EntrySeconds: row.EntrySeconds, OfferSeconds: row.OfferSeconds}
-		offerFor := s.offerFor
+		offerFor := s.cfg.OfferFor
 		if rules.On() {
 			offerFor = rules.OfferFor()
 			longest = max(longest, offerFor)
@@ -46,7 +46,7 @@ func (s *Service) saleStates(ctx context.Context, sales []id.Sale) (map[id.Sale]
 			held: row.Status == entsale.StatusPAUSED,
 		}
 	}
-	lines, err := s.db.Ent.SaleLog.Query().Where(
+	lines, err := s.cfg.DB.Ent.SaleLog.Query().Where(
 		salelog.SaleIDIn(sales...), salelog.Act(string(sale.ActResume)), salelog.CreatedAtGT(s.now().Add(-longest)),
 	).All(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *Service) renew(ctx context.Context, it item, counts map[string]int) err
 		return nil
 	}
 	until := it.resumed.UTC().Add(it.offerFor)
-	rows, err := s.db.Ent.WaitlistEntry.Query().Where(
+	rows, err := s.cfg.DB.Ent.WaitlistEntry.Query().Where(
 		waitlistentry.ItemID(it.id), waitlistentry.StatusEQ(waitlistentry.StatusOFFERED),
 		waitlistentry.UpdatedAtLT(it.resumed), waitlistentry.OfferExpiresAtLT(until),
 	).Order(ent.Asc(waitlistentry.FieldID)).Limit(maxOffers).All(ctx)

@@ -13,7 +13,7 @@ const purgeAfter = 7 * 24 * time.Hour
 // Purge deletes entries that ended without an order a week ago, but for those of a draw that had
 // their turn, which its record names. It is a periodic.Step.
 func (s *Service) Purge(ctx context.Context) (map[string]int, error) {
-	return s.db.Purge(ctx, "purged", waitlistentry.Table,
+	return s.cfg.DB.Purge(ctx, "purged", waitlistentry.Table,
 		waitlistentry.StatusIn(waitlistentry.StatusLEFT, waitlistentry.StatusEXPIRED), waitlistentry.ReturnDue(false),
 		waitlistentry.CardIn(waitlistentry.CardNONE, waitlistentry.CardDONE),
 		waitlistentry.UpdatedAtLT(s.now().Add(-purgeAfter)),

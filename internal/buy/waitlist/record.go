@@ -24,7 +24,7 @@ import (
 )
 
 // RoundTime returns when the random value of a round can exist.
-func (s *Service) RoundTime(round uint64) time.Time { return s.chain.RoundTime(round) }
+func (s *Service) RoundTime(round uint64) time.Time { return s.cfg.Chain.RoundTime(round) }
 
 // RecordPath returns the path of the record of a draw on the public listener.
 func RecordPath(item id.Item) string { return "/draws/" + item.Public() + ".json" }
@@ -60,7 +60,7 @@ func (s *Service) Records() http.Handler {
 		d, err := s.Drawing(r.Context(), item)
 		switch {
 		case err != nil:
-			s.log.ErrorContext(r.Context(), "record of a draw", slog.Any("error", err))
+			s.cfg.Log.ErrorContext(r.Context(), "record of a draw", slog.Any("error", err))
 			http.Error(w, "the record cannot be read now", http.StatusServiceUnavailable)
 		case d == nil || d.PublishedAt == nil:
 			http.NotFound(w, r)
@@ -69,7 +69,7 @@ func (s *Service) Records() http.Handler {
 			w.Header().Set("Cache-Control", fmt.Sprintf("public, max-age=%d", int(recordAge.Seconds())))
 			w.Header().Set("Access-Control-Allow-Origin", "*") // others check it in their pages
 			if err := s.WriteRecord(r.Context(), timedWriter{w, http.NewResponseController(w)}, d); err != nil {
-				s.log.WarnContext(r.Context(), "record of a draw", slog.Any("error", err))
+				s.cfg.Log.WarnContext(r.Context(), "record of a draw", slog.Any("error", err))
 				panic(http.ErrAbortHandler) // a part was sent
 			}
 		}
@@ -142,7 +142,7 @@ func (d *Drawing) record() *draw.Record {
 func (s *Service) turns(ctx context.Context, item id.Item) iter.Seq2[[]draw.Offer, error] {
 	return func(yield func([]draw.Offer, error) bool) {
 		ofItem, notWaiting := waitlistentry.ItemID(item), waitlistentry.StatusNEQ(waitlistentry.StatusWAITING)
-		last, err := s.db.Ent.WaitlistEntry.Query().Where(ofItem, waitlistentry.LineGT(0), notWaiting,
+		last, err := s.cfg.DB.Ent.WaitlistEntry.Query().Where(ofItem, waitlistentry.LineGT(0), notWaiting,
 			waitlistentry.OfferExpiresAtNotNil()).Order(ent.Desc(waitlistentry.FieldLine)).First(ctx)
 		if ent.IsNotFound(err) {
 			return
@@ -159,7 +159,7 @@ func (s *Service) turns(ctx context.Context, item id.Item) iter.Seq2[[]draw.Offe
 			}
 			waiting := waitlistentry.StatusEQ(waitlistentry.StatusWAITING)
 			for _, status := range []predicate.WaitlistEntry{notWaiting, waiting} { // each has its index
-				rows, err := s.db.Ent.WaitlistEntry.Query().Where(ofItem, waitlistentry.LineGT(0), status,
+				rows, err := s.cfg.DB.Ent.WaitlistEntry.Query().Where(ofItem, waitlistentry.LineGT(0), status,
 					waitlistentry.LineGT(first), waitlistentry.LineLTE(end)).All(ctx)
 				if err != nil {
 					yield(nil, fmt.Errorf("read the offers of item %s: %w", item, err))

@@ -26,7 +26,7 @@ func (s *Service) Redeem(ctx context.Context, entry id.Waitlist, a reservation.A
 	if e.Status == Waiting { // an ended entry may have been redeemed: the gate decides, and answers a repeat
 		return reservation.Outcome{}, invalid
 	}
-	o, err := s.gate.Redeem(ctx, a, e.ID)
+	o, err := s.cfg.Gate.Redeem(ctx, a, e.ID)
 	if err != nil || (o.Code != reservation.Accepted && o.Code != reservation.Replayed) {
 		return o, err
 	}
@@ -36,7 +36,7 @@ func (s *Service) Redeem(ctx context.Context, entry id.Waitlist, a reservation.A
 		}
 		// The task may have ended before the entry was recorded as redeemed, and the entry
 		// have got units again.
-		switch r, err := s.gate.Release(ctx, e.ref()); {
+		switch r, err := s.cfg.Gate.Release(ctx, e.ref()); {
 		case err != nil:
 			return reservation.Outcome{}, err
 		case r.Building:

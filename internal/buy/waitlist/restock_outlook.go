@@ -33,13 +33,13 @@ func (o RestockOutlook) Gone() bool { return o.Available == 0 && o.Unpaid == 0 }
 
 // RestockOutlook reads the RestockOutlook of an item from Postgres.
 func (s *Service) RestockOutlook(ctx context.Context, item id.Item) (RestockOutlook, error) {
-	row, err := s.db.Ent.SaleItem.Query().Where(saleitem.ID(item)).Only(ctx)
+	row, err := s.cfg.DB.Ent.SaleItem.Query().Where(saleitem.ID(item)).Only(ctx)
 	if err != nil {
 		return RestockOutlook{}, fmt.Errorf("read item %s: %w", item, err)
 	}
 	o := RestockOutlook{Available: row.Available, Unpaid: row.Held}
 	if o.Unpaid > 0 {
-		next, err := s.db.Ent.Order.Query().
+		next, err := s.cfg.DB.Ent.Order.Query().
 			Where(entorder.ItemID(item), entorder.StatusEQ(entorder.StatusPENDING_PAYMENT), entorder.PaymentDeadlineNotNil()).
 			Order(ent.Asc(entorder.FieldPaymentDeadline)).First(ctx)
 		if err != nil && !ent.IsNotFound(err) {
@@ -53,7 +53,7 @@ func (s *Service) RestockOutlook(ctx context.Context, item id.Item) (RestockOutl
 		Status waitlistentry.Status `json:"status"`
 		Count  int                  `json:"count"`
 	}
-	err = s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.ItemID(item)).
+	err = s.cfg.DB.Ent.WaitlistEntry.Query().Where(waitlistentry.ItemID(item)).
 		GroupBy(waitlistentry.FieldStatus).Aggregate(ent.Count()).Scan(ctx, &found)
 	if err != nil {
 		return RestockOutlook{}, fmt.Errorf("count waitlist of item %s: %w", item, err)
@@ -210,7 +210,7 @@ func (o *RestockOutlooks) readHasEntries(ctx context.Context, items []Item) (map
 	if len(fresh) == 0 {
 		return hasEntries, nil
 	}
-	with, err := o.service.db.Ent.WaitlistEntry.Query().Where(waitlistentry.ItemIDIn(fresh...)).
+	with, err := o.service.cfg.DB.Ent.WaitlistEntry.Query().Where(waitlistentry.ItemIDIn(fresh...)).
 		GroupBy(waitlistentry.FieldItemID).Strings(ctx)
 	if err != nil {
 		return hasEntries, fmt.Errorf("find items with waitlist entries: %w", err) // retried in the next step

@@ -18,12 +18,12 @@ import (
 
 // Entry returns an entry, or nil.
 func (s *Service) Entry(ctx context.Context, entry id.Waitlist) (*Entry, error) {
-	return one(s.db.Ent.WaitlistEntry.Get(ctx, entry))
+	return one(s.cfg.DB.Ent.WaitlistEntry.Get(ctx, entry))
 }
 
 // Open returns the open entry of a user for an item, or nil.
 func (s *Service) Open(ctx context.Context, user id.User, item id.Item) (*Entry, error) {
-	return one(s.db.Ent.WaitlistEntry.Query().
+	return one(s.cfg.DB.Ent.WaitlistEntry.Query().
 		Where(waitlistentry.UserID(user), waitlistentry.ItemID(item), waitlistentry.StatusIn(openStatuses...)).Only(ctx))
 }
 
@@ -56,7 +56,7 @@ func (s *Service) inAll(ctx context.Context, asked []buyer) []batch.Result[[]*En
 		for n, i := range those {
 			users[n] = asked[i].user
 		}
-		rows, err := s.db.Ent.WaitlistEntry.Query().
+		rows, err := s.cfg.DB.Ent.WaitlistEntry.Query().
 			Where(waitlistentry.SaleID(sale), waitlistentry.UserIDIn(users...),
 				waitlistentry.Or(waitlistentry.StatusIn(openStatuses...), newest(sale, users))).
 			Order(ent.Desc(waitlistentry.FieldID)).All(ctx)
@@ -153,7 +153,7 @@ func (s *Service) aheadAll(ctx context.Context, asked []rank) []batch.Result[int
 				last = asked[i].entry
 			}
 		}
-		ids, err := s.db.Ent.WaitlistEntry.Query().
+		ids, err := s.cfg.DB.Ent.WaitlistEntry.Query().
 			Where(waitlistentry.ItemID(item), waitlistentry.StatusEQ(waitlistentry.StatusWAITING), waitlistentry.IDLT(last)).
 			Order(ent.Asc(waitlistentry.FieldID)).IDs(ctx)
 		if err != nil {
@@ -169,7 +169,7 @@ func (s *Service) aheadAll(ctx context.Context, asked []rank) []batch.Result[int
 
 // firstWaiting returns the lowest number of the waiting entries of a draw.
 func (s *Service) firstWaiting(ctx context.Context, item id.Item) (int64, error) {
-	row, err := s.db.Ent.WaitlistEntry.Query().
+	row, err := s.cfg.DB.Ent.WaitlistEntry.Query().
 		Where(waitlistentry.ItemID(item), waitlistentry.StatusEQ(waitlistentry.StatusWAITING)).
 		Order(ent.Asc(waitlistentry.FieldLine)).First(ctx)
 	if ent.IsNotFound(err) {

@@ -19,7 +19,7 @@ const lateAfter = time.Hour
 // waitsSince returns since when the random value of a published draw can be known.
 func (s *Service) waitsSince(d *Drawing) time.Time {
 	if d.Round > 0 {
-		return s.chain.RoundTime(d.Round)
+		return s.cfg.Chain.RoundTime(d.Round)
 	}
 	return d.PublishedAt.Add(draw.ValueDelay)
 }
@@ -53,7 +53,7 @@ type LateDraw struct {
 // LateDraws returns the draws whose round is an hour late, and those whose value operators can
 // enter.
 func (s *Service) LateDraws(ctx context.Context) ([]LateDraw, error) {
-	rows, err := s.db.Ent.ItemDraw.Query().Where(itemdraw.StateEQ(itemdraw.StatePUBLISHED)).All(ctx)
+	rows, err := s.cfg.DB.Ent.ItemDraw.Query().Where(itemdraw.StateEQ(itemdraw.StatePUBLISHED)).All(ctx)
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (s *Service) LateDraws(ctx context.Context) ([]LateDraw, error) {
 	for i, row := range rows {
 		sales[i] = row.SaleID
 	}
-	ended, err := s.db.Ent.Sale.Query().
+	ended, err := s.cfg.DB.Ent.Sale.Query().
 		Where(entsale.IDIn(sales...), entsale.StatusIn(entsale.StatusENDED, entsale.StatusCANCELLED)).IDs(ctx)
 	if err != nil {
 		return nil, err

@@ -164,22 +164,10 @@ type Config struct {
 // Service implements the use cases of the waitlist. It is safe for concurrent use, and
 // for use by several processes.
 type Service struct {
-	db             *postgres.DB
-	gate           *reservation.Gate
-	captchas       *captcha.Service
-	publishEntries Publish
-	notices        *notice.Outbox
-	metrics        *metrics
-	offerFor       time.Duration
-	clock          clock.Clock
-	shared         *clock.Shared
-	chain          *draw.Chain
-	relays         *draw.Relays
-	operators      bool
-	sign           func(draw.Commitment) (string, error)
-	log            *slog.Logger
-	countAgain     time.Time   // of the waiting entries, used by Step alone
-	waiting        atomic.Bool // an item had a waitlist in the last Step
+	cfg        Config
+	metrics    *metrics
+	countAgain time.Time   // of the waiting entries, used by Step alone
+	waiting    atomic.Bool // an item had a waitlist in the last Step
 
 	// Batchers of reads and writes that many buyers cause at the same moment: when an
 	// item sells out, and when entries change.
@@ -192,25 +180,18 @@ type Service struct {
 
 // New returns a service.
 func New(cfg Config) *Service {
-	s := &Service{
-		db: cfg.DB, gate: cfg.Gate, captchas: cfg.Captchas, publishEntries: cfg.Publish, notices: cfg.Notices,
-		metrics: newMetrics(cfg.Registerer), offerFor: cfg.OfferFor, clock: cfg.Clock, shared: cfg.Shared, log: cfg.Log,
-		gates: gates{seen: map[id.Item]service{}},
-	}
-	if s.offerFor == 0 {
-		s.offerFor = OfferFor
-	}
-	if s.chain = cfg.Chain; s.chain == nil {
-		s.chain = draw.Quicknet()
-	}
-	s.relays, s.operators, s.sign = cfg.Relays, cfg.Operators, cfg.Sign
-	if s.clock == nil {
-		s.clock = clock.System{}
-	}
-	if s.shared == nil {
-		s.shared = clock.NewShared(s.clock, nil, nil, s.log)
-	}
+	cfg.OfferFor = cmp.Or(cfg.OfferFor, OfferFor)
 	timeout := cmp.Or(cfg.Timeout, DefaultTimeout)
+	if cfg.Chain == nil {
+		cfg.Chain = draw.Quicknet()
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = clock.System{}
+	}
+	if cfg.Shared == nil {
+		cfg.Shared = clock.NewShared(cfg.Clock, nil, nil, cfg.Log)
+	}
+	s := &Service{cfg: cfg, metrics: newMetrics(cfg.Registerer), gates: gates{seen: map[id.Item]service{}}}
 	s.joins = batch.New(batch.Config[JoinInput, joined]{
 		// one at a time: entries are appended in order
 		Process: s.joinAll, MaxBatch: maxTogether, MaxInFlight: 1, MaxWaiting: maxAsking, Timeout: timeout,
@@ -232,15 +213,15 @@ const (
 	DefaultTimeout = 5 * time.Second
 )
 
-func (s *Service) now() time.Time { return s.clock.Now().UTC().Truncate(time.Microsecond) }
+func (s *Service) now() time.Time { return s.cfg.Clock.Now().UTC().Truncate(time.Microsecond) }
 
 // publish publishes entries.
 func (s *Service) publish(ctx context.Context, entries ...*Entry) {
-	if s.publishEntries == nil {
+	if s.cfg.Publish == nil {
 		return
 	}
-	if err := s.publishEntries(ctx, entries); err != nil {
-		s.log.WarnContext(ctx, "publish waitlist entries", slog.Int("entries", len(entries)), slog.Any("error", err))
+	if err := s.cfg.Publish(ctx, entries); err != nil {
+		s.cfg.Log.WarnContext(ctx, "publish waitlist entries", slog.Int("entries", len(entries)), slog.Any("error", err))
 	}
 }
 
@@ -308,7 +289,7 @@ func (e *Entry) unchanged() predicate.WaitlistEntry {
 // first.
 func (s *Service) change(ctx context.Context, e *Entry, to Status, set func(*ent.WaitlistEntryUpdate)) (*Entry, error) {
 	changed := 0
-	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		u := transition(tx, to, s.now(), e.unchanged())
 		set(u)
 		var err error

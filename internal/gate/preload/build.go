@@ -67,7 +67,7 @@ type progress struct {
 }
 
 func (p *Preloader) progress(ctx context.Context, saleID id.Sale) (progress, error) {
-	row, err := p.db.Ent.Sale.Get(ctx, saleID)
+	row, err := p.cfg.DB.Ent.Sale.Get(ctx, saleID)
 	if err != nil {
 		return progress{}, fmt.Errorf("read sale %s: %w", saleID, err)
 	}
@@ -77,7 +77,7 @@ func (p *Preloader) progress(ctx context.Context, saleID id.Sale) (progress, err
 	}
 	now := progress{complete: true, epoch: row.Epoch}
 	for _, item := range items {
-		state, err := p.gate.State(ctx, row.ID, item.ID)
+		state, err := p.cfg.Gate.State(ctx, row.ID, item.ID)
 		if err != nil {
 			return progress{}, err
 		}
@@ -96,7 +96,7 @@ func (p *Preloader) progress(ctx context.Context, saleID id.Sale) (progress, err
 // may not be complete yet. The error wraps sale.ErrForbidden if the sale's status or
 // the role does not allow it.
 func (p *Preloader) LoadBy(ctx context.Context, saleID id.Sale, by sale.Actor, note string) (bool, error) {
-	row, err := p.db.Ent.Sale.Get(ctx, saleID)
+	row, err := p.cfg.DB.Ent.Sale.Get(ctx, saleID)
 	if err != nil {
 		return false, fmt.Errorf("read sale %s: %w", saleID, err)
 	}
@@ -107,7 +107,7 @@ func (p *Preloader) LoadBy(ctx context.Context, saleID id.Sale, by sale.Actor, n
 // the clock as actor. It returns false if another process took that epoch first: a finding
 // about the former gates says nothing about its build.
 func (p *Preloader) Rebuild(ctx context.Context, saleID id.Sale, epoch int64) (bool, error) {
-	row, err := p.db.Ent.Sale.Get(ctx, saleID)
+	row, err := p.cfg.DB.Ent.Sale.Get(ctx, saleID)
 	if err != nil {
 		return false, fmt.Errorf("read sale %s: %w", saleID, err)
 	}
@@ -118,7 +118,7 @@ func (p *Preloader) Rebuild(ctx context.Context, saleID id.Sale, epoch int64) (b
 }
 
 func (p *Preloader) load(ctx context.Context, row *ent.Sale, by sale.Actor, note string) (bool, error) {
-	c := sale.Change{Act: sale.ActRebuild, To: sale.Status(row.Status), By: by, Note: note, At: p.clock.Now()}
+	c := sale.Change{Act: sale.ActRebuild, To: sale.Status(row.Status), By: by, Note: note, At: p.cfg.Clock.Now()}
 	if row.Status == entsale.StatusSCHEDULED {
 		c.Act, c.To = sale.ActPreheat, sale.Preheated
 	}
@@ -148,7 +148,7 @@ func (p *Preloader) highest(ctx context.Context, row *ent.Sale) (highest reserva
 		return highest, err
 	}
 	for _, item := range items {
-		state, err := p.gate.State(ctx, row.ID, item.ID)
+		state, err := p.cfg.Gate.State(ctx, row.ID, item.ID)
 		if err != nil {
 			return highest, err
 		}
@@ -159,12 +159,12 @@ func (p *Preloader) highest(ctx context.Context, row *ent.Sale) (highest reserva
 
 // fillGates builds the gates of a sale under its new epoch.
 func (p *Preloader) fillGates(ctx context.Context, row *ent.Sale) (bool, error) {
-	items, err := p.db.Ent.SaleItem.Query().Where(saleitem.SaleID(row.ID)).IDs(ctx)
+	items, err := p.cfg.DB.Ent.SaleItem.Query().Where(saleitem.SaleID(row.ID)).IDs(ctx)
 	if err != nil {
 		return false, fmt.Errorf("list items of %s: %w", row.ID, err)
 	}
 	for _, item := range items {
-		if begun, err := p.gate.Begin(ctx, row.ID, item, row.Epoch); err != nil || !begun {
+		if begun, err := p.cfg.Gate.Begin(ctx, row.ID, item, row.Epoch); err != nil || !begun {
 			return false, err
 		}
 	}
@@ -175,7 +175,7 @@ func (p *Preloader) fillGates(ctx context.Context, row *ent.Sale) (bool, error) 
 	}
 	// The stream is read before the tables: a message that is written in between is in
 	// both reads, and is counted once.
-	waiting, err := p.backlog.Requests(ctx, id.ShardOf(row.ID))
+	waiting, err := p.cfg.Backlog.Requests(ctx, id.ShardOf(row.ID))
 	if err != nil {
 		return false, fmt.Errorf("read unwritten orders of %s: %w", row.ID, err)
 	}
@@ -186,7 +186,7 @@ func (p *Preloader) fillGates(ctx context.Context, row *ent.Sale) (bool, error) 
 		return false, err
 	}
 	p.forgetCatalog()
-	p.log.InfoContext(ctx, "sale loaded", slog.String("sale", row.ID.Public()),
+	p.cfg.Log.InfoContext(ctx, "sale loaded", slog.String("sale", row.ID.Public()),
 		slog.Int64("epoch", row.Epoch), slog.Int("items", len(items)))
 	return true, nil
 }

@@ -49,7 +49,7 @@ func (p *Preloader) build(ctx context.Context, row *ent.Sale, items []id.Item, w
 		return false, err
 	}
 	for _, gate := range gates {
-		if opened, err := p.gate.Open(ctx, gate); err != nil || !opened {
+		if opened, err := p.cfg.Gate.Open(ctx, gate); err != nil || !opened {
 			return false, err
 		}
 	}
@@ -59,8 +59,8 @@ func (p *Preloader) build(ctx context.Context, row *ent.Sale, items []id.Item, w
 // restoreExpiries restores what expired in a sale. Path tokens that expired unused, and offers of
 // the waitlist that were ignored, are counted in Redis alone.
 func (p *Preloader) restoreExpiries(ctx context.Context, saleID id.Sale) error {
-	now := p.clock.Now()
-	found, err := order.ExpiriesOf(ctx, p.db, saleID, reservation.ExpiriesSince(now))
+	now := p.cfg.Clock.Now()
+	found, err := order.ExpiriesOf(ctx, p.cfg.DB, saleID, reservation.ExpiriesSince(now))
 	if err != nil {
 		return fmt.Errorf("expiries in sale %s: %w", saleID, err)
 	}
@@ -68,7 +68,7 @@ func (p *Preloader) restoreExpiries(ctx context.Context, saleID id.Sale) error {
 	for subject, e := range found {
 		all = append(all, reservation.Expiries{Subject: subject, Count: e.Count, Last: e.Last})
 	}
-	return p.gate.RestoreExpiries(ctx, saleID, all, now)
+	return p.cfg.Gate.RestoreExpiries(ctx, saleID, all, now)
 }
 
 // fill reads an item and its sale in one snapshot and writes the reservations of its
@@ -82,8 +82,8 @@ func (p *Preloader) fill(ctx context.Context, of *ent.Sale, itemID id.Item,
 	if err := p.raiseEpoch(ctx, itemID, of.Epoch); err != nil {
 		return gate, false, err
 	}
-	err = p.db.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		if err := p.db.LimitStatements(ctx, tx, pageTimeout); err != nil {
+	err = p.cfg.DB.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		if err := p.cfg.DB.LimitStatements(ctx, tx, pageTimeout); err != nil {
 			return err
 		}
 		row, err := tx.Sale.Get(ctx, of.ID) // it may have been paused or ended since the epoch was taken
@@ -111,7 +111,7 @@ func (p *Preloader) fill(ctx context.Context, of *ent.Sale, itemID id.Item,
 			return err
 		}
 		pending := append(unwrittenReservations(&gate, unwritten, offered), offerReservations(&gate, offers, offered)...)
-		written, err = p.gate.AddReservations(ctx, &gate, pending)
+		written, err = p.cfg.Gate.AddReservations(ctx, &gate, pending)
 		return err
 	})
 	if err != nil {
@@ -121,7 +121,7 @@ func (p *Preloader) fill(ctx context.Context, of *ent.Sale, itemID id.Item,
 		return gate, false, nil
 	}
 	if gate.Stock < 0 { // stays below zero: otherwise released units would be added to the stock
-		p.log.ErrorContext(ctx, "more units are reserved than there are",
+		p.cfg.Log.ErrorContext(ctx, "more units are reserved than there are",
 			slog.String("item", itemID.Public()), slog.Int("missing", -gate.Stock))
 	}
 	return gate, true, p.raiseRevision(ctx, itemID, gate.Revision) // before clients see it
@@ -184,7 +184,7 @@ func (p *Preloader) addOrders(ctx context.Context, tx *ent.Tx, gate *reservation
 				offered[own.User] = true
 			}
 		}
-		if written, err := p.gate.AddReservations(ctx, gate, list); err != nil || !written {
+		if written, err := p.cfg.Gate.AddReservations(ctx, gate, list); err != nil || !written {
 			return false, err
 		}
 		if len(page) < orderPage {

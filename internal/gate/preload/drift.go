@@ -16,16 +16,16 @@ import (
 // units are being released. A gate that is missing, stale or being built does not
 // differ: Step rebuilds it.
 func (p *Preloader) Differs(ctx context.Context, saleID id.Sale, itemID id.Item) (bool, error) {
-	state, err := p.gate.State(ctx, saleID, itemID)
+	state, err := p.cfg.Gate.State(ctx, saleID, itemID)
 	if err != nil || state.Stale || state.Gate == "" || state.Gate == reservation.GateLoading {
 		return false, err
 	}
-	waiting, err := p.backlog.Unhandled(ctx, id.ShardOf(saleID))
+	waiting, err := p.cfg.Backlog.Unhandled(ctx, id.ShardOf(saleID))
 	if err != nil {
 		return false, fmt.Errorf("read unwritten orders of %s: %w", saleID, err)
 	}
 	same := false
-	err = p.db.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err = p.cfg.DB.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		item, err := tx.SaleItem.Get(ctx, itemID)
 		if err != nil {
 			return err

@@ -32,7 +32,7 @@ func (p *Preloader) keep(ctx context.Context, row *ent.Sale, items []*ent.SaleIt
 	var built time.Time // last step of a build; its items are built one after the other
 	for i, item := range items {
 		var err error
-		if states[i], err = p.gate.State(ctx, row.ID, item.ID); err != nil {
+		if states[i], err = p.cfg.Gate.State(ctx, row.ID, item.ID); err != nil {
 			return false, err
 		}
 		if states[i].Gate == reservation.GateLoading && states[i].Since.After(built) {
@@ -72,7 +72,7 @@ func (p *Preloader) keep(ctx context.Context, row *ent.Sale, items []*ent.SaleIt
 // taken reports whether the epoch of a sale was taken within beginTimeout: that process
 // is about to begin the build.
 func (p *Preloader) taken(ctx context.Context, row *ent.Sale, now time.Time) (bool, error) {
-	line, err := p.db.Ent.SaleLog.Query().Where(
+	line, err := p.cfg.DB.Ent.SaleLog.Query().Where(
 		salelog.SaleID(row.ID), salelog.ActIn(string(sale.ActPreheat), string(sale.ActRebuild)),
 	).Order(ent.Desc(salelog.FieldRevision)).First(ctx)
 	if ent.IsNotFound(err) {
@@ -98,7 +98,7 @@ func ahead(epoch, revision int64, row *ent.Sale) bool {
 }
 
 func (p *Preloader) setGate(ctx context.Context, row *ent.Sale, item id.Item) (isAhead bool, err error) {
-	set, err := p.gate.SetState(ctx, reservation.StateChange{
+	set, err := p.cfg.Gate.SetState(ctx, reservation.StateChange{
 		Sale: row.ID, Item: item, Epoch: row.Epoch, Revision: row.Revision,
 		State: gateState(row), Opens: row.StartsAt, Closes: row.EndsAt,
 	})
@@ -113,7 +113,7 @@ const setStateTries = 5
 // because Postgres has lost commits, is rebuilt: it would ignore the change.
 func (p *Preloader) SetState(ctx context.Context, saleID id.Sale) error {
 	for range setStateTries {
-		row, err := p.db.Ent.Sale.Get(ctx, saleID)
+		row, err := p.cfg.DB.Ent.Sale.Get(ctx, saleID)
 		if err != nil {
 			return fmt.Errorf("read sale %s: %w", saleID, err)
 		}
@@ -154,13 +154,13 @@ func (p *Preloader) noteRevision(ctx context.Context, item *ent.SaleItem, revisi
 	if revision <= item.GateRevision {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.noteTimeout)
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.NoteTimeout)
 	defer cancel()
 	return p.raiseRevision(ctx, item.ID, revision)
 }
 
 func (p *Preloader) raiseRevision(ctx context.Context, item id.Item, revision int64) error {
-	err := p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err := p.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.SaleItem.Update().Where(saleitem.ID(item), saleitem.GateRevisionLT(revision)).SetGateRevision(revision).
 			Exec(ctx)
 	})
@@ -173,7 +173,7 @@ func (p *Preloader) raiseRevision(ctx context.Context, item id.Item, revision in
 // raiseEpoch records the epoch of a build in the row of its item. It waits for the
 // transactions that write orders of the item.
 func (p *Preloader) raiseEpoch(ctx context.Context, item id.Item, epoch int64) error {
-	err := p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err := p.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.SaleItem.Update().Where(saleitem.ID(item), saleitem.GateEpochLT(epoch)).SetGateEpoch(epoch).Exec(ctx)
 	})
 	if err != nil {
@@ -185,16 +185,16 @@ func (p *Preloader) raiseEpoch(ctx context.Context, item id.Item, epoch int64) e
 // awaitInFlight waits while workers append the messages that they are handling again,
 // so that the build counts those that Redis has lost.
 func (p *Preloader) awaitInFlight(ctx context.Context) error {
-	if err := periodic.Sleep(ctx, p.inFlightWait); err != nil {
+	if err := periodic.Sleep(ctx, p.cfg.InFlightWait); err != nil {
 		return fmt.Errorf("wait for workers: %w", err)
 	}
 	return nil
 }
 
 func (p *Preloader) noteSoldOut(ctx context.Context, item id.Item, now time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, p.noteTimeout)
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.NoteTimeout)
 	defer cancel()
-	err := p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err := p.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.SaleItem.Update().Where(saleitem.ID(item), saleitem.SoldOutAtIsNil()).SetSoldOutAt(now).Exec(ctx)
 	})
 	if err != nil {

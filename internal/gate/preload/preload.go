@@ -72,21 +72,7 @@ const (
 
 // Preloader builds and maintains gates.
 type Preloader struct {
-	db           *postgres.DB
-	gate         *reservation.Gate
-	backlog      Backlog
-	versions     *sale.Versions
-	outbox       *webhook.Outbox
-	figures      Figures
-	feed         Feed
-	catalog      *sale.Catalog
-	inFlightWait time.Duration
-	slot         time.Duration
-	slots        int
-	noteTimeout  time.Duration
-	clock        clock.Clock
-	shared       *clock.Shared
-	log          *slog.Logger
+	cfg Config
 	// failed has the epochs of this process's builds that returned an error, by sale: no
 	// process continues such a build.
 	failed sync.Map
@@ -150,17 +136,12 @@ func New(cfg Config) *Preloader {
 	if cfg.Shared == nil {
 		cfg.Shared = clock.NewShared(cfg.Clock, nil, nil, cfg.Log)
 	}
-	return &Preloader{
-		db: cfg.DB, gate: cfg.Gate, backlog: cfg.Backlog,
-		versions: cfg.Versions, outbox: cfg.Outbox, figures: cfg.Figures, feed: cfg.Feed, catalog: cfg.Catalog,
-		inFlightWait: cfg.InFlightWait, slot: cfg.Slot, slots: cfg.Slots, noteTimeout: cfg.NoteTimeout, clock: cfg.Clock,
-		shared: cfg.Shared, log: cfg.Log,
-	}
+	return &Preloader{cfg: cfg}
 }
 
 func (p *Preloader) forgetCatalog() {
-	if p.catalog != nil {
-		p.catalog.Forget()
+	if p.cfg.Catalog != nil {
+		p.cfg.Catalog.Forget()
 	}
 }
 
@@ -171,14 +152,14 @@ func (p *Preloader) forgetCatalog() {
 func (p *Preloader) Step(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
 	p.next.Store(nil) // also if the sales cannot be read: the loop would run without a pause
-	rows, err := p.db.Ent.Sale.Query().Where(entsale.Or(
+	rows, err := p.cfg.DB.Ent.Sale.Query().Where(entsale.Or(
 		entsale.StatusIn(entsale.StatusSCHEDULED, entsale.StatusPREHEATED, entsale.StatusLIVE, entsale.StatusPAUSED),
 		entsale.And(entsale.StatusIn(entsale.StatusENDED, entsale.StatusCANCELLED), entsale.SettledAtIsNil()),
 	)).All(ctx)
 	if err != nil {
 		return counts, fmt.Errorf("list sales: %w", err)
 	}
-	now := p.clock.Now()
+	now := p.cfg.Clock.Now()
 	p.next.Store(nextTime(rows, now))
 	var (
 		mu   sync.Mutex
@@ -226,7 +207,7 @@ func (p *Preloader) Due() (time.Duration, bool) {
 	if next == nil {
 		return 0, false
 	}
-	return next.Sub(p.clock.Now()), true
+	return next.Sub(p.cfg.Clock.Now()), true
 }
 
 func (p *Preloader) advanceSafely(ctx context.Context, row *ent.Sale, now time.Time) (moved string, err error) {
@@ -262,7 +243,7 @@ func (p *Preloader) advance(ctx context.Context, row *ent.Sale, now time.Time) (
 		return nameIf(rebuilt, "rebuilt"), err
 	}
 	if status == sale.Preheated && !now.Before(row.StartsAt) {
-		if err := p.shared.Agree(ctx); err != nil {
+		if err := p.cfg.Shared.Agree(ctx); err != nil {
 			return "", fmt.Errorf("open sale: %w", err)
 		}
 		opened, err := p.change(ctx, row, sale.Change{Act: sale.ActOpen, To: sale.Live, At: now}, nil)
@@ -283,14 +264,14 @@ func nameIf(made bool, name string) string {
 // starts within the coming slots, and it has stock. One without stock may still get some; it
 // is loaded emptyBefore its opening, so that it opens sold out.
 func (p *Preloader) due(ctx context.Context, row *ent.Sale, now time.Time) (bool, error) {
-	horizon := now.Truncate(p.slot).Add(time.Duration(p.slots) * p.slot)
+	horizon := now.Truncate(p.cfg.Slot).Add(time.Duration(p.cfg.Slots) * p.cfg.Slot)
 	if now.Before(row.PreheatAt) || !row.StartsAt.Before(horizon) {
 		return false, nil
 	}
 	if !now.Before(row.StartsAt.Add(-emptyBefore)) {
 		return true, nil
 	}
-	stocked, err := p.db.Ent.SaleItem.Query().Where(saleitem.SaleID(row.ID), saleitem.AvailableGT(0)).Exist(ctx)
+	stocked, err := p.cfg.DB.Ent.SaleItem.Query().Where(saleitem.SaleID(row.ID), saleitem.AvailableGT(0)).Exist(ctx)
 	if err != nil {
 		return false, fmt.Errorf("look for stock: %w", err)
 	}
@@ -298,7 +279,7 @@ func (p *Preloader) due(ctx context.Context, row *ent.Sale, now time.Time) (bool
 }
 
 func (p *Preloader) items(ctx context.Context, row *ent.Sale) ([]*ent.SaleItem, error) {
-	items, err := p.db.Ent.SaleItem.Query().Where(saleitem.SaleID(row.ID)).All(ctx)
+	items, err := p.cfg.DB.Ent.SaleItem.Query().Where(saleitem.SaleID(row.ID)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list items: %w", err)
 	}
@@ -308,7 +289,7 @@ func (p *Preloader) items(ctx context.Context, row *ent.Sale) ([]*ent.SaleItem, 
 // end ends a sale whose closing time has passed. A sale that was never loaded is also
 // settled.
 func (p *Preloader) end(ctx context.Context, row *ent.Sale, now time.Time) (string, error) {
-	if err := p.shared.Agree(ctx); err != nil {
+	if err := p.cfg.Shared.Agree(ctx); err != nil {
 		return "", fmt.Errorf("end sale: %w", err)
 	}
 	ended, err := p.change(ctx, row, sale.Change{Act: sale.ActEnd, To: sale.Ended, At: now}, func(u *ent.SaleUpdate) {
@@ -327,9 +308,9 @@ func (p *Preloader) end(ctx context.Context, row *ent.Sale, now time.Time) (stri
 // change is not an error.
 func (p *Preloader) change(ctx context.Context, row *ent.Sale, c sale.Change, set func(*ent.SaleUpdate)) (bool, error) {
 	c.ID, c.Sale, c.From, c.Revision = id.New[uuid.UUID](), row.ID, sale.Status(row.Status), row.Revision
-	c.Outbox = p.outbox
-	err := p.versions.Write(ctx, func(ctx context.Context) error {
-		return p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return sale.Apply(ctx, tx, c, set) })
+	c.Outbox = p.cfg.Outbox
+	err := p.cfg.Versions.Write(ctx, func(ctx context.Context) error {
+		return p.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return sale.Apply(ctx, tx, c, set) })
 	})
 	if errors.Is(err, sale.ErrMoved) {
 		return false, nil
@@ -337,8 +318,8 @@ func (p *Preloader) change(ctx context.Context, row *ent.Sale, c sale.Change, se
 	if err != nil {
 		return false, err
 	}
-	if p.feed != nil {
-		p.feed.Act(ctx, c.Line())
+	if p.cfg.Feed != nil {
+		p.cfg.Feed.Act(ctx, c.Line())
 	}
 	return true, nil
 }

@@ -76,7 +76,7 @@ func (p *Preloader) rowsOf(ctx context.Context, gates map[id.Sale][]id.Item) (ma
 	for saleID := range gates {
 		ids = append(ids, saleID)
 	}
-	found, err := p.db.Ent.Sale.Query().Where(entsale.Or(
+	found, err := p.cfg.DB.Ent.Sale.Query().Where(entsale.Or(
 		entsale.StatusIn(entsale.StatusPREHEATED, entsale.StatusLIVE, entsale.StatusPAUSED), entsale.IDIn(ids...),
 	)).All(ctx)
 	if err != nil {
@@ -91,7 +91,7 @@ func (p *Preloader) rowsOf(ctx context.Context, gates map[id.Sale][]id.Item) (ma
 
 // recoverSale rebuilds or removes the gates of a sale.
 func (p *Preloader) recoverSale(ctx context.Context, row *ent.Sale, gates []id.Item) (what string, n int, err error) {
-	rows, err := p.db.Ent.SaleItem.Query().Where(saleitem.SaleID(row.ID)).All(ctx)
+	rows, err := p.cfg.DB.Ent.SaleItem.Query().Where(saleitem.SaleID(row.ID)).All(ctx)
 	if err != nil {
 		return "", 0, fmt.Errorf("list items: %w", err)
 	}
@@ -111,7 +111,7 @@ func (p *Preloader) recoverSale(ctx context.Context, row *ent.Sale, gates []id.I
 	status := sale.Status(row.Status)
 	due := false
 	if status == sale.Scheduled {
-		if due, err = p.due(ctx, row, p.clock.Now()); err != nil {
+		if due, err = p.due(ctx, row, p.cfg.Clock.Now()); err != nil {
 			return "", 0, err
 		}
 	}
@@ -137,7 +137,7 @@ func (p *Preloader) recoverSale(ctx context.Context, row *ent.Sale, gates []id.I
 // remove removes gates that the record does not have.
 func (p *Preloader) remove(ctx context.Context, saleID id.Sale, items []id.Item) (n int, err error) {
 	for _, item := range items {
-		removed, err := p.gate.Unload(ctx, saleID, item, math.MaxInt64)
+		removed, err := p.cfg.Gate.Unload(ctx, saleID, item, math.MaxInt64)
 		if err != nil {
 			return n, err
 		}

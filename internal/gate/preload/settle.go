@@ -44,7 +44,7 @@ func (p *Preloader) settle(ctx context.Context, row *ent.Sale, now time.Time) (s
 	if !retentionOver {
 		return "", nil
 	}
-	if err := p.shared.Agree(ctx); err != nil {
+	if err := p.cfg.Shared.Agree(ctx); err != nil {
 		return "", fmt.Errorf("settle sale: %w", err)
 	}
 	settled, err := p.settled(ctx, row, items)
@@ -74,7 +74,7 @@ const forgetBatch = 1000
 // a crash continues.
 func (p *Preloader) forgetPersons(ctx context.Context, saleID id.Sale) error {
 	for cleared := forgetBatch; cleared == forgetBatch; {
-		err := p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		err := p.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 			ids, err := tx.Order.Query().Where(entorder.SaleID(saleID), entorder.Or(
 				entorder.PersonKeysNotNil(), entorder.PaymentKeyNotNil(), entorder.NetworkKeyNotNil(), entorder.DeviceKeyNotNil(),
 				entorder.ReviewAnswerNotNil())).Limit(forgetBatch).IDs(ctx)
@@ -88,7 +88,7 @@ func (p *Preloader) forgetPersons(ctx context.Context, saleID id.Sale) error {
 			return fmt.Errorf("clear person keys of sale %s: %w", saleID, err)
 		}
 	}
-	err := p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err := p.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.WaitlistEntry.Update().Where(waitlistentry.SaleID(saleID)).
 			ClearContactKey().ClearAddressKey().ClearPaymentKey().
 			Exec(ctx)
@@ -104,15 +104,15 @@ func (p *Preloader) forgetPersons(ctx context.Context, saleID id.Sale) error {
 // when it is settled.
 func (p *Preloader) keepFigures(ctx context.Context, saleID id.Sale, settled bool) error {
 	if !settled {
-		kept, err := p.db.Ent.SaleFigures.Query().Where(salefigures.ID(saleID)).Exist(ctx)
+		kept, err := p.cfg.DB.Ent.SaleFigures.Query().Where(salefigures.ID(saleID)).Exist(ctx)
 		if err != nil || kept {
 			return err
 		}
 	}
-	if p.figures == nil {
+	if p.cfg.Figures == nil {
 		return nil
 	}
-	if err := p.figures.Keep(ctx, saleID); err != nil {
+	if err := p.cfg.Figures.Keep(ctx, saleID); err != nil {
 		return fmt.Errorf("keep figures: %w", err)
 	}
 	return nil
@@ -124,7 +124,7 @@ func (p *Preloader) keepFigures(ctx context.Context, saleID id.Sale, settled boo
 // that it accepted are written, or their time has passed; then Postgres alone decides.
 func (p *Preloader) closeGate(ctx context.Context, row *ent.Sale, items []*ent.SaleItem, item *ent.SaleItem,
 	retentionOver bool) error {
-	state, err := p.gate.State(ctx, row.ID, item.ID)
+	state, err := p.cfg.Gate.State(ctx, row.ID, item.ID)
 	if err != nil || state.Gate == "" {
 		return err
 	}
@@ -148,28 +148,28 @@ func (p *Preloader) closeGate(ctx context.Context, row *ent.Sale, items []*ent.S
 // has lost commits. The revision in the row continues above the gate's, so that clients
 // never see a lower one.
 func (p *Preloader) unload(ctx context.Context, row *ent.Sale, item *ent.SaleItem) error {
-	state, err := p.gate.State(ctx, row.ID, item.ID)
+	state, err := p.cfg.Gate.State(ctx, row.ID, item.ID)
 	if err != nil {
 		return err
 	}
 	above := max(revisionAbove(item), state.Revision+1)
-	err = p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err = p.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.SaleItem.Update().Where(saleitem.ID(item.ID), saleitem.RevisionLT(above)).SetRevision(above).Exec(ctx)
 	})
 	if err != nil {
 		return fmt.Errorf("raise revision of item %s: %w", item.ID, err)
 	}
-	_, err = p.gate.Unload(ctx, row.ID, item.ID, max(row.Epoch, state.Epoch))
+	_, err = p.cfg.Gate.Unload(ctx, row.ID, item.ID, max(row.Epoch, state.Epoch))
 	return err
 }
 
 func (p *Preloader) settled(ctx context.Context, row *ent.Sale, items []*ent.SaleItem) (bool, error) {
 	for _, unfinished := range []func(context.Context) (bool, error){
-		p.db.Ent.Order.Query().Where(entorder.SaleID(row.ID),
+		p.cfg.DB.Ent.Order.Query().Where(entorder.SaleID(row.ID),
 			entorder.Or(entorder.StatusIn(entorder.StatusPENDING_PAYMENT, entorder.StatusREFUNDING), entorder.ReturnDue(true))).
 			Exist,
-		p.db.Ent.OrderFailure.Query().Where(orderfailure.SaleID(row.ID), orderfailure.Released(false)).Exist,
-		p.db.Ent.Intervention.Query().Where(intervention.SaleID(row.ID), intervention.StateIn(
+		p.cfg.DB.Ent.OrderFailure.Query().Where(orderfailure.SaleID(row.ID), orderfailure.Released(false)).Exist,
+		p.cfg.DB.Ent.Intervention.Query().Where(intervention.SaleID(row.ID), intervention.StateIn(
 			intervention.StateTAKING, intervention.StateRETURNING, intervention.StateREFUNDING, intervention.StateFINISHING)).
 			Exist,
 	} {
@@ -183,13 +183,13 @@ func (p *Preloader) settled(ctx context.Context, row *ent.Sale, items []*ent.Sal
 
 // waits reports whether a message of a sale is not written yet.
 func (p *Preloader) waits(ctx context.Context, row *ent.Sale, items []*ent.SaleItem) (bool, error) {
-	waiting, err := p.backlog.Requests(ctx, id.ShardOf(row.ID))
+	waiting, err := p.cfg.Backlog.Requests(ctx, id.ShardOf(row.ID))
 	if err != nil {
 		return false, fmt.Errorf("read unwritten orders: %w", err)
 	}
 	for _, item := range items {
 		left := 0
-		err := p.db.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		err := p.cfg.DB.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
 			messages, err := unwritten(ctx, tx, item.ID, waiting)
 			left = len(messages)
 			return err
@@ -203,7 +203,7 @@ func (p *Preloader) waits(ctx context.Context, row *ent.Sale, items []*ent.SaleI
 
 // overSince returns when the sale was ended or cancelled.
 func (p *Preloader) overSince(ctx context.Context, row *ent.Sale) (time.Time, error) {
-	line, err := p.db.Ent.SaleLog.Query().Where(
+	line, err := p.cfg.DB.Ent.SaleLog.Query().Where(
 		salelog.SaleID(row.ID), salelog.ActIn(string(sale.ActEnd), string(sale.ActCancel)),
 	).Order(ent.Desc(salelog.FieldRevision)).First(ctx)
 	if ent.IsNotFound(err) {

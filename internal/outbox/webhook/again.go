@@ -34,7 +34,7 @@ func (s *Service) SendTest(ctx context.Context, endpoint id.Endpoint) (*Delivery
 	if err != nil {
 		return nil, err
 	}
-	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		if _, err := enabled(ctx, tx, endpoint, []string{"endpointId"}); err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func (s *Service) ReplayRange(ctx context.Context, in RangeInput) (n int, next *
 	var last *ent.WebhookEvent
 	for seen := 0; ; seen += dispatchBatch {
 		var events []*ent.WebhookEvent
-		err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
+		err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
 			to, err := enabled(ctx, tx, in.Endpoint, []string{"endpointId"})
 			if err != nil {
 				return err

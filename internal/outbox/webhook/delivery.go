@@ -58,7 +58,7 @@ func (s *Service) Deliveries(ctx context.Context, in DeliveriesInput) (page []*D
 	if in.Limit < 1 || in.Limit > maxPage {
 		return nil, false, fmt.Errorf("list deliveries: page of %d, want 1 to %d", in.Limit, maxPage)
 	}
-	query := s.db.Ent.WebhookDelivery.Query().Where(webhookdelivery.EndpointID(in.Endpoint)).
+	query := s.cfg.DB.Ent.WebhookDelivery.Query().Where(webhookdelivery.EndpointID(in.Endpoint)).
 		Order(ent.Desc(webhookdelivery.FieldID)).Limit(in.Limit + 1)
 	if in.State != nil {
 		query.Where(webhookdelivery.StateEQ(webhookdelivery.State(*in.State)))
@@ -80,7 +80,7 @@ func (s *Service) Deliveries(ctx context.Context, in DeliveriesInput) (page []*D
 // CONFLICT when the endpoint is disabled or deleted.
 func (s *Service) Replay(ctx context.Context, delivery id.Delivery) (*Delivery, error) {
 	at := []string{"deliveryId"}
-	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := tx.WebhookDelivery.Get(ctx, delivery)
 		if ent.IsNotFound(err) {
 			return fault.Refused{Why: fault.Unknown, At: at}
@@ -106,7 +106,7 @@ func (s *Service) Replay(ctx context.Context, delivery id.Delivery) (*Delivery, 
 }
 
 func (s *Service) delivery(ctx context.Context, delivery id.Delivery) (*Delivery, error) {
-	row, err := s.db.Ent.WebhookDelivery.Get(ctx, delivery)
+	row, err := s.cfg.DB.Ent.WebhookDelivery.Get(ctx, delivery)
 	if err != nil {
 		return nil, fmt.Errorf("read delivery %s: %w", delivery, err)
 	}

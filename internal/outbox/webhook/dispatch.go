@@ -35,7 +35,7 @@ const (
 // events. It returns the number of events.
 func (s *Service) dispatch(ctx context.Context) (int, error) {
 	// Most looks find nothing, and need neither a transaction nor the lock for that.
-	if found, err := s.db.Ent.WebhookEvent.Query().Where(webhookevent.Batch(0)).Exist(ctx); err != nil || !found {
+	if found, err := s.cfg.DB.Ent.WebhookEvent.Query().Where(webhookevent.Batch(0)).Exist(ctx); err != nil || !found {
 		return 0, err
 	}
 	all := 0
@@ -53,7 +53,7 @@ func (s *Service) dispatch(ctx context.Context) (int, error) {
 }
 
 func (s *Service) dispatchSome(ctx context.Context) (n int, err error) {
-	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		n = 0
 		if mine, err := s.lockDispatch(ctx, tx); err != nil || !mine {
 			return err
@@ -75,7 +75,7 @@ func (s *Service) dispatchSome(ctx context.Context) (n int, err error) {
 // lockDispatch takes the right to dispatch until the transaction ends; false = another
 // process has it. SQLite has one transaction at a time that writes.
 func (s *Service) lockDispatch(ctx context.Context, tx *ent.Tx) (mine bool, err error) {
-	if s.db.Dialect != dialect.Postgres {
+	if s.cfg.DB.Dialect != dialect.Postgres {
 		return true, nil
 	}
 	rows, err := tx.QueryContext(ctx, "SELECT pg_try_advisory_xact_lock($1)", int64(dispatchLock))
@@ -141,7 +141,7 @@ func (s *Service) lag(ctx context.Context, enabled []id.Endpoint) (time.Duration
 		return 0, nil
 	}
 	oldest := s.now()
-	undispatched, err := s.db.Ent.WebhookEvent.Query().Where(webhookevent.Batch(0)).
+	undispatched, err := s.cfg.DB.Ent.WebhookEvent.Query().Where(webhookevent.Batch(0)).
 		Order(ent.Asc(webhookevent.FieldID)).Select(webhookevent.FieldCreatedAt).First(ctx)
 	switch {
 	case err == nil && undispatched.CreatedAt.Before(oldest):
@@ -149,7 +149,7 @@ func (s *Service) lag(ctx context.Context, enabled []id.Endpoint) (time.Duration
 	case err != nil && !ent.IsNotFound(err):
 		return 0, fmt.Errorf("read oldest event: %w", err)
 	}
-	waiting, err := s.db.Ent.WebhookDelivery.Query().
+	waiting, err := s.cfg.DB.Ent.WebhookDelivery.Query().
 		Where(webhookdelivery.StateEQ(webhookdelivery.StatePENDING), webhookdelivery.EndpointIDIn(enabled...)).
 		Order(ent.Asc(webhookdelivery.FieldCreatedAt)).Select(webhookdelivery.FieldCreatedAt).First(ctx)
 	switch {

@@ -67,7 +67,7 @@ func (s *Service) Create(ctx context.Context, by id.User, in EndpointInput) (*En
 		return nil, "", err
 	}
 	var row *ent.WebhookEndpoint
-	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		n, err := tx.WebhookEndpoint.Query().Where(webhookendpoint.StateNEQ(webhookendpoint.StateDELETED)).Count(ctx)
 		if err != nil {
 			return err
@@ -82,7 +82,7 @@ func (s *Service) Create(ctx context.Context, by id.User, in EndpointInput) (*En
 	if err != nil {
 		return nil, "", fmt.Errorf("create webhook endpoint: %w", err)
 	}
-	s.outbox.Added(ctx)
+	s.cfg.Outbox.Added(ctx)
 	s.changed(ctx, by, "created "+endpoint.Public()+" for "+*in.URL)
 	return endpointFromRow(row), secret, nil
 }
@@ -186,7 +186,7 @@ type change struct {
 func (s *Service) change(ctx context.Context, c change,
 	set func(*ent.WebhookEndpoint, *ent.WebhookEndpointUpdate)) (changed *Endpoint, err error) {
 	endpoint := c.endpoint
-	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		// The update locks the row before it is read, on every database.
 		live := tx.WebhookEndpoint.Update().Where(webhookendpoint.ID(endpoint),
 			webhookendpoint.StateNEQ(webhookendpoint.StateDELETED))
@@ -216,9 +216,9 @@ func (s *Service) change(ctx context.Context, c change,
 		return nil, fmt.Errorf("change webhook endpoint %s: %w", endpoint, err)
 	}
 	if c.more && changed.State == Enabled {
-		s.outbox.Added(ctx)
+		s.cfg.Outbox.Added(ctx)
 	} else {
-		s.outbox.Forget()
+		s.cfg.Outbox.Forget()
 	}
 	s.changed(ctx, c.by, c.what+" "+endpoint.Public()+" for "+changed.URL)
 	return changed, nil
@@ -226,7 +226,7 @@ func (s *Service) change(ctx context.Context, c change,
 
 // Endpoints returns all endpoints, oldest first; there are at most 20.
 func (s *Service) Endpoints(ctx context.Context) ([]*Endpoint, error) {
-	rows, err := s.db.Ent.WebhookEndpoint.Query().Where(webhookendpoint.StateNEQ(webhookendpoint.StateDELETED)).
+	rows, err := s.cfg.DB.Ent.WebhookEndpoint.Query().Where(webhookendpoint.StateNEQ(webhookendpoint.StateDELETED)).
 		Order(ent.Asc(webhookendpoint.FieldID)).Limit(maxEndpoints).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read webhook endpoints: %w", err)

@@ -12,7 +12,8 @@ func (s *Service) Step(ctx context.Context) error {
 	if _, err := s.dispatch(ctx); err != nil {
 		return err
 	}
-	endpoints, err := s.db.Ent.WebhookEndpoint.Query().Where(webhookendpoint.StateEQ(webhookendpoint.StateENABLED)).IDs(ctx)
+	endpoints, err := s.cfg.DB.Ent.WebhookEndpoint.Query().
+		Where(webhookendpoint.StateEQ(webhookendpoint.StateENABLED)).IDs(ctx)
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func (s *Service) Events(ctx context.Context, in EventsInput) (page []Record, mo
 	if err := s.checkCursor(ctx, in.After); err != nil {
 		return nil, false, err
 	}
-	query := s.db.Ent.WebhookEvent.Query().Where(webhookevent.BatchGT(0), webhookevent.Or(
+	query := s.cfg.DB.Ent.WebhookEvent.Query().Where(webhookevent.BatchGT(0), webhookevent.Or(
 		webhookevent.BatchGT(in.After.batch),
 		webhookevent.And(webhookevent.Batch(in.After.batch), webhookevent.IDGT(in.After.id)),
 	)).Order(ent.Asc(webhookevent.FieldBatch, webhookevent.FieldID)).Limit(min(in.Limit, MaxEvents) + 1)
@@ -95,7 +95,7 @@ func (s *Service) checkCursor(ctx context.Context, c Cursor) error {
 	if c == (Cursor{}) || c.batch > s.now().Add(-KeepEvents).UnixMilli() {
 		return nil
 	}
-	kept, err := s.db.Ent.WebhookEvent.Query().Where(webhookevent.ID(c.id), webhookevent.Batch(c.batch)).Exist(ctx)
+	kept, err := s.cfg.DB.Ent.WebhookEvent.Query().Where(webhookevent.ID(c.id), webhookevent.Batch(c.batch)).Exist(ctx)
 	if err != nil {
 		return fmt.Errorf("read event of a cursor: %w", err)
 	}

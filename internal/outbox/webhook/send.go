@@ -41,7 +41,7 @@ const (
 
 func (s *Service) newQueue() *queue.Queue {
 	return &queue.Queue{
-		DB: s.db, Now: s.now, Table: webhookdelivery.Table, Done: string(webhookdelivery.StateDELIVERED),
+		DB: s.cfg.DB, Now: s.now, Table: webhookdelivery.Table, Done: string(webhookdelivery.StateDELIVERED),
 		Pauses: queue.Pauses{First: 5 * time.Second, Most: 6 * time.Hour}, Lease: lease, Batch: claimBatch,
 		Parallel: parallel,
 	}
@@ -51,7 +51,7 @@ func (s *Service) newQueue() *queue.Queue {
 // An endpoint that is slow or down delays no other.
 func (s *Service) Run(ctx context.Context) error {
 	loop := periodic.Loop{Name: "webhooks", Every: sendEvery, Idle: idleSend, Timeout: sendTimeout, Busy: s.busy.Load,
-		Log: s.log}
+		Log: s.cfg.Log}
 	loop.Step = func(step context.Context) (map[string]int, error) { return s.step(ctx, step) }
 	err := loop.Run(ctx)
 	s.senders.Wait()
@@ -65,7 +65,7 @@ func (s *Service) step(run, ctx context.Context) (map[string]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	enabled, err := s.db.Ent.WebhookEndpoint.Query().
+	enabled, err := s.cfg.DB.Ent.WebhookEndpoint.Query().
 		Where(webhookendpoint.StateEQ(webhookendpoint.StateENABLED)).Limit(maxEndpoints).IDs(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read webhook endpoints: %w", err)
@@ -98,7 +98,7 @@ func (s *Service) drain(ctx context.Context, endpoint id.Endpoint) {
 	for ctx.Err() == nil {
 		n, err := s.sendSome(ctx, endpoint)
 		if err != nil && ctx.Err() == nil {
-			s.log.ErrorContext(ctx, "send webhooks", slog.String("endpoint", endpoint.Public()), slog.Any("error", err))
+			s.cfg.Log.ErrorContext(ctx, "send webhooks", slog.String("endpoint", endpoint.Public()), slog.Any("error", err))
 		}
 		if err != nil || n == 0 {
 			return
@@ -109,7 +109,7 @@ func (s *Service) drain(ctx context.Context, endpoint id.Endpoint) {
 // sendSome claims due deliveries of an endpoint and sends them. It returns their number.
 func (s *Service) sendSome(ctx context.Context, endpoint id.Endpoint) (n int, err error) {
 	defer periodic.Recover(&err)
-	to, err := s.db.Ent.WebhookEndpoint.Get(ctx, endpoint)
+	to, err := s.cfg.DB.Ent.WebhookEndpoint.Get(ctx, endpoint)
 	if err != nil {
 		return 0, fmt.Errorf("read endpoint: %w", err)
 	}
@@ -122,7 +122,7 @@ func (s *Service) sendSome(ctx context.Context, endpoint id.Endpoint) (n int, er
 	}
 	var events map[int64]*ent.WebhookEvent
 	read := func(ctx context.Context, ids ...id.Delivery) ([]*ent.WebhookDelivery, error) {
-		rows, err := s.db.Ent.WebhookDelivery.Query().Where(webhookdelivery.IDIn(ids...)).All(ctx)
+		rows, err := s.cfg.DB.Ent.WebhookDelivery.Query().Where(webhookdelivery.IDIn(ids...)).All(ctx)
 		if err == nil {
 			events, err = s.eventsOf(ctx, rows)
 		}
@@ -151,7 +151,7 @@ func (s *Service) eventsOf(ctx context.Context, deliveries []*ent.WebhookDeliver
 	for i, d := range deliveries {
 		ids[i] = d.EventID
 	}
-	rows, err := s.db.Ent.WebhookEvent.Query().Where(webhookevent.IDIn(ids...)).All(ctx)
+	rows, err := s.cfg.DB.Ent.WebhookEvent.Query().Where(webhookevent.IDIn(ids...)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", err)
 	}
@@ -203,10 +203,10 @@ func (s *Service) attempt(ctx context.Context, d *ent.WebhookDelivery, r request
 	s.metrics.attempts.WithLabelValues(outcome).Inc()
 	s.metrics.seconds.Observe(res.took.Seconds())
 	if reason != "" {
-		s.outbox.Forget()
+		s.cfg.Outbox.Forget()
 		s.metrics.disabled.Inc()
 		s.reportChange(ctx)
-		s.log.ErrorContext(ctx, "webhook endpoint disabled", slog.String("endpoint", r.to.ID.Public()),
+		s.cfg.Log.ErrorContext(ctx, "webhook endpoint disabled", slog.String("endpoint", r.to.ID.Public()),
 			slog.String("reason", reason))
 	}
 	return nil
@@ -273,7 +273,7 @@ func (s *Service) signers(ctx context.Context, to *ent.WebhookEndpoint) ([]*stan
 		if err != nil {
 			return nil, err
 		}
-		if err := s.db.Ent.WebhookEndpoint.Update().Where(webhookendpoint.ID(to.ID), webhookendpoint.Secret(to.Secret)).
+		if err := s.cfg.DB.Ent.WebhookEndpoint.Update().Where(webhookendpoint.ID(to.ID), webhookendpoint.Secret(to.Secret)).
 			SetSecret(sealed).Exec(ctx); err != nil {
 			return nil, fmt.Errorf("seal secret again: %w", err)
 		}

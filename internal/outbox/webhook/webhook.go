@@ -127,16 +127,11 @@ type Inbox interface {
 // Service manages endpoints and sends events to them. It is safe for concurrent use by
 // any number of processes.
 type Service struct {
-	db       *postgres.DB
-	sealer   auth.Sealer
-	target   target
-	outbox   *Outbox
-	queue    *queue.Queue
-	security Security
-	inbox    Inbox
-	clock    clock.Clock
-	metrics  metrics
-	log      *slog.Logger
+	cfg     Config
+	sealer  auth.Sealer
+	target  target
+	queue   *queue.Queue
+	metrics metrics
 
 	mu      sync.Mutex
 	sending map[id.Endpoint]bool // guarded by mu; endpoints to which this process sends now
@@ -146,13 +141,12 @@ type Service struct {
 
 // New returns a Service.
 func New(cfg Config) *Service {
-	s := &Service{
-		db: cfg.DB, sealer: auth.NewSealer(cfg.Keys, "webhook secrets"), target: newTarget(cfg.Networks), outbox: cfg.Outbox,
-		security: cfg.Security, inbox: cfg.Inbox,
-		clock: cfg.Clock, log: cfg.Log, sending: map[id.Endpoint]bool{},
+	if cfg.Clock == nil {
+		cfg.Clock = clock.System{}
 	}
-	if s.clock == nil {
-		s.clock = clock.System{}
+	s := &Service{
+		cfg: cfg, sealer: auth.NewSealer(cfg.Keys, "webhook secrets"), target: newTarget(cfg.Networks),
+		sending: map[id.Endpoint]bool{},
 	}
 	s.queue = s.newQueue()
 	s.metrics = newMetrics(cfg.Registerer, s.queue)
@@ -161,21 +155,21 @@ func New(cfg Config) *Service {
 
 // changed records and reports a change of an endpoint by a user.
 func (s *Service) changed(ctx context.Context, by id.User, what string) {
-	if s.security != nil {
-		s.security.WebhookChanged(ctx, by, what)
+	if s.cfg.Security != nil {
+		s.cfg.Security.WebhookChanged(ctx, by, what)
 	}
 	s.reportChange(ctx)
 }
 
 // reportChange reports to the inbox that an endpoint was changed or disabled.
 func (s *Service) reportChange(ctx context.Context) {
-	if s.inbox != nil {
-		s.inbox.Changed(ctx)
+	if s.cfg.Inbox != nil {
+		s.cfg.Inbox.Changed(ctx)
 	}
 }
 
 // now returns the time of an operation, in the precision of the database.
-func (s *Service) now() time.Time { return s.clock.Now().UTC().Truncate(time.Microsecond) }
+func (s *Service) now() time.Time { return s.cfg.Clock.Now().UTC().Truncate(time.Microsecond) }
 
 // publicID returns the id of an event that receivers see.
 func publicID(message id.Event) string { return message.Public() }
@@ -214,17 +208,18 @@ func (s *Service) Purge(ctx context.Context) (map[string]int, error) {
 	now := s.now()
 	// A delivery that waits at a disabled endpoint goes as well.
 	old := webhookdelivery.And(webhookdelivery.CreatedAtLT(now.Add(-keepDeliveries)), webhookdelivery.RetryUntilLT(now))
-	counts, err := s.db.Purge(ctx, "deliveries_deleted", webhookdelivery.Table, webhookdelivery.Or(old, ofDeletedEndpoint))
+	counts, err := s.cfg.DB.Purge(ctx, "deliveries_deleted", webhookdelivery.Table, webhookdelivery.Or(old,
+		ofDeletedEndpoint))
 	if err != nil {
 		return counts, err
 	}
-	events, err := s.db.Purge(ctx, "events_deleted", webhookevent.Table,
+	events, err := s.cfg.DB.Purge(ctx, "events_deleted", webhookevent.Table,
 		webhookevent.CreatedAtLT(now.Add(-KeepEvents)), dispatched)
 	maps.Copy(counts, events)
 	if err != nil {
 		return counts, err
 	}
-	_, err = s.db.Purge(ctx, "endpoints_deleted", webhookendpoint.Table,
+	_, err = s.cfg.DB.Purge(ctx, "endpoints_deleted", webhookendpoint.Table,
 		webhookendpoint.StateEQ(webhookendpoint.StateDELETED), webhookendpoint.Not(hasDeliveries))
 	return counts, err
 }

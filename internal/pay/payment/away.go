@@ -78,16 +78,17 @@ func (s *Service) noteCall(ctx context.Context, provider, step string, err error
 	switch {
 	case !changed:
 	case away:
-		s.log.Error("payment provider is away; it is not offered", slog.String("provider", provider), slog.Any("error", err))
+		s.cfg.Log.Error("payment provider is away; it is not offered", slog.String("provider", provider), slog.Any("error",
+			err))
 	default:
-		s.log.Info("payment provider answers again", slog.String("provider", provider))
+		s.cfg.Log.Info("payment provider answers again", slog.String("provider", provider))
 	}
 }
 
 // reportProvider reports to the inbox until when a provider is away; a zero time means that
 // it answers.
 func (s *Service) reportProvider(ctx context.Context, provider string, until time.Time) {
-	if s.inbox != nil {
-		s.inbox.ProviderAway(ctx, provider, until)
+	if s.cfg.Inbox != nil {
+		s.cfg.Inbox.ProviderAway(ctx, provider, until)
 	}
 }

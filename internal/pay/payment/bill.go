@@ -94,7 +94,8 @@ func (s *Service) billed(ctx context.Context, b Biller, lines []BillLine) (map[i
 	for i, line := range lines {
 		ids[i] = line.Payment
 	}
-	rows, err := s.db.Ent.Payment.Query().Where(entpayment.IDIn(ids...), entpayment.ProviderIn(s.namesOf(b)...)).All(ctx)
+	rows, err := s.cfg.DB.Ent.Payment.Query().
+		Where(entpayment.IDIn(ids...), entpayment.ProviderIn(s.namesOf(b)...)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read %d payments of a bill: %w", len(ids), err)
 	}
@@ -108,7 +109,7 @@ func (s *Service) billed(ctx context.Context, b Biller, lines []BillLine) (map[i
 // namesOf returns the names of the providers that share a bill.
 func (s *Service) namesOf(b Biller) []string {
 	var names []string
-	for _, p := range s.offered {
+	for _, p := range s.cfg.Providers {
 		if other, ok := p.(Biller); ok && other.Merchant() == b.Merchant() {
 			names = append(names, p.Name())
 		}
@@ -152,7 +153,7 @@ func (s *Service) compareBilledRefund(ctx context.Context, p *Payment, line Bill
 	found := Finding{Payment: line.Payment, Mismatch: RefundUnknown, Theirs: fmt.Sprintf("REFUNDED %s", line.Amount)}
 	if p != nil {
 		found.Order, found.Ours = p.Order, string(p.Status)
-		rows, err := s.db.Ent.Refund.Query().Where(entrefund.PaymentID(p.ID)).All(ctx)
+		rows, err := s.cfg.DB.Ent.Refund.Query().Where(entrefund.PaymentID(p.ID)).All(ctx)
 		if err != nil {
 			return fmt.Errorf("read refunds of payment %s: %w", p.ID, err)
 		}
@@ -204,7 +205,7 @@ func (r *Refund) made(key id.Refund) bool {
 // in its bill.
 func (s *Service) missingInBill(ctx context.Context, b Biller, bill Bill, charged map[id.Payment]bool,
 	result *Reconciled) error {
-	events, err := s.db.Ent.PaymentEvent.Query().
+	events, err := s.cfg.DB.Ent.PaymentEvent.Query().
 		Where(paymentevent.ProviderIn(s.namesOf(b)...), paymentevent.KindEQ(paymentevent.KindSUCCEEDED),
 			paymentevent.HappenedAtGTE(bill.From), paymentevent.HappenedAtLT(bill.Until)).
 		Select(paymentevent.FieldID, paymentevent.FieldPaymentID).All(ctx)
@@ -218,7 +219,7 @@ func (s *Service) missingInBill(ctx context.Context, b Biller, bill Bill, charge
 			missing = append(missing, e.PaymentID)
 		}
 	}
-	rows, err := s.db.Ent.Payment.Query().Where(entpayment.IDIn(missing...),
+	rows, err := s.cfg.DB.Ent.Payment.Query().Where(entpayment.IDIn(missing...),
 		entpayment.StatusIn(entpayment.StatusSUCCEEDED, entpayment.StatusREFUNDED)).All(ctx)
 	if err != nil {
 		return fmt.Errorf("read payments that a bill lacks: %w", err)
@@ -242,7 +243,7 @@ func (s *Service) hold(ctx context.Context, provider string, line BillLine) erro
 	if err != nil {
 		return fmt.Errorf("store money of a bill: %w", err)
 	}
-	row, err := s.db.Ent.PaymentEvent.Get(ctx, event)
+	row, err := s.cfg.DB.Ent.PaymentEvent.Get(ctx, event)
 	if err != nil || row.State != paymentevent.StateRECEIVED {
 		return err
 	}

@@ -44,7 +44,7 @@ func (s *Service) Cancel(ctx context.Context, id id.Order, user id.User, reason 
 // CancelUnpaid cancels an unpaid order by the clock, after closing its payment at the
 // provider. An order that is paid or expired is returned beside the refusal.
 func (s *Service) CancelUnpaid(ctx context.Context, id id.Order) (*order.Order, error) {
-	o, err := s.orders.Reload(ctx, id)
+	o, err := s.cfg.Orders.Reload(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -76,13 +76,13 @@ func (s *Service) callOff(ctx context.Context, o *order.Order, entry order.Entry
 		}
 		moved, err := s.cancelClosed(ctx, o, entry)
 		if err == nil {
-			s.publisher.Publish(ctx, moved)
+			s.cfg.Publisher.Publish(ctx, moved)
 			return moved, nil
 		}
 		if !errors.Is(err, order.ErrMoved) {
 			return nil, err
 		}
-		if o, err = s.orders.Reload(ctx, o.ID); err != nil {
+		if o, err = s.cfg.Orders.Reload(ctx, o.ID); err != nil {
 			return nil, err
 		}
 	}
@@ -91,7 +91,7 @@ func (s *Service) callOff(ctx context.Context, o *order.Order, entry order.Entry
 
 // cancelClosed cancels an order without an open payment.
 func (s *Service) cancelClosed(ctx context.Context, o *order.Order, entry order.Entry) (moved *order.Order, err error) {
-	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		moved, err = s.apply(ctx, tx, order.Move{Order: o, To: order.Cancelled, At: s.now(), ReturnAfter: s.returnAfter(),
 			Entry: entry})
 		if err != nil {
@@ -321,7 +321,7 @@ func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, error) 
 	conflict := fault.Refused{Why: fault.Conflict, At: at}
 	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: in.Operator}, Code: order.CodeVoided, Note: in.Note}
 	for range maxRaces {
-		o, err := s.orders.Reload(ctx, in.Order)
+		o, err := s.cfg.Orders.Reload(ctx, in.Order)
 		if err != nil {
 			return nil, err
 		}
@@ -347,7 +347,7 @@ func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, error) 
 		case begun || o.Status == order.Cancelled || o.Status == order.Expired || o.Status == order.Refunded:
 			return o, nil // it has already ended
 		case o.Status == order.Paid && p == nil:
-			if now, err := s.orders.Reload(ctx, o.ID); err != nil || now.Version != o.Version {
+			if now, err := s.cfg.Orders.Reload(ctx, o.ID); err != nil || now.Version != o.Version {
 				continue // its refund began in the meantime
 			}
 			return o, conflict
@@ -359,7 +359,7 @@ func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, error) 
 			restock: !in.KeepUnits, decider: in.Operator, units: in.units(o),
 		}, entry)
 		if err == nil {
-			s.publisher.Publish(ctx, moved)
+			s.cfg.Publisher.Publish(ctx, moved)
 			return moved, nil
 		}
 		if !errors.Is(err, order.ErrMoved) && !postgres.IsUnique(err) {
@@ -371,7 +371,8 @@ func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, error) 
 
 // begun reports whether the refund of an act exists.
 func (s *Service) begun(ctx context.Context, in VoidInput) (bool, error) {
-	found, err := s.db.Ent.Refund.Query().Where(entrefund.OrderID(in.Order), entrefund.IdempotencyKey(in.key())).Exist(ctx)
+	found, err := s.cfg.DB.Ent.Refund.Query().
+		Where(entrefund.OrderID(in.Order), entrefund.IdempotencyKey(in.key())).Exist(ctx)
 	if err != nil {
 		return false, fmt.Errorf("look for the refund of act %s: %w", in.Act, err)
 	}
@@ -395,7 +396,7 @@ func (s *Service) ExpireUnpaid(ctx context.Context, in ExpireInput) (*order.Orde
 	at := []string{"orderId"}
 	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: in.Operator}, Code: order.CodeExpired, Note: in.Note}
 	for range maxRaces {
-		o, err := s.orders.Reload(ctx, in.Order)
+		o, err := s.cfg.Orders.Reload(ctx, in.Order)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("expire order %s: %w", in.Order, err)
@@ -417,7 +418,7 @@ func (s *Service) ExpireUnpaid(ctx context.Context, in ExpireInput) (*order.Orde
 			return err
 		})
 		if err == nil {
-			s.publisher.Publish(ctx, moved)
+			s.cfg.Publisher.Publish(ctx, moved)
 			return moved, nil
 		}
 		if !errors.Is(err, order.ErrMoved) {
@@ -431,7 +432,7 @@ func (s *Service) ExpireUnpaid(ctx context.Context, in ExpireInput) (*order.Orde
 // was paid in the meantime, is refused, so that only Void refunds money. Voiding again
 // changes nothing.
 func (s *Service) VoidUnpaid(ctx context.Context, in VoidInput) (*order.Order, error) {
-	o, err := s.orders.Reload(ctx, in.Order)
+	o, err := s.cfg.Orders.Reload(ctx, in.Order)
 	if err != nil {
 		return nil, fmt.Errorf("void order %s: %w", in.Order, err)
 	}

@@ -41,7 +41,7 @@ func (s *Service) match(ctx context.Context, provider string, e *Event) (bool, e
 	if !e.Payment.IsZero() || e.Transaction == "" {
 		return true, nil
 	}
-	p, err := one(s.db.Ent.Payment.Query().Where(entpayment.Provider(provider), entpayment.Transaction(e.Transaction)).
+	p, err := one(s.cfg.DB.Ent.Payment.Query().Where(entpayment.Provider(provider), entpayment.Transaction(e.Transaction)).
 		First(ctx))
 	if err != nil || p == nil {
 		return false, err
@@ -78,7 +78,8 @@ func (s *Service) settleDispute(ctx context.Context, e *ent.PaymentEvent, p *Pay
 	if err != nil {
 		return done{}, fmt.Errorf("note dispute of payment %s: %w", p.ID, err)
 	}
-	s.log.WarnContext(ctx, "payment disputed", slog.String("payment", p.ID.String()), slog.String("state", string(e.Kind)))
+	s.cfg.Log.WarnContext(ctx, "payment disputed", slog.String("payment", p.ID.String()), slog.String("state",
+		string(e.Kind)))
 	return result, nil
 }
 
@@ -94,7 +95,7 @@ func decidedSince(ctx context.Context, tx *ent.Tx, opened *ent.PaymentEvent) (bo
 
 // Disputed returns at most limit payments whose dispute is not decided, oldest first.
 func (s *Service) Disputed(ctx context.Context, limit int) ([]*Payment, error) {
-	rows, err := s.db.Ent.Payment.Query().Where(entpayment.DisputeEQ(entpayment.DisputeOPEN)).
+	rows, err := s.cfg.DB.Ent.Payment.Query().Where(entpayment.DisputeEQ(entpayment.DisputeOPEN)).
 		Order(ent.Asc(entpayment.FieldID)).Limit(limit).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read disputed payments: %w", err)

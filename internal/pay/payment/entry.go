@@ -45,7 +45,7 @@ const (
 
 // authorizer returns the provider that authorizes cards for entries; nil = none is configured.
 func (s *Service) authorizer() Authorizer {
-	for _, p := range s.offered {
+	for _, p := range s.cfg.Providers {
 		if a, ok := p.(Authorizer); ok {
 			return a
 		}
@@ -66,7 +66,7 @@ type AuthorizeInput struct {
 // Authorize begins the authorization of a card for an entry whose card is due. Like Pay it returns
 // the open payment if there is one that leads back to the same page, and else closes it first.
 func (s *Service) Authorize(ctx context.Context, in AuthorizeInput) (*Payment, error) {
-	if in.ReturnURL != "" && !s.returnTo.Has(in.ReturnURL) {
+	if in.ReturnURL != "" && !s.cfg.Returns.Has(in.ReturnURL) {
 		return nil, fault.BadField{At: []string{"returnUrl"}, Rule: fault.AllowedOrigin}
 	}
 	for range maxRaces {
@@ -88,11 +88,11 @@ func (s *Service) tryAuthorize(ctx context.Context, in AuthorizeInput) (*Payment
 		return nil, fault.Refused{Why: fault.Unknown, At: at}
 	}
 	if in.ReturnURL == "" {
-		parent, err := s.db.Ent.Sale.Get(ctx, e.SaleID)
+		parent, err := s.cfg.DB.Ent.Sale.Get(ctx, e.SaleID)
 		if err != nil {
 			return nil, fmt.Errorf("read sale %s: %w", e.SaleID, err)
 		}
-		in.ReturnURL = s.entryPage(parent.Slug)
+		in.ReturnURL = s.cfg.EntryPage(parent.Slug)
 	}
 	p, err := s.byKey(ctx, id.Order(e.ID), in.IdempotencyKey)
 	switch {
@@ -133,7 +133,7 @@ func (s *Service) tryAuthorize(ctx context.Context, in AuthorizeInput) (*Payment
 
 // entry returns the row of an entry; nil when there is none.
 func (s *Service) entry(ctx context.Context, entry id.Waitlist) (*ent.WaitlistEntry, error) {
-	row, err := s.db.Ent.WaitlistEntry.Get(ctx, entry)
+	row, err := s.cfg.DB.Ent.WaitlistEntry.Get(ctx, entry)
 	if ent.IsNotFound(err) {
 		return nil, nil
 	}
@@ -148,7 +148,7 @@ func (s *Service) entry(ctx context.Context, entry id.Waitlist) (*ent.WaitlistEn
 func (s *Service) beginEntry(ctx context.Context, e *ent.WaitlistEntry, in AuthorizeInput,
 	provider Authorizer) (p *Payment, err error) {
 	now := s.now()
-	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		n, err := tx.WaitlistEntry.Update().Where(waitlistentry.ID(e.ID), waitlistentry.Version(e.Version)).
 			SetUpdatedAt(e.UpdatedAt).Save(ctx)
 		if err != nil {
@@ -201,7 +201,8 @@ func (s *Service) beginEntry(ctx context.Context, e *ent.WaitlistEntry, in Autho
 
 // PaymentOfEntry returns the newest payment of an entry, or nil.
 func (s *Service) PaymentOfEntry(ctx context.Context, entry id.Waitlist) (*Payment, error) {
-	row, err := s.db.Ent.Payment.Query().Where(entpayment.EntryID(entry)).Order(ent.Desc(entpayment.FieldID)).First(ctx)
+	row, err := s.cfg.DB.Ent.Payment.Query().
+		Where(entpayment.EntryID(entry)).Order(ent.Desc(entpayment.FieldID)).First(ctx)
 	return one(row, err)
 }
 
@@ -247,8 +248,8 @@ func (s *Service) settleAuthorized(ctx context.Context, e *ent.PaymentEvent, p *
 }
 
 func (s *Service) showEntry(ctx context.Context, p *Payment) {
-	if s.draws != nil && !p.Entry.IsZero() {
-		s.draws.Show(ctx, p.Entry)
+	if s.cfg.Draws != nil && !p.Entry.IsZero() {
+		s.cfg.Draws.Show(ctx, p.Entry)
 	}
 }
 
@@ -308,14 +309,14 @@ func (s *Service) endEntryHold(ctx context.Context, tx *ent.Tx, p *Payment) erro
 // entriesLoop returns the loop of FollowEntries.
 func (s *Service) entriesLoop() periodic.Loop {
 	return periodic.Loop{Name: "payments of entries", Every: followEvery, Idle: idle, Timeout: expireTimeout,
-		Step: s.FollowEntries, Log: s.log}
+		Step: s.FollowEntries, Log: s.cfg.Log}
 }
 
 // FollowEntries turns the offers of authorized entries into orders, and passes payments of entries
 // that have ended on to the checks of payments, which capture or release them.
 func (s *Service) FollowEntries(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
-	if s.draws == nil {
+	if s.cfg.Draws == nil {
 		return counts, nil
 	}
 	return counts, errors.Join(s.passOn(ctx, counts), s.redeemDrawn(ctx, counts))
@@ -328,7 +329,7 @@ func (s *Service) passOn(ctx context.Context, counts map[string]int) error {
 	ended := waitlistentry.And(cardDue,
 		waitlistentry.StatusIn(waitlistentry.StatusREDEEMED, waitlistentry.StatusEXPIRED, waitlistentry.StatusLEFT))
 	for n := followAtOnce; n == followAtOnce && ctx.Err() == nil; {
-		err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 			ids, err := tx.WaitlistEntry.Query().Where(ended, waitlistentry.StatusNotIn(waitlistentry.StatusENTERED,
 				waitlistentry.StatusWAITING)).Order(ent.Asc(waitlistentry.FieldID)).Limit(followAtOnce).IDs(ctx)
 			if n = len(ids); err != nil || n == 0 {
@@ -360,7 +361,7 @@ func (s *Service) passOn(ctx context.Context, counts map[string]int) error {
 
 // redeemDrawn redeems the offers of authorized entries, those that end first first.
 func (s *Service) redeemDrawn(ctx context.Context, counts map[string]int) error {
-	rows, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.CardEQ(waitlistentry.CardAUTHORIZED),
+	rows, err := s.cfg.DB.Ent.WaitlistEntry.Query().Where(waitlistentry.CardEQ(waitlistentry.CardAUTHORIZED),
 		waitlistentry.StatusEQ(waitlistentry.StatusOFFERED)).Order(ent.Asc(waitlistentry.FieldOfferExpiresAt)).
 		Limit(followAtOnce).All(ctx)
 	if err != nil {
@@ -379,7 +380,7 @@ func (s *Service) redeemDrawn(ctx context.Context, counts map[string]int) error 
 // redeem makes the order of a drawn entry. Its id is stored before it is used, so that a repeated
 // call makes the same order.
 func (s *Service) redeem(ctx context.Context, e *ent.WaitlistEntry) error {
-	p, err := one(s.db.Ent.Payment.Query().
+	p, err := one(s.cfg.DB.Ent.Payment.Query().
 		Where(entpayment.EntryID(e.ID), entpayment.StatusEQ(entpayment.StatusAUTHORIZED)).Only(ctx))
 	if err != nil || p == nil {
 		return err // it lapsed meanwhile
@@ -387,7 +388,7 @@ func (s *Service) redeem(ctx context.Context, e *ent.WaitlistEntry) error {
 	if p.Order == id.Order(e.ID) {
 		task := id.Order(id.NewTaskOf(e.SaleID, e.ItemID, e.UserID))
 		named := 0
-		err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 			named, err = tx.Payment.Update().Where(entpayment.ID(p.ID), entpayment.Version(p.Version)).SetOrderID(task).
 				AddVersion(1).SetUpdatedAt(s.now()).Save(ctx)
 			return err
@@ -397,11 +398,11 @@ func (s *Service) redeem(ctx context.Context, e *ent.WaitlistEntry) error {
 		}
 		p.Order = task
 	}
-	parent, err := s.db.Ent.Sale.Get(ctx, e.SaleID)
+	parent, err := s.cfg.DB.Ent.Sale.Get(ctx, e.SaleID)
 	if err != nil {
 		return err
 	}
-	item, err := s.db.Ent.SaleItem.Get(ctx, e.ItemID)
+	item, err := s.cfg.DB.Ent.SaleItem.Get(ctx, e.ItemID)
 	if err != nil {
 		return err
 	}
@@ -414,7 +415,7 @@ func (s *Service) redeem(ctx context.Context, e *ent.WaitlistEntry) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.draws.Redeem(ctx, e.ID, reservation.Attempt{
+	_, err = s.cfg.Draws.Redeem(ctx, e.ID, reservation.Attempt{
 		Task: request.Task, Sale: e.SaleID, Item: e.ItemID, User: e.UserID, Quantity: e.Quantity,
 		IdempotencyKey: request.IdempotencyKey, Terms: terms,
 	})
@@ -445,7 +446,8 @@ func (s *Service) checkHold(ctx context.Context, p *Payment) (string, error) {
 // release closes a payment of an entry at its provider.
 func (s *Service) release(ctx context.Context, p *Payment) (string, error) {
 	if s.closeOne(ctx, p) == closedNot {
-		s.log.ErrorContext(ctx, "the authorization of an entry cannot be released yet", slog.String("payment", p.ID.String()),
+		s.cfg.Log.ErrorContext(ctx, "the authorization of an entry cannot be released yet", slog.String("payment",
+			p.ID.String()),
 			slog.String("provider", p.Provider))
 		return "", fmt.Errorf("payment %s of an entry cannot be released", p.ID)
 	}
@@ -458,12 +460,12 @@ func (s *Service) captureOrRelease(ctx context.Context, p *Payment, e *ent.Waitl
 	if !p.hasOrder() {
 		return s.release(ctx, p)
 	}
-	o, err := s.orders.Reload(ctx, p.Order)
+	o, err := s.cfg.Orders.Reload(ctx, p.Order)
 	if err != nil {
 		return "", err
 	}
 	if o == nil && e != nil && e.OrderID != nil && *e.OrderID == id.Task(p.Order) {
-		failed, err := s.db.Ent.OrderFailure.Query().Where(orderfailure.ID(id.Task(p.Order))).Exist(ctx)
+		failed, err := s.cfg.DB.Ent.OrderFailure.Query().Where(orderfailure.ID(id.Task(p.Order))).Exist(ctx)
 		if err != nil || !failed {
 			return "", err // a worker writes the order
 		}
@@ -509,14 +511,14 @@ func (s *Service) giveOfferTime(ctx context.Context, o *order.Order, e *ent.Wait
 		return o, nil
 	}
 	extended := o
-	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
+	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
 		extended, err = order.Extend(ctx, tx, o, s.now(), *e.OfferExpiresAt)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("extend the payment deadline of order %s: %w", o.ID, err)
 	}
-	s.publisher.Publish(ctx, extended)
+	s.cfg.Publisher.Publish(ctx, extended)
 	return extended, nil
 }
 
@@ -527,7 +529,7 @@ func (s *Service) drawnFirst(ctx context.Context, o *order.Order, p *Payment) bo
 		return false
 	}
 	_, _ = s.check(ctx, p) // with an error the order expires if it still has to
-	now, err := s.orders.Reload(ctx, o.ID)
+	now, err := s.cfg.Orders.Reload(ctx, o.ID)
 	return err == nil && now != nil && now.Version != o.Version
 }
 
@@ -535,8 +537,8 @@ func (s *Service) drawnFirst(ctx context.Context, o *order.Order, p *Payment) bo
 // reminded to pay.
 func (s *Service) noteNotCaptured(ctx context.Context, tx *ent.Tx, p *Payment) (*order.Order, error) {
 	noted, err := s.noteOrder(ctx, tx, p, order.Entry{Code: order.CodePaymentDeclined})
-	if err != nil || p.Entry.IsZero() || s.facts == nil || noted.PaymentDeadline == nil {
+	if err != nil || p.Entry.IsZero() || s.cfg.Facts == nil || noted.PaymentDeadline == nil {
 		return noted, err
 	}
-	return noted, s.facts.NotCharged(ctx, tx, noted)
+	return noted, s.cfg.Facts.NotCharged(ctx, tx, noted)
 }

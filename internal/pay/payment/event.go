@@ -14,7 +14,7 @@ import (
 )
 
 func (s *Service) apply(ctx context.Context, tx *ent.Tx, m order.Move) (*order.Order, error) {
-	m.Facts = s.facts
+	m.Facts = s.cfg.Facts
 	return order.Apply(ctx, tx, m)
 }
 
@@ -35,7 +35,7 @@ type unmatchedData struct {
 // that holds it.
 func (s *Service) writeUnmatched(ctx context.Context, tx *ent.Tx, e *ent.PaymentEvent, why outcome,
 	now time.Time) error {
-	return s.outbox.Write(ctx, tx, webhook.PaymentUnmatched, func() []webhook.Event {
+	return s.cfg.Outbox.Write(ctx, tx, webhook.PaymentUnmatched, func() []webhook.Event {
 		held := e.ID.Public()
 		data := unmatchedData{
 			HeldPaymentID: held, PaymentID: e.PaymentID.Public(), Provider: e.Provider,
@@ -57,21 +57,21 @@ type Receipts interface {
 }
 
 func (s *Service) writePaid(ctx context.Context, tx *ent.Tx, o *order.Order, provider string) error {
-	if s.receipts == nil {
+	if s.cfg.Receipts == nil {
 		return nil
 	}
-	if err := s.receipts.Paid(ctx, tx, o, s.Option(provider).Label.In); err != nil {
+	if err := s.cfg.Receipts.Paid(ctx, tx, o, s.Option(provider).Label.In); err != nil {
 		return fmt.Errorf("write receipt of order %s: %w", o.ID, err)
 	}
 	return nil
 }
 
 func (s *Service) writeRefunded(ctx context.Context, tx *ent.Tx, o *order.Order, r *Refund) error {
-	if s.receipts == nil {
+	if s.cfg.Receipts == nil {
 		return nil
 	}
 	units := cmp.Or(r.units(o), o.Quantity)
-	if err := s.receipts.Refunded(ctx, tx, o, money.Amount{Minor: r.AmountMinor, Currency: r.Currency},
+	if err := s.cfg.Receipts.Refunded(ctx, tx, o, money.Amount{Minor: r.AmountMinor, Currency: r.Currency},
 		units); err != nil {
 		return fmt.Errorf("write receipt of refund %s: %w", r.ID, err)
 	}

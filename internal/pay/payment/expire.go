@@ -50,7 +50,7 @@ type expiryScan struct {
 // each order expires by a compare-and-set.
 func (s *Service) expiryLoop() periodic.Loop {
 	return periodic.Loop{Name: "expire orders", Every: expireEvery, Timeout: expireTimeout, Step: s.ExpireOverdue,
-		Log: s.log}
+		Log: s.cfg.Log}
 }
 
 // ExpireOverdue expires all orders past their deadline, in batches. Orders with an open
@@ -63,9 +63,9 @@ func (s *Service) ExpireOverdue(ctx context.Context) (map[string]int, error) {
 	var failed []error
 	var paying []*order.Order
 	last, agreed := s.expiry.last.Swap(nil), false
-	before := s.clock.Now().Add(-expireGrace)
+	before := s.cfg.Clock.Now().Add(-expireGrace)
 	for range s.expiry.batches {
-		overdue, err := s.orders.Overdue(ctx, before, last, expireBatch)
+		overdue, err := s.cfg.Orders.Overdue(ctx, before, last, expireBatch)
 		if err != nil {
 			return counts, errors.Join(append(failed, err)...)
 		}
@@ -74,7 +74,7 @@ func (s *Service) ExpireOverdue(ctx context.Context) (map[string]int, error) {
 			break
 		}
 		if !agreed {
-			if err := s.shared.Agree(ctx); err != nil {
+			if err := s.cfg.Shared.Agree(ctx); err != nil {
 				return counts, fmt.Errorf("%d or more orders are overdue: %w", len(overdue), err)
 			}
 			agreed = true
@@ -99,12 +99,12 @@ func (s *Service) ExpireOverdue(ctx context.Context) (map[string]int, error) {
 func (s *Service) closeAndExpire(ctx context.Context, paying []*order.Order, counts map[string]int) error {
 	rand.Shuffle(len(paying), func(i, j int) { paying[i], paying[j] = paying[j], paying[i] }) //nolint:gosec // fairness, not a secret
 	paying = paying[:min(len(paying), maxClosing)]
-	result, err := s.closeFor(ctx, paying, s.patience)
+	result, err := s.closeFor(ctx, paying, s.cfg.Patience)
 	var failed []error
 	if err != nil {
 		failed = append(failed, fmt.Errorf("close payments of overdue orders: %w", err))
 	}
-	over, waited := result.closed, s.clock.Now().Add(-providerGrace)
+	over, waited := result.closed, s.cfg.Clock.Now().Add(-providerGrace)
 	for _, o := range result.unconfirmed {
 		if o.PaymentDeadline.Before(waited) {
 			over = append(over, o)
@@ -120,11 +120,11 @@ func (s *Service) expire(ctx context.Context, free []*order.Order, counts map[st
 	if len(free) == 0 {
 		return nil
 	}
-	expired, err := order.Expire(ctx, s.db, s.facts, free, s.clock.Now())
+	expired, err := order.Expire(ctx, s.cfg.DB, s.cfg.Facts, free, s.cfg.Clock.Now())
 	if err != nil {
 		return err
 	}
-	s.publisher.Publish(ctx, expired...)
+	s.cfg.Publisher.Publish(ctx, expired...)
 	counts["expired"] += len(expired)
 	counts["waiting"] -= len(expired)
 	return nil

@@ -36,7 +36,7 @@ func (s *Service) putOffGone(ctx context.Context, rows []*ent.Payment, now time.
 
 // warnGone logs what to do about a provider that is not set up, once in goneEvery.
 func (s *Service) warnGone(ctx context.Context, what, provider, advice string) {
-	now := s.clock.Now()
+	now := s.cfg.Clock.Now()
 	s.gone.mu.Lock()
 	defer s.gone.mu.Unlock()
 	key := [2]string{what, provider}
@@ -51,14 +51,14 @@ func (s *Service) warnGone(ctx context.Context, what, provider, advice string) {
 	if provider == "sandbox" {
 		setting = "SECKILL_SANDBOX=trial"
 	}
-	s.log.WarnContext(ctx, "payments or refunds of a provider that is not set up", slog.String("waiting", what),
+	s.cfg.Log.WarnContext(ctx, "payments or refunds of a provider that is not set up", slog.String("waiting", what),
 		slog.String("advice", advice), slog.String("provider", provider), slog.String("setting", setting))
 }
 
 // putOffGoneRefunds puts off refunds whose provider is not set up in this process.
 func (s *Service) putOffGoneRefunds(ctx context.Context, rows []*ent.Refund, now time.Time) error {
 	for _, row := range rows {
-		of, err := s.db.Ent.Payment.Get(ctx, row.PaymentID)
+		of, err := s.cfg.DB.Ent.Payment.Get(ctx, row.PaymentID)
 		if err != nil {
 			return fmt.Errorf("read payment %s: %w", row.PaymentID, err)
 		}

@@ -38,7 +38,7 @@ type HeldList struct {
 
 // HeldEvents returns events that wait for an operator, oldest first.
 func (s *Service) HeldEvents(ctx context.Context, in HeldList) ([]Held, error) {
-	rows, err := s.db.Ent.PaymentEvent.Query().Where(in.match()...).Where(paymentevent.IDGT(in.After)).
+	rows, err := s.cfg.DB.Ent.PaymentEvent.Query().Where(in.match()...).Where(paymentevent.IDGT(in.After)).
 		Order(ent.Asc(paymentevent.FieldID)).Limit(in.Limit).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read held payment events: %w", err)
@@ -52,7 +52,7 @@ func (s *Service) HeldEvents(ctx context.Context, in HeldList) ([]Held, error) {
 
 // CountHeld returns the number of events that wait for an operator, whatever After is.
 func (s *Service) CountHeld(ctx context.Context, in HeldList) (int, error) {
-	n, err := s.db.Ent.PaymentEvent.Query().Where(in.match()...).Count(ctx)
+	n, err := s.cfg.DB.Ent.PaymentEvent.Query().Where(in.match()...).Count(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("count held payment events: %w", err)
 	}
@@ -62,7 +62,7 @@ func (s *Service) CountHeld(ctx context.Context, in HeldList) (int, error) {
 // HeldEvent returns an event that waits for an operator; nil when there is none with that
 // id.
 func (s *Service) HeldEvent(ctx context.Context, event id.Held) (*Held, error) {
-	row, err := s.db.Ent.PaymentEvent.Query().Where(HeldList{}.match()...).Where(paymentevent.ID(event)).Only(ctx)
+	row, err := s.cfg.DB.Ent.PaymentEvent.Query().Where(HeldList{}.match()...).Where(paymentevent.ID(event)).Only(ctx)
 	if ent.IsNotFound(err) {
 		return nil, nil
 	}
@@ -97,7 +97,7 @@ func refusedHeld(why fault.Reason) fault.Refused {
 // nil if it is unknown. Refusals: NOT_FOUND, CONFLICT, and OwnOrder for money of the
 // operator.
 func (s *Service) endable(ctx context.Context, event id.Held, operator id.User) (*ent.PaymentEvent, *Payment, error) {
-	e, err := s.db.Ent.PaymentEvent.Get(ctx, event)
+	e, err := s.cfg.DB.Ent.PaymentEvent.Get(ctx, event)
 	if ent.IsNotFound(err) {
 		return nil, nil, refusedHeld(fault.Unknown)
 	}
@@ -138,7 +138,7 @@ func (s *Service) ReturnHeld(ctx context.Context, event id.Held, operator id.Use
 		return id.Payment{}, refusedHeld(fault.Conflict)
 	}
 	var noted *order.Order
-	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		noted, err = s.returnHeld(ctx, tx, e, p, refundDraft{
 			payment: p, cause: Late, status: RefundSending, key: "held:" + e.ID.String(), reason: note, decider: operator,
 			came: e,
@@ -152,7 +152,7 @@ func (s *Service) ReturnHeld(ctx context.Context, event id.Held, operator id.Use
 		return id.Payment{}, fmt.Errorf("return held money of event %s: %w", event, unlessMoved(err))
 	}
 	if noted != nil {
-		s.publisher.Publish(ctx, noted)
+		s.cfg.Publisher.Publish(ctx, noted)
 	}
 	s.reportChange(ctx)
 	return p.ID, nil
@@ -160,7 +160,7 @@ func (s *Service) ReturnHeld(ctx context.Context, event id.Held, operator id.Use
 
 // dropHeld ends an event whose money another one has returned.
 func (s *Service) dropHeld(ctx context.Context, e *ent.PaymentEvent) error {
-	return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	return s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.PaymentEvent.Update().Where(paymentevent.ID(e.ID), paymentevent.StateEQ(paymentevent.StateHELD)).
 			SetState(paymentevent.StateHANDLED).SetOutcome("its money was sent back").SetHandledAt(s.now()).Exec(ctx)
 	})

@@ -47,7 +47,7 @@ type LedgerEntry struct {
 // Ledger returns the movements of the money of an order as its providers reported them,
 // oldest first. Money that waits for an operator is in it, and so is what came twice.
 func (s *Service) Ledger(ctx context.Context, of id.Order) ([]LedgerEntry, error) {
-	rows, err := s.db.Ent.Payment.Query().Where(entpayment.OrderID(of), movedMoney).Order(ent.Asc(entpayment.FieldID)).
+	rows, err := s.cfg.DB.Ent.Payment.Query().Where(entpayment.OrderID(of), movedMoney).Order(ent.Asc(entpayment.FieldID)).
 		Limit(maxEntries).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read ledger of order %s: %w", of, err)
@@ -66,7 +66,7 @@ func (s *Service) Ledger(ctx context.Context, of id.Order) ([]LedgerEntry, error
 		return nil, err
 	}
 	entries = append(entries, reported...)
-	refunds, err := s.db.Ent.Refund.Query().
+	refunds, err := s.cfg.DB.Ent.Refund.Query().
 		Where(refund.OrderID(of), refund.StatusIn(refund.StatusSUCCEEDED, refund.StatusSETTLED)).
 		Order(ent.Asc(refund.FieldID)).Limit(maxEntries).All(ctx)
 	if err != nil {
@@ -106,7 +106,7 @@ func movedMoney(s *entsql.Selector) {
 // reported returns the money that events of payments are about, each transaction once: a
 // call-back and the answer to a query are two events.
 func (s *Service) reported(ctx context.Context, payments []id.Payment) (entries []LedgerEntry, err error) {
-	events, err := s.db.Ent.PaymentEvent.Query().Where(paymentevent.PaymentIDIn(payments...), movesMoney).
+	events, err := s.cfg.DB.Ent.PaymentEvent.Query().Where(paymentevent.PaymentIDIn(payments...), movesMoney).
 		Order(ent.Asc(paymentevent.FieldID)).Limit(maxEntries).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read events of %d payments: %w", len(payments), err)
@@ -133,7 +133,7 @@ func (s *Service) keepFee(ctx context.Context, p *Payment, fee *money.Amount) er
 			return nil
 		}
 		written := 0
-		err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
+		err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
 			written, err = tx.Payment.Update().Where(entpayment.ID(p.ID), entpayment.Version(p.Version)).
 				SetFeeMinor(fee.Minor).SetFeeCurrency(fee.Currency).SetUpdatedAt(s.now()).AddVersion(1).Save(ctx)
 			return err

@@ -72,7 +72,7 @@ func (s *Service) CheckSale(v *sale.Sale) error {
 	if err := s.CheckDraw(v.Draw); err != nil {
 		return err
 	}
-	providers := slices.DeleteFunc(slices.Clone(s.offered), func(p Provider) bool { return p.Terms().Test })
+	providers := slices.DeleteFunc(slices.Clone(s.cfg.Providers), func(p Provider) bool { return p.Terms().Test })
 	if v.Draw.Authorize {
 		providers = []Provider{s.authorizer()}
 	}
@@ -141,7 +141,7 @@ func (s *Service) AllOptions(o *order.Order) []Option {
 		return nil
 	}
 	var options []Option
-	for _, p := range s.offered {
+	for _, p := range s.cfg.Providers {
 		if terms := p.Terms(); terms.takes(o) {
 			options = append(options, Option{ID: p.Name(), Away: s.breakers.away(p.Name(), s.now()), Terms: terms})
 		}

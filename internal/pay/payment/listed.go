@@ -38,7 +38,7 @@ type RefundPage struct {
 
 // ListRefunds returns a page of refunds, oldest first.
 func (s *Service) ListRefunds(ctx context.Context, in RefundList) (RefundPage, error) {
-	query := s.db.Ent.Refund.Query().Where(in.match()...).Limit(in.Limit + 1)
+	query := s.cfg.DB.Ent.Refund.Query().Where(in.match()...).Limit(in.Limit + 1)
 	if !in.After.IsZero() {
 		query.Where(refund.IDGT(in.After))
 	}
@@ -69,7 +69,7 @@ func (s *Service) ListRefunds(ctx context.Context, in RefundList) (RefundPage, e
 
 // CountRefunds returns the number of refunds.
 func (s *Service) CountRefunds(ctx context.Context, in RefundFilter) (int, error) {
-	n, err := s.db.Ent.Refund.Query().Where(in.match()...).Count(ctx)
+	n, err := s.cfg.DB.Ent.Refund.Query().Where(in.match()...).Count(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("count refunds: %w", err)
 	}

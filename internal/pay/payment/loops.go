@@ -44,18 +44,19 @@ func (s *Service) Loops() []periodic.Loop {
 	loops := []periodic.Loop{
 		s.expiryLoop(),
 		s.entriesLoop(),
-		{Name: "order reviews", Every: reviewEvery, Timeout: reviewTimeout, Step: s.StepReviews, Log: s.log},
+		{Name: "order reviews", Every: reviewEvery, Timeout: reviewTimeout, Step: s.StepReviews, Log: s.cfg.Log},
 		{Name: "payment events", Every: 500 * time.Millisecond, Idle: idle, Timeout: 10 * time.Second, Step: s.RetryEvents,
-			Log: s.log},
+			Log: s.cfg.Log},
 	}
 	for _, provider := range append(slices.Sorted(maps.Keys(s.providers)), gone) {
 		check := func(ctx context.Context) (map[string]int, error) { return s.CheckOpen(ctx, provider) }
 		send := func(ctx context.Context) (map[string]int, error) { return s.SendRefunds(ctx, provider) }
 		of := " of provider " + cmp.Or(provider, "unknown")
 		loops = append(loops,
-			periodic.Loop{Name: "payment checks" + of, Every: 5 * time.Second, Timeout: time.Minute, Step: check, Log: s.log},
+			periodic.Loop{Name: "payment checks" + of, Every: 5 * time.Second, Timeout: time.Minute, Step: check,
+				Log: s.cfg.Log},
 			periodic.Loop{Name: "refunds" + of, Every: 500 * time.Millisecond, Idle: idle, Timeout: time.Minute, Step: send,
-				Log: s.log})
+				Log: s.cfg.Log})
 	}
 	return loops
 }
@@ -103,7 +104,7 @@ func atOnce[T any](ctx context.Context, batch []T, do func(v T) (became string, 
 
 // RetryEvents handles a batch of events that are due.
 func (s *Service) RetryEvents(ctx context.Context) (map[string]int, error) {
-	ids, err := s.db.Ent.PaymentEvent.Query().
+	ids, err := s.cfg.DB.Ent.PaymentEvent.Query().
 		Where(paymentevent.StateEQ(paymentevent.StateRECEIVED), paymentevent.TryAtLTE(s.now())).
 		Order(ent.Asc(paymentevent.FieldTryAt)).Limit(perStep).IDs(ctx)
 	if err != nil {
@@ -127,7 +128,7 @@ func (s *Service) RetryEvents(ctx context.Context) (map[string]int, error) {
 // CheckOpen queries a provider for a batch of its open payments.
 func (s *Service) CheckOpen(ctx context.Context, provider string) (map[string]int, error) {
 	now := s.now()
-	rows, err := s.db.Ent.Payment.Query().
+	rows, err := s.cfg.DB.Ent.Payment.Query().
 		Where(entpayment.StatusIn(openStatuses...), entpayment.CheckAtLTE(now), s.at(provider)).
 		Order(ent.Asc(entpayment.FieldCheckAt)).Limit(perStep).All(ctx)
 	if err != nil {
@@ -148,7 +149,7 @@ func (s *Service) CheckOpen(ctx context.Context, provider string) (map[string]in
 // process does not repeat it.
 func (s *Service) later(ctx context.Context, row *ent.Payment, now time.Time) error {
 	wait := min(firstCheck<<min(row.Checks, 10), maxCheck)
-	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.Payment.Update().Where(entpayment.ID(row.ID), entpayment.Checks(row.Checks)).
 			SetCheckAt(now.Add(wait)).AddChecks(1).Exec(ctx)
 	})
@@ -193,7 +194,7 @@ func (s *Service) checkOpen(ctx context.Context, p *Payment) (string, error) {
 // SendRefunds sends a batch of refunds to a provider.
 func (s *Service) SendRefunds(ctx context.Context, provider string) (map[string]int, error) {
 	now := s.now()
-	rows, err := s.db.Ent.Refund.Query().
+	rows, err := s.cfg.DB.Ent.Refund.Query().
 		Where(entrefund.StatusEQ(entrefund.StatusSENDING), entrefund.TryAtLTE(now), hasNoUnitsBefore,
 			func(refunds *sql.Selector) {
 				payments := sql.Table(entpayment.Table)
@@ -229,7 +230,7 @@ func hasNoUnitsBefore(refunds *sql.Selector) {
 // error for operators each time.
 func (s *Service) retryLater(ctx context.Context, row *ent.Refund, now time.Time) error {
 	if row.Tries >= 10 {
-		s.log.ErrorContext(ctx, "refund does not go through", slog.String("refund", row.ID.String()),
+		s.cfg.Log.ErrorContext(ctx, "refund does not go through", slog.String("refund", row.ID.String()),
 			slog.Int("tries", row.Tries))
 	}
 	return s.putOffRefund(ctx, row, now)
@@ -237,7 +238,7 @@ func (s *Service) retryLater(ctx context.Context, row *ent.Refund, now time.Time
 
 func (s *Service) putOffRefund(ctx context.Context, row *ent.Refund, now time.Time) error {
 	wait := min(retryRefund<<min(row.Tries, 10), maxRetry)
-	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.Refund.Update().Where(entrefund.ID(row.ID), entrefund.StatusEQ(entrefund.StatusSENDING)).
 			SetTryAt(now.Add(wait)).AddTries(1).Exec(ctx)
 	})
@@ -248,7 +249,7 @@ func (s *Service) putOffRefund(ctx context.Context, row *ent.Refund, now time.Ti
 }
 
 func (s *Service) putOffByID(ctx context.Context, event id.Held, why string) error {
-	row, err := s.db.Ent.PaymentEvent.Get(ctx, event)
+	row, err := s.cfg.DB.Ent.PaymentEvent.Get(ctx, event)
 	if err != nil {
 		return fmt.Errorf("read payment event %s: %w", event, err)
 	}
@@ -262,14 +263,14 @@ func (s *Service) putOffByID(ctx context.Context, event id.Held, why string) err
 func (s *Service) Unfinished(ctx context.Context, before time.Time) (map[string]int, error) {
 	counts := map[string]int{}
 	for what, count := range map[string]func(context.Context) (int, error){
-		"payments": s.db.Ent.Payment.Query().
+		"payments": s.cfg.DB.Ent.Payment.Query().
 			Where(entpayment.StatusIn(openStatuses...), entpayment.ExpiresAtLT(before)).Count,
-		"payment_events": s.db.Ent.PaymentEvent.Query().
+		"payment_events": s.cfg.DB.Ent.PaymentEvent.Query().
 			Where(paymentevent.StateEQ(paymentevent.StateRECEIVED), paymentevent.CreatedAtLT(before)).Count,
-		"refunds": s.db.Ent.Refund.Query().
+		"refunds": s.cfg.DB.Ent.Refund.Query().
 			Where(entrefund.StatusEQ(entrefund.StatusSENDING), entrefund.UpdatedAtLT(before)).Count,
-		"failed_refunds": s.db.Ent.Refund.Query().Where(entrefund.StatusEQ(entrefund.StatusFAILED)).Count,
-		"held_payments":  s.db.Ent.PaymentEvent.Query().Where(paymentevent.StateEQ(paymentevent.StateHELD)).Count,
+		"failed_refunds": s.cfg.DB.Ent.Refund.Query().Where(entrefund.StatusEQ(entrefund.StatusFAILED)).Count,
+		"held_payments":  s.cfg.DB.Ent.PaymentEvent.Query().Where(paymentevent.StateEQ(paymentevent.StateHELD)).Count,
 	} {
 		n, err := count(ctx)
 		if err != nil {

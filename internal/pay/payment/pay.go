@@ -53,7 +53,7 @@ var errNotPayable = errors.New("order is not to be paid so any more")
 // most one open payment. An open payment at another provider, or that leads back to another
 // page, is closed first.
 func (s *Service) Pay(ctx context.Context, in PayInput) (Paying, error) {
-	if in.ReturnURL != "" && !s.returnTo.Has(in.ReturnURL) {
+	if in.ReturnURL != "" && !s.cfg.Returns.Has(in.ReturnURL) {
 		return Paying{}, fault.BadField{At: []string{"returnUrl"}, Rule: fault.AllowedOrigin}
 	}
 	for range maxRaces {
@@ -124,9 +124,9 @@ var errNotOffered = fault.BadField{At: []string{"optionId"}, Rule: fault.NotOffe
 // refuse closes a payment that its provider has refused to make, so that the buyer may choose
 // another provider, and returns the refusal.
 func (s *Service) refuse(ctx context.Context, p *Payment, why error) error {
-	s.log.ErrorContext(ctx, "payment provider refuses a payment", slog.String("provider", p.Provider),
+	s.cfg.Log.ErrorContext(ctx, "payment provider refuses a payment", slog.String("provider", p.Provider),
 		slog.String("payment", p.ID.String()), slog.Any("error", why))
-	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.Payment.Update().Where(entpayment.ID(p.ID), entpayment.StatusEQ(entpayment.StatusCREATING)).
 			SetStatus(entpayment.StatusCLOSED).SetDeclined(true).SetFailureCode(string(NotSupported)).AddVersion(1).
 			SetUpdatedAt(s.now()).Exec(ctx)
@@ -154,7 +154,7 @@ func (s *Service) over(ctx context.Context, p *Payment) bool {
 
 // own returns an order from Postgres if it belongs to the user.
 func (s *Service) own(ctx context.Context, id id.Order, user id.User) (*order.Order, error) {
-	o, err := s.orders.Reload(ctx, id)
+	o, err := s.cfg.Orders.Reload(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func notPayable(o *order.Order, now time.Time) error {
 // so that a concurrent cancel either sees the payment or makes begin fail.
 func (s *Service) begin(ctx context.Context, o *order.Order, in PayInput, now time.Time) (*Payment, error) {
 	var p *Payment
-	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		n, err := tx.Order.Update().
 			Where(entorder.ID(o.ID), entorder.StatusEQ(entorder.StatusPENDING_PAYMENT), entorder.Version(o.Version)).
 			SetUpdatedAt(o.UpdatedAt).Save(ctx)
@@ -242,7 +242,7 @@ func (s *Service) create(ctx context.Context, p *Payment, address string) (*Paym
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, "The payment provider does not answer. Please try again.", err)
 	}
-	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		// No row changes when the provider's report was faster.
 		return tx.Payment.Update().Where(entpayment.ID(p.ID), entpayment.StatusEQ(entpayment.StatusCREATING)).
 			SetStatus(entpayment.StatusPENDING).SetProviderRef(made.Ref).SetQrCode(made.QRCode).SetRedirectURL(made.RedirectURL).

@@ -36,16 +36,16 @@ func (s *Service) namePayer(ctx context.Context, provider string, e *Event) erro
 		return err
 	} else if entry != nil {
 		of = entry.SaleID
-	} else if o, err := s.orders.Reload(ctx, p.Order); err != nil || o == nil {
+	} else if o, err := s.cfg.Orders.Reload(ctx, p.Order); err != nil || o == nil {
 		return err
 	} else {
 		of = o.Sale
 	}
-	row, err := s.db.Ent.Sale.Get(ctx, of)
+	row, err := s.cfg.DB.Ent.Sale.Get(ctx, of)
 	if err != nil || !sale.ParseLimitBy(row.LimitBy).Payment {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	if e.Payer, err = namer.Payer(ctx, e.Transaction); err != nil {
 		return fmt.Errorf("means of payment of %s: %w", e.Transaction, err)
@@ -59,7 +59,7 @@ func (s *Service) payerKey(row *ent.Sale, e *ent.PaymentEvent) person.Key {
 	if e.Payer == nil || row.SettledAt != nil || !sale.ParseLimitBy(row.LimitBy).Payment {
 		return ""
 	}
-	return s.persons.Payment(row.ID, *e.Payer)
+	return s.cfg.Persons.Payment(row.ID, *e.Payer)
 }
 
 // countPayer records the means of payment of an order that is being paid. It returns
@@ -98,7 +98,7 @@ type paying struct {
 // the sale in an item, and the units that it paid for in other orders.
 func (s *Service) paidWith(ctx context.Context, tx *ent.Tx, row *ent.Sale,
 	by paying) (limit, units int, err error) {
-	if s.db.Dialect == dialect.Postgres { // SQLite has one writer
+	if s.cfg.DB.Dialect == dialect.Postgres { // SQLite has one writer
 		if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, string(by.key)); err != nil {
 			return 0, 0, fmt.Errorf("lock means of payment: %w", err)
 		}

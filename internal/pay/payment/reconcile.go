@@ -72,7 +72,7 @@ func (s *Service) Reconcile(ctx context.Context, provider string, day time.Time)
 func (s *Service) reconcilePayments(ctx context.Context, provider string, day time.Time, result *Reconciled) error {
 	from, after := day.UTC().Truncate(24*time.Hour), id.Payment{}
 	for {
-		rows, err := s.db.Ent.Payment.Query().Where(entpayment.Provider(provider), entpayment.CreatedAtGTE(from),
+		rows, err := s.cfg.DB.Ent.Payment.Query().Where(entpayment.Provider(provider), entpayment.CreatedAtGTE(from),
 			entpayment.CreatedAtLT(from.AddDate(0, 0, 1)), entpayment.IDGT(after)).Order(ent.Asc(entpayment.FieldID)).
 			Limit(perStep).All(ctx)
 		if err != nil {
@@ -133,7 +133,7 @@ func (s *Service) compare(ctx context.Context, p *Payment, theirs State, failed 
 		found.Theirs = fmt.Sprintf("%s %s", theirs.Phase, money.Amount{Minor: theirs.AmountMinor, Currency: theirs.Currency})
 		if theirs.FeeError != nil {
 			s.metrics.faults.WithLabelValues(stepFee).Inc()
-			s.log.WarnContext(ctx, "fee of payment not read", slog.String("payment", p.ID.String()),
+			s.cfg.Log.WarnContext(ctx, "fee of payment not read", slog.String("payment", p.ID.String()),
 				slog.Any("error", theirs.FeeError))
 			result.FeesUnread, result.FeeError = result.FeesUnread+1, theirs.FeeError
 		}

@@ -49,9 +49,9 @@ func (s *Service) Record(ctx context.Context, provider string, e Event) (id.Held
 	if err != nil {
 		return id.Held{}, fmt.Errorf("store event %s of %s: %w", e.ID, provider, err)
 	}
-	if s.events != nil {
-		if err := s.events.Publish(ctx, event); err != nil {
-			s.log.WarnContext(ctx, "publish payment event", slog.String("event", event.String()), slog.Any("error", err))
+	if s.cfg.Events != nil {
+		if err := s.cfg.Events.Publish(ctx, event); err != nil {
+			s.cfg.Log.WarnContext(ctx, "publish payment event", slog.String("event", event.String()), slog.Any("error", err))
 		}
 	}
 	return event, nil
@@ -84,12 +84,12 @@ func (s *Service) store(ctx context.Context, provider string, e Event) (id.Held,
 	}
 	now := s.now()
 	event := id.New[id.Held]()
-	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		create := tx.PaymentEvent.Create().SetID(event).SetProvider(provider).SetEventID(e.ID).SetPaymentID(e.Payment).
 			SetKind(paymentevent.Kind(e.Kind)).SetAmountMinor(e.AmountMinor).SetCurrency(e.Currency).
 			SetProviderRef(e.Ref).SetTransaction(e.Transaction).SetTryAt(now.Add(retryLost)).
 			SetHappenedAt(e.At.UTC().Truncate(time.Microsecond)).SetCreatedAt(now).SetReason(fault.Shorten(e.Reason, maxReason))
-		if payer := s.persons.Payer(provider, e.Payer); payer != "" {
+		if payer := s.cfg.Persons.Payer(provider, e.Payer); payer != "" {
 			create.SetPayer(payer)
 		}
 		if !e.Refund.IsZero() {
@@ -115,7 +115,8 @@ func (s *Service) store(ctx context.Context, provider string, e Event) (id.Held,
 
 // known returns the stored event with a provider's id, or nil.
 func (s *Service) known(ctx context.Context, provider, event string) (*ent.PaymentEvent, error) {
-	row, err := s.db.Ent.PaymentEvent.Query().Where(paymentevent.Provider(provider), paymentevent.EventID(event)).Only(ctx)
+	row, err := s.cfg.DB.Ent.PaymentEvent.Query().
+		Where(paymentevent.Provider(provider), paymentevent.EventID(event)).Only(ctx)
 	if ent.IsNotFound(err) {
 		return nil, nil
 	}
@@ -144,7 +145,8 @@ func (s *Service) webhook(w http.ResponseWriter, r *http.Request) {
 	event, err := provider.Callback(r.Header, body)
 	switch {
 	case errors.Is(err, ErrForged):
-		s.log.WarnContext(r.Context(), "forged call-back", slog.String("provider", provider.Name()), slog.Any("error", err))
+		s.cfg.Log.WarnContext(r.Context(), "forged call-back", slog.String("provider", provider.Name()), slog.Any("error",
+			err))
 		s.forged.seen(r.Context(), provider.Name())
 		http.Error(w, "not authentic", http.StatusUnauthorized)
 		return
@@ -170,7 +172,8 @@ func (s *Service) webhook(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, ErrMalformed):
 		http.Error(w, "malformed event", http.StatusBadRequest)
 	case err != nil:
-		s.log.ErrorContext(r.Context(), "store call-back", slog.String("provider", provider.Name()), slog.Any("error", err))
+		s.cfg.Log.ErrorContext(r.Context(), "store call-back", slog.String("provider", provider.Name()), slog.Any("error",
+			err))
 		http.Error(w, "not stored; send it again", http.StatusServiceUnavailable)
 	default:
 		s.metrics.lag(provider.Name(), s.now().Sub(event.At))

@@ -87,7 +87,7 @@ func (s *Service) tryAskRefund(ctx context.Context, in RefundRequest) (RefundRes
 		return RefundResult{}, err
 	}
 	if p == nil {
-		if now, err := s.orders.Reload(ctx, o.ID); err != nil || now.Version != o.Version {
+		if now, err := s.cfg.Orders.Reload(ctx, o.ID); err != nil || now.Version != o.Version {
 			return RefundResult{}, cmp.Or(err, order.ErrMoved) // another refund began in the meantime
 		}
 		return RefundResult{Order: o}, conflict
@@ -99,7 +99,7 @@ func (s *Service) tryAskRefund(ctx context.Context, in RefundRequest) (RefundRes
 	if err != nil {
 		return RefundResult{}, err
 	}
-	s.publisher.Publish(ctx, moved)
+	s.cfg.Publisher.Publish(ctx, moved)
 	s.reportChange(ctx)
 	return RefundResult{Order: moved, Refund: r}, nil
 }
@@ -112,7 +112,7 @@ func (s *Service) beginRefund(ctx context.Context, o *order.Order, draft refundD
 		return nil, nil, err
 	}
 	draft.id, draft.amount, entry.Units = id.New[id.Refund](), amountOf(o, left, draft.units), draft.units
-	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		moved, err = s.apply(ctx, tx, order.Move{Order: o, To: order.Refunding, At: s.now(), Entry: entry})
 		if err != nil {
 			return err
@@ -178,14 +178,14 @@ func (s *Service) newRefund(ctx context.Context, tx *ent.Tx, d refundDraft) erro
 // paidBy returns the payment that paid an order and has money left, or nil: also while a
 // refund of it is not finished.
 func (s *Service) paidBy(ctx context.Context, o id.Order) (*Payment, error) {
-	rows, err := s.db.Ent.Payment.Query().
+	rows, err := s.cfg.DB.Ent.Payment.Query().
 		Where(entpayment.OrderID(o), entpayment.StatusEQ(entpayment.StatusSUCCEEDED)).Order(ent.Asc(entpayment.FieldPaidAt)).
 		All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read payments of order %s: %w", o, err)
 	}
 	for _, row := range rows {
-		going, err := s.db.Ent.Refund.Query().
+		going, err := s.cfg.DB.Ent.Refund.Query().
 			Where(entrefund.PaymentID(row.ID), entrefund.Transaction(""), entrefund.StatusNEQ(entrefund.StatusREJECTED),
 				entrefund.Not(finishedPart())).Exist(ctx)
 		if err != nil {
@@ -277,7 +277,7 @@ func (s *Service) refundedOrder(ctx context.Context, r *Refund, p *Payment) (*or
 	if !p.hasOrder() {
 		return nil, nil
 	}
-	o, err := s.orders.Reload(ctx, r.Order)
+	o, err := s.cfg.Orders.Reload(ctx, r.Order)
 	if err == nil && o == nil {
 		err = fmt.Errorf("refund %s is of no order", r.ID)
 	}
@@ -313,7 +313,7 @@ func (s *Service) tryDecide(ctx context.Context, d Decision) (RefundResult, erro
 	if err != nil {
 		return RefundResult{}, err
 	}
-	s.publisher.Publish(ctx, moved)
+	s.cfg.Publisher.Publish(ctx, moved)
 	s.reportChange(ctx)
 	r, err = s.Refund(ctx, r.ID)
 	return RefundResult{Order: moved, Refund: r}, err
@@ -329,7 +329,7 @@ func (s *Service) decide(ctx context.Context, r *Refund, o *order.Order, d Decis
 	}
 	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: d.Operator}, Code: code, Note: d.Note,
 		Units: r.Quantity}
-	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		now := s.now()
 		n, err := tx.Refund.Update().Where(entrefund.ID(r.ID), entrefund.Version(r.Version)).
 			SetStatus(status).SetDecidedBy(d.Operator).SetDecidedAt(now).SetDecision(d.Note).SetRestock(!d.KeepUnits).

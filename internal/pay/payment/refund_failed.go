@@ -36,7 +36,7 @@ func (r *Refund) key() id.Refund {
 // settleRefundFailed records that a refund failed, maybe after it had succeeded. Reports
 // about former attempts change nothing.
 func (s *Service) settleRefundFailed(ctx context.Context, e *ent.PaymentEvent, p *Payment) (done, error) {
-	rows, err := s.db.Ent.Refund.Query().Where(entrefund.PaymentID(p.ID)).All(ctx)
+	rows, err := s.cfg.DB.Ent.Refund.Query().Where(entrefund.PaymentID(p.ID)).All(ctx)
 	if err != nil {
 		return done{}, fmt.Errorf("read refunds of payment %s: %w", p.ID, err)
 	}
@@ -59,7 +59,7 @@ func (s *Service) giveUp(ctx context.Context, r *Refund, why string) error {
 		return errors.Join(err, fmt.Errorf("refund %s: read its payment", r.ID))
 	}
 	var noted *order.Order
-	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		noted, err = s.failRefund(ctx, tx, r, p, why)
 		return err
 	})
@@ -69,7 +69,7 @@ func (s *Service) giveUp(ctx context.Context, r *Refund, why string) error {
 	if err != nil {
 		return fmt.Errorf("note failed refund %s: %w", r.ID, err)
 	}
-	s.publisher.Publish(ctx, noted)
+	s.cfg.Publisher.Publish(ctx, noted)
 	s.reportChange(ctx)
 	return nil
 }
@@ -93,7 +93,7 @@ func (s *Service) failRefund(ctx context.Context, tx *ent.Tx, r *Refund, p *Paym
 			return nil, err
 		}
 	}
-	s.log.ErrorContext(ctx, "refund failed", slog.String("refund", r.ID.String()),
+	s.cfg.Log.ErrorContext(ctx, "refund failed", slog.String("refund", r.ID.String()),
 		slog.String("reason", fault.Shorten(why, maxReason)))
 	return s.noteOrder(ctx, tx, p, order.Entry{Code: order.CodeRefundFailed, Units: r.Quantity})
 }
@@ -103,7 +103,7 @@ func (s *Service) sendAgain(ctx context.Context, r *Refund, o *order.Order, d De
 	err error) {
 	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: d.Operator}, Code: order.CodeRefundApproved,
 		Note: d.Note, Units: r.Quantity}
-	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		now := s.now()
 		n, err := tx.Refund.Update().Where(entrefund.ID(r.ID), entrefund.Version(r.Version)).
 			SetStatus(entrefund.StatusSENDING).SetDecidedBy(d.Operator).SetDecidedAt(now).SetDecision(d.Note).

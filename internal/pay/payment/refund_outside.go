@@ -72,7 +72,7 @@ func (s *Service) settleRefunded(ctx context.Context, e *ent.PaymentEvent, p *Pa
 	case p.Status != Succeeded && p.Status != Refunded:
 		return done{}, putOffError{why: "the payment is not known as paid"}
 	}
-	known, err := backOf(ctx, s.db.Ent.Refund, p)
+	known, err := backOf(ctx, s.cfg.DB.Ent.Refund, p)
 	if err != nil {
 		return done{}, err
 	}
@@ -91,7 +91,7 @@ func (s *Service) settleRefunded(ctx context.Context, e *ent.PaymentEvent, p *Pa
 	case known.waiting != nil && (known.waiting.AmountMinor == excess || whole && known.waiting.AmountMinor < excess):
 		return done{}, s.endOutside(ctx, known.waiting, p)
 	}
-	o, err := s.orders.Reload(ctx, p.Order)
+	o, err := s.cfg.Orders.Reload(ctx, p.Order)
 	switch {
 	case err != nil:
 		return done{}, err
@@ -104,7 +104,7 @@ func (s *Service) settleRefunded(ctx context.Context, e *ent.PaymentEvent, p *Pa
 	if whole {
 		what = outcomeRefundedWhole
 	}
-	s.log.WarnContext(ctx, "money went back on the provider's pages", slog.String("payment", p.ID.String()),
+	s.cfg.Log.WarnContext(ctx, "money went back on the provider's pages", slog.String("payment", p.ID.String()),
 		slog.Int64("minor", excess), slog.Bool("whole", whole))
 	return s.finish(ctx, e, what, func(ctx context.Context, tx *ent.Tx) (*order.Order, error) {
 		to := entpayment.StatusSUCCEEDED
@@ -157,7 +157,7 @@ func (s *Service) endOutside(ctx context.Context, r *Refund, p *Payment) error {
 		return err
 	}
 	s.metrics.result(p.Provider, resultRefunded)
-	s.publisher.Publish(ctx, moved)
+	s.cfg.Publisher.Publish(ctx, moved)
 	s.reportChange(ctx)
 	return order.ErrMoved
 }
@@ -165,7 +165,7 @@ func (s *Service) endOutside(ctx context.Context, r *Refund, p *Payment) error {
 // noteRefunded settles what a provider says went back of a payment, and reports whether the shop
 // did not know it.
 func (s *Service) noteRefunded(ctx context.Context, p *Payment, e Event) (unknown bool, err error) {
-	known, err := backOf(ctx, s.db.Ent.Refund, p)
+	known, err := backOf(ctx, s.cfg.DB.Ent.Refund, p)
 	if err != nil || !isPart(e.ID) && (e.AmountMinor <= known.minor || known.sending) {
 		return false, err
 	}
@@ -207,7 +207,7 @@ func (s *Service) fresh(ctx context.Context, provider string, e *Event) (bool, e
 	if known, err := s.known(ctx, provider, e.ID); err != nil || known != nil {
 		return false, err
 	}
-	rows, err := s.db.Ent.Refund.Query().Where(entrefund.PaymentID(e.Payment)).All(ctx)
+	rows, err := s.cfg.DB.Ent.Refund.Query().Where(entrefund.PaymentID(e.Payment)).All(ctx)
 	if err != nil {
 		return false, fmt.Errorf("read refunds of payment %s: %w", e.Payment, err)
 	}
@@ -224,7 +224,7 @@ func (s *Service) fresh(ctx context.Context, provider string, e *Event) (bool, e
 // several may be reported before the first of them is settled, and reports of sums may have
 // noted some.
 func (s *Service) unnoted(ctx context.Context, p *Payment, known back, amount int64) (int64, error) {
-	parts, err := s.db.Ent.PaymentEvent.Query().Where(
+	parts, err := s.cfg.DB.Ent.PaymentEvent.Query().Where(
 		paymentevent.Provider(p.Provider), paymentevent.PaymentID(p.ID), paymentevent.KindEQ(paymentevent.KindREFUNDED),
 		paymentevent.EventIDHasPrefix(partPrefix), paymentevent.Currency(p.Currency),
 	).All(ctx)
@@ -240,7 +240,7 @@ func (s *Service) unnoted(ctx context.Context, p *Payment, known back, amount in
 
 // toRefund returns what is left of a payment that the provider has not given back.
 func (s *Service) toRefund(ctx context.Context, p *Payment) (int64, error) {
-	rows, err := s.db.Ent.Refund.Query().Where(ownMoney(p)...).
+	rows, err := s.cfg.DB.Ent.Refund.Query().Where(ownMoney(p)...).
 		Where(entrefund.StatusIn(entrefund.StatusSUCCEEDED, entrefund.StatusSETTLED)).All(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("read refunds of payment %s: %w", p.ID, err)

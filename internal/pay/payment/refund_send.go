@@ -46,7 +46,7 @@ func (s *Service) send(ctx context.Context, r *Refund) error {
 		if err == nil {
 			s.metrics.result(p.Provider, resultRefunded)
 			if moved != nil {
-				s.publisher.Publish(ctx, moved)
+				s.cfg.Publisher.Publish(ctx, moved)
 			}
 			return nil
 		}
@@ -70,7 +70,7 @@ func (s *Service) sent(ctx context.Context, r *Refund, p *Payment) (moved *order
 	if err != nil {
 		return nil, err
 	}
-	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		moved = nil
 		if r.Transaction == "" {
 			to, err := afterRefund(ctx, tx, r, p)

@@ -53,7 +53,7 @@ func (s *Service) lookAll(ctx context.Context, looks []look) []batch.Result[[]or
 	for i, l := range looks {
 		r, done := read[l]
 		if !done {
-			r.Value, r.Err = s.orders.Clusters(ctx, order.ClustersInput{Sale: l.sale, Accounts: l.accounts, Open: true,
+			r.Value, r.Err = s.cfg.Orders.Clusters(ctx, order.ClustersInput{Sale: l.sale, Accounts: l.accounts, Open: true,
 				Limit: maxClusters})
 			read[l] = r
 		}
@@ -71,7 +71,7 @@ func (s *Service) review(ctx context.Context, o *order.Order) (*order.Order, err
 	if o.Review != nil {
 		return o, nil // released
 	}
-	row, err := s.db.Ent.Sale.Get(ctx, o.Sale)
+	row, err := s.cfg.DB.Ent.Sale.Get(ctx, o.Sale)
 	if err != nil {
 		return o, fmt.Errorf("read sale %s: %w", o.Sale, err)
 	}
@@ -110,7 +110,7 @@ func kindsOf(labels []string, clusters []order.Cluster) (kinds []person.Kind) {
 // holdOrder holds an unpaid order without an open payment. order.ErrMoved: it is not one any more.
 func (s *Service) holdOrder(ctx context.Context, o *order.Order, kinds []person.Kind,
 	entry order.Entry) (held *order.Order, err error) {
-	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		held, err = s.holdIn(ctx, tx, o, kinds, entry)
 		return err
 	})
@@ -135,16 +135,16 @@ func (s *Service) holdIn(ctx context.Context, tx *ent.Tx, o *order.Order, kinds 
 	if open {
 		return nil, order.ErrMoved
 	}
-	if s.facts == nil {
+	if s.cfg.Facts == nil {
 		return held, nil
 	}
-	return held, s.facts.Reviewed(ctx, tx, held)
+	return held, s.cfg.Facts.Reviewed(ctx, tx, held)
 }
 
 // Reviewed publishes orders whose review changed, after the commit.
 func (s *Service) Reviewed(ctx context.Context, orders ...*order.Order) {
 	for _, o := range orders {
-		s.publisher.Publish(ctx, o)
+		s.cfg.Publisher.Publish(ctx, o)
 	}
 	s.reportChange(ctx)
 }
@@ -161,7 +161,7 @@ type HoldInput struct {
 // cannot be held: the operator's own, and those whose payment cannot be closed now. Payments that were
 // begun are closed at their providers.
 func (s *Service) Holdable(ctx context.Context, in HoldInput) (free []*order.Order, left int, err error) {
-	orders, err := s.orders.Unreviewed(ctx, in.Sale, in.Cluster, false, maxHeld)
+	orders, err := s.cfg.Orders.Unreviewed(ctx, in.Sale, in.Cluster, false, maxHeld)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -175,7 +175,7 @@ func (s *Service) Holdable(ctx context.Context, in HoldInput) (free []*order.Ord
 		switch closed {
 		case closedPaid: // there is nothing to hold
 		case closedAll:
-			if o, err = s.orders.Reload(ctx, o.ID); err != nil {
+			if o, err = s.cfg.Orders.Reload(ctx, o.ID); err != nil {
 				return nil, 0, err
 			}
 			free = append(free, o)
@@ -220,10 +220,10 @@ func (s *Service) ReleaseIn(ctx context.Context, tx *ent.Tx, o *order.Order, ent
 	entry.Code = order.CodeReviewReleased
 	released, err := order.ReleaseFromReview(ctx, tx, o, now,
 		now.Add(time.Duration(row.PaymentWindowSeconds)*time.Second), entry)
-	if err != nil || s.facts == nil {
+	if err != nil || s.cfg.Facts == nil {
 		return released, err
 	}
-	return released, s.facts.Reviewed(ctx, tx, released)
+	return released, s.cfg.Facts.Reviewed(ctx, tx, released)
 }
 
 // Answer stores what the buyer of an order under review answers, once.
@@ -243,7 +243,7 @@ func (s *Service) Answer(ctx context.Context, orderID id.Order, user id.User, te
 func (s *Service) changeReview(ctx context.Context, orderID id.Order,
 	change func(context.Context, *ent.Tx, *order.Order) (*order.Order, error)) (*order.Order, error) {
 	for range maxRaces {
-		o, err := s.orders.Reload(ctx, orderID)
+		o, err := s.cfg.Orders.Reload(ctx, orderID)
 		switch {
 		case err != nil:
 			return nil, err
@@ -251,7 +251,7 @@ func (s *Service) changeReview(ctx context.Context, orderID id.Order,
 			return nil, fault.Refused{Why: fault.Unknown, At: []string{"orderId"}}
 		}
 		var changed *order.Order
-		err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 			changed, err = change(ctx, tx, o)
 			return err
 		})
@@ -262,7 +262,7 @@ func (s *Service) changeReview(ctx context.Context, orderID id.Order,
 		if !errors.Is(err, order.ErrMoved) {
 			return nil, err
 		}
-		now, err := s.orders.Reload(ctx, orderID)
+		now, err := s.cfg.Orders.Reload(ctx, orderID)
 		if err != nil {
 			return nil, err
 		}
@@ -278,7 +278,7 @@ func (s *Service) changeReview(ctx context.Context, orderID id.Order,
 func (s *Service) StepReviews(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
 	var failed []error
-	due, err := s.orders.ReviewsDue(ctx, s.now().Add(-order.ReviewLife), perStep)
+	due, err := s.cfg.Orders.ReviewsDue(ctx, s.now().Add(-order.ReviewLife), perStep)
 	failed = append(failed, err)
 	for _, o := range due {
 		_, err := s.Release(ctx, o.ID, order.Entry{By: order.Actor{Kind: order.Clock}})
@@ -289,7 +289,7 @@ func (s *Service) StepReviews(ctx context.Context) (map[string]int, error) {
 			counts["released"]++
 		}
 	}
-	sales, err := s.db.Ent.Sale.Query().Where(entsale.ReviewAccountsGT(0), entsale.SettledAtIsNil()).All(ctx)
+	sales, err := s.cfg.DB.Ent.Sale.Query().Where(entsale.ReviewAccountsGT(0), entsale.SettledAtIsNil()).All(ctx)
 	failed = append(failed, err)
 	for _, row := range sales {
 		n, err := s.holdClusters(ctx, row)
@@ -301,7 +301,7 @@ func (s *Service) StepReviews(ctx context.Context) (map[string]int, error) {
 
 // holdClusters holds unpaid orders of the clusters of a sale.
 func (s *Service) holdClusters(ctx context.Context, row *ent.Sale) (held int, err error) {
-	if any, err := s.orders.HasUnpaid(ctx, row.ID); err != nil || !any {
+	if any, err := s.cfg.Orders.HasUnpaid(ctx, row.ID); err != nil || !any {
 		return 0, err
 	}
 	found, err := s.looks.Do(ctx, look{row.ID, row.ReviewAccounts})
@@ -309,7 +309,7 @@ func (s *Service) holdClusters(ctx context.Context, row *ent.Sale) (held int, er
 		return 0, fmt.Errorf("look for clusters of sale %s: %w", row.ID, err)
 	}
 	for _, c := range found {
-		orders, err := s.orders.Unreviewed(ctx, row.ID, c.Label, true, maxHeld-held)
+		orders, err := s.cfg.Orders.Unreviewed(ctx, row.ID, c.Label, true, maxHeld-held)
 		if err != nil {
 			return held, err
 		}
@@ -335,5 +335,5 @@ func (s *Service) holdClusters(ctx context.Context, row *ent.Sale) (held int, er
 
 // Reviews returns the sales that have orders under review, by at most limit orders.
 func (s *Service) Reviews(ctx context.Context, limit int) ([]order.SaleReviews, error) {
-	return s.orders.Reviews(ctx, limit)
+	return s.cfg.Orders.Reviews(ctx, limit)
 }

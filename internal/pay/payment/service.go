@@ -113,65 +113,41 @@ type Inbox interface {
 // Service implements the payment use cases. It is safe for concurrent use by any number
 // of processes.
 type Service struct {
-	db        *postgres.DB
-	orders    *order.Store
-	publisher *order.Publisher
-	facts     order.Facts
-	outbox    *webhook.Outbox
-	receipts  Receipts
-	gate      Gate
+	cfg       Config
 	providers map[string]Provider
-	offered   []Provider // in the order of the settings
-	events    Events
-	inbox     Inbox
-	timeout   time.Duration // of one call to a provider
-	patience  time.Duration
-	returns   time.Duration // Config.ReturnWithin
-	persons   person.Hasher
-	orderPage func(order id.Order, number string) string
-	entryPage func(slug string) string
-	draws     *waitlist.Service
-	returnTo  origin.Set // Config.Returns
 	looks     *batch.Batcher[look, []order.Cluster]
 	expiry    expiryScan
-	clock     clock.Clock
-	shared    *clock.Shared
 	metrics   *metrics
 	breakers  breakers
 	forged    forgeries
 	gone      goneWarnings
-	log       *slog.Logger
 }
 
 // New returns a service.
 func New(cfg Config) *Service {
+	cfg.Timeout = cmp.Or(cfg.Timeout, ProviderTimeout)
+	cfg.Patience = cmp.Or(cfg.Patience, defaultPatience)
+	if cfg.OrderPage == nil {
+		cfg.OrderPage = func(order id.Order, _ string) string { return "/orders/" + order.Public() }
+	}
+	if cfg.EntryPage == nil {
+		cfg.EntryPage = func(slug string) string { return "/s/" + slug }
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = clock.System{}
+	}
+	if cfg.Shared == nil {
+		cfg.Shared = clock.NewShared(cfg.Clock, nil, nil, cfg.Log)
+	}
 	s := &Service{
-		db: cfg.DB, orders: cfg.Orders, publisher: cfg.Publisher, facts: cfg.Facts, outbox: cfg.Outbox,
-		receipts: cfg.Receipts, gate: cfg.Gate, providers: map[string]Provider{}, offered: cfg.Providers,
-		events: cfg.Events, inbox: cfg.Inbox, timeout: cmp.Or(cfg.Timeout, ProviderTimeout),
-		patience: cmp.Or(cfg.Patience, defaultPatience), returns: cfg.ReturnWithin, persons: cfg.Persons,
-		orderPage: cfg.OrderPage, entryPage: cfg.EntryPage, draws: cfg.Draws, returnTo: cfg.Returns,
-		expiry: expiryScan{batches: maxExpireBatches}, clock: cfg.Clock, shared: cfg.Shared,
-		metrics: newMetrics(cfg.Registerer), log: cfg.Log,
+		cfg: cfg, providers: map[string]Provider{}, expiry: expiryScan{batches: maxExpireBatches},
+		metrics: newMetrics(cfg.Registerer), forged: forgeries{security: cfg.Security, clock: cfg.Clock},
 	}
 	for _, p := range cfg.Providers {
 		s.providers[p.Name()] = p
 		s.metrics.start(p.Name())
 	}
 	s.looks = s.newLooks()
-	if s.orderPage == nil {
-		s.orderPage = func(order id.Order, _ string) string { return "/orders/" + order.Public() }
-	}
-	if s.entryPage == nil {
-		s.entryPage = func(slug string) string { return "/s/" + slug }
-	}
-	if s.clock == nil {
-		s.clock = clock.System{}
-	}
-	if s.shared == nil {
-		s.shared = clock.NewShared(s.clock, nil, nil, s.log)
-	}
-	s.forged.security, s.forged.clock = cfg.Security, s.clock
 	return s
 }
 
@@ -188,11 +164,11 @@ func (s *Service) provider(name string) (Provider, error) {
 
 // ask calls a provider with a timeout, and measures the call.
 func (s *Service) ask(ctx context.Context, provider, step string, call func(ctx context.Context) error) error {
-	limited, cancel := context.WithTimeout(ctx, s.timeout)
+	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	began := s.clock.Now()
+	began := s.cfg.Clock.Now()
 	err := call(limited)
-	s.metrics.called(provider, step, err, s.clock.Now().Sub(began))
+	s.metrics.called(provider, step, err, s.cfg.Clock.Now().Sub(began))
 	if ctx.Err() == nil { // otherwise it was this process that ended the call
 		s.noteCall(ctx, provider, step, err)
 	}
@@ -204,13 +180,13 @@ func (s *Service) ask(ctx context.Context, provider, step string, call func(ctx 
 
 // reportChange reports to the inbox that what waits for an operator has changed.
 func (s *Service) reportChange(ctx context.Context) {
-	if s.inbox != nil {
-		s.inbox.Changed(ctx)
+	if s.cfg.Inbox != nil {
+		s.cfg.Inbox.Changed(ctx)
 	}
 }
 
 // now returns the time of an operation, in the precision of the database.
-func (s *Service) now() time.Time { return s.clock.Now().UTC().Truncate(time.Microsecond) }
+func (s *Service) now() time.Time { return s.cfg.Clock.Now().UTC().Truncate(time.Microsecond) }
 
 // ReturnWithin is the usual Config.ReturnWithin: too long to keep trying for the unit of an
 // accomplice within the limits of attempts, too short to matter to a sale.
@@ -218,8 +194,8 @@ const ReturnWithin = 5 * time.Second
 
 // returnAfter returns the random time after which units return to the gate.
 func (s *Service) returnAfter() time.Duration {
-	if s.returns == 0 {
+	if s.cfg.ReturnWithin == 0 {
 		return 0
 	}
-	return rand.N(s.returns) //nolint:gosec // seeded by the system; it decides a delay, and is no secret that lasts
+	return rand.N(s.cfg.ReturnWithin) //nolint:gosec // a delay, no secret
 }

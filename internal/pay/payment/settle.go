@@ -57,7 +57,7 @@ func (e putOffError) Error() string { return e.why }
 // an error.
 func (s *Service) Settle(ctx context.Context, event id.Held) error {
 	for range maxRaces {
-		row, err := s.db.Ent.PaymentEvent.Get(ctx, event)
+		row, err := s.cfg.DB.Ent.PaymentEvent.Get(ctx, event)
 		if err != nil {
 			return fmt.Errorf("read payment event %s: %w", event, err)
 		}
@@ -77,11 +77,11 @@ func (s *Service) Settle(ctx context.Context, event id.Held) error {
 		s.metrics.event(EventKind(row.Kind), done.what)
 		s.metrics.settled(row, done.what)
 		if done.what == outcomeMismatch || done.what == outcomeTwoTx {
-			s.log.ErrorContext(ctx, "payment event held", slog.String("event", event.String()),
+			s.cfg.Log.ErrorContext(ctx, "payment event held", slog.String("event", event.String()),
 				slog.String("outcome", string(done.what)))
 		}
 		if done.order != nil {
-			s.publisher.Publish(ctx, done.order)
+			s.cfg.Publisher.Publish(ctx, done.order)
 		}
 		if done.held || done.what == outcomeRefundFailed || done.what == outcomeDisputed {
 			s.reportChange(ctx)
@@ -131,7 +131,7 @@ func (s *Service) settle(ctx context.Context, e *ent.PaymentEvent) (done, error)
 		}
 		return s.finish(ctx, e, what, nil)
 	}
-	o, err := s.orders.Reload(ctx, p.Order)
+	o, err := s.cfg.Orders.Reload(ctx, p.Order)
 	switch {
 	case err != nil:
 		return done{}, err
@@ -193,7 +193,7 @@ func (s *Service) settleClosed(ctx context.Context, e *ent.PaymentEvent, p *Paym
 // report and the answer to a query have different ids. An operator decides about that
 // money, or has given it back.
 func (s *Service) heldBefore(ctx context.Context, e *ent.PaymentEvent) (bool, error) {
-	known, err := s.db.Ent.PaymentEvent.Query().
+	known, err := s.cfg.DB.Ent.PaymentEvent.Query().
 		Where(paymentevent.PaymentID(e.PaymentID), paymentevent.Provider(e.Provider),
 			paymentevent.Transaction(e.Transaction), paymentevent.KindEQ(paymentevent.KindSUCCEEDED), paymentevent.IDNEQ(e.ID),
 			paymentevent.AmountMinor(e.AmountMinor), paymentevent.Currency(e.Currency),
@@ -251,7 +251,7 @@ func (s *Service) pay(ctx context.Context, e *ent.PaymentEvent, p *Payment, m or
 func (s *Service) payLate(ctx context.Context, e *ent.PaymentEvent, p *Payment, o *order.Order) (done, error) {
 	reserved := o.Reservation()
 	reserved.Name = LateReservation(o.ID)
-	taken, epoch, err := s.gate.Reacquire(ctx, reserved)
+	taken, epoch, err := s.cfg.Gate.Reacquire(ctx, reserved)
 	if err != nil {
 		return done{}, fmt.Errorf("reacquire units: %w", err)
 	}
@@ -270,7 +270,7 @@ func (s *Service) payLate(ctx context.Context, e *ent.PaymentEvent, p *Payment, 
 	if errors.Is(err, order.ErrNoUnit) || errors.Is(err, order.ErrOtherLive) || errors.Is(err, errPayerUsedUp) {
 		// Postgres decides, and a gate that is being rebuilt has no reservation of an
 		// expired order.
-		if _, err := s.gate.Return(ctx, reserved); err != nil {
+		if _, err := s.cfg.Gate.Return(ctx, reserved); err != nil {
 			return done{}, fmt.Errorf("return units: %w", err)
 		}
 		return s.sendBack(ctx, e, p, o, Late)
@@ -382,7 +382,7 @@ func (s *Service) finish(ctx context.Context, e *ent.PaymentEvent, what outcome,
 		state = paymentevent.StateHELD
 	}
 	result := done{what: what, held: state == paymentevent.StateHELD}
-	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		now := s.now()
 		n, err := tx.PaymentEvent.Update().Where(paymentevent.ID(e.ID), paymentevent.StateEQ(paymentevent.StateRECEIVED)).
 			SetState(state).SetOutcome(string(what)).SetHandledAt(now).ClearPayer().Save(ctx)
@@ -435,7 +435,8 @@ func (s *Service) mark(ctx context.Context, tx *ent.Tx, p *Payment, to entpaymen
 func (s *Service) putOff(ctx context.Context, e *ent.PaymentEvent, wait putOffError) error {
 	now := s.now()
 	if now.Sub(e.CreatedAt) >= cmp.Or(wait.hold, holdAfter) {
-		s.log.ErrorContext(ctx, "payment event held", slog.String("event", e.ID.String()), slog.String("outcome", wait.why))
+		s.cfg.Log.ErrorContext(ctx, "payment event held", slog.String("event", e.ID.String()), slog.String("outcome",
+			wait.why))
 		s.metrics.event(EventKind(e.Kind), outcomeUnmatched)
 		_, err := s.finish(ctx, e, outcomeUnmatched, nil)
 		s.reportChange(ctx)
@@ -443,7 +444,7 @@ func (s *Service) putOff(ctx context.Context, e *ent.PaymentEvent, wait putOffEr
 	}
 	pause := min(firstRetry<<min(e.Tries, 10), maxRetry)
 	s.metrics.event(EventKind(e.Kind), outcomePutOff)
-	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.PaymentEvent.Update().Where(paymentevent.ID(e.ID), paymentevent.StateEQ(paymentevent.StateRECEIVED)).
 			SetTryAt(now.Add(pause)).AddTries(1).SetOutcome(wait.why).Exec(ctx)
 	})

@@ -37,7 +37,7 @@ func (s *Service) SettleHeld(ctx context.Context, event id.Held, operator id.Use
 		return paid, nil
 	}
 	if noted != nil {
-		s.publisher.Publish(ctx, noted)
+		s.cfg.Publisher.Publish(ctx, noted)
 	}
 	if s.forged.security != nil {
 		amount := money.Amount{Minor: e.AmountMinor, Currency: e.Currency}
@@ -52,7 +52,7 @@ func (s *Service) SettleHeld(ctx context.Context, event id.Held, operator id.Use
 // of a known payment.
 func (s *Service) settleHeld(ctx context.Context, e *ent.PaymentEvent, p *Payment, note string) (ended bool,
 	noted *order.Order, err error) {
-	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		n, err := tx.PaymentEvent.Update().Where(paymentevent.ID(e.ID), paymentevent.StateEQ(paymentevent.StateHELD)).
 			SetState(paymentevent.StateHANDLED).SetOutcome("settled by an operator: " + note).SetHandledAt(s.now()).Save(ctx)
 		if ended = n > 0; err != nil || !ended || p == nil {

@@ -45,7 +45,7 @@ func (s *Service) trySettleRefund(ctx context.Context, in Settlement) (RefundRes
 	if err != nil {
 		return RefundResult{}, err
 	}
-	s.publisher.Publish(ctx, moved)
+	s.cfg.Publisher.Publish(ctx, moved)
 	s.reportChange(ctx)
 	r, err = s.Refund(ctx, r.ID)
 	return RefundResult{Order: moved, Refund: r}, err
@@ -55,7 +55,7 @@ func (s *Service) settleRefund(ctx context.Context, r *Refund, o *order.Order, i
 	err error) {
 	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: in.Operator}, Code: order.CodeRefundSettled,
 		Note: in.Reason, Units: r.Quantity}
-	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		now := s.now()
 		n, err := tx.Refund.Update().Where(entrefund.ID(r.ID), entrefund.Version(r.Version),
 			entrefund.StatusEQ(entrefund.StatusFAILED)).

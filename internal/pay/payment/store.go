@@ -20,16 +20,17 @@ var openStatuses = []entpayment.Status{
 
 // Payment returns a payment, or nil when there is none.
 func (s *Service) Payment(ctx context.Context, id id.Payment) (*Payment, error) {
-	return one(s.db.Ent.Payment.Get(ctx, id))
+	return one(s.cfg.DB.Ent.Payment.Get(ctx, id))
 }
 
 // byKey returns the payment of an order with an idempotency key, or nil.
 func (s *Service) byKey(ctx context.Context, order id.Order, key string) (*Payment, error) {
-	return one(s.db.Ent.Payment.Query().Where(entpayment.OrderID(order), entpayment.IdempotencyKey(key)).Only(ctx))
+	return one(s.cfg.DB.Ent.Payment.Query().Where(entpayment.OrderID(order), entpayment.IdempotencyKey(key)).Only(ctx))
 }
 
 func (s *Service) openOf(ctx context.Context, order id.Order) (*Payment, error) {
-	return one(s.db.Ent.Payment.Query().Where(entpayment.OrderID(order), entpayment.StatusIn(openStatuses...)).Only(ctx))
+	return one(s.cfg.DB.Ent.Payment.Query().
+		Where(entpayment.OrderID(order), entpayment.StatusIn(openStatuses...)).Only(ctx))
 }
 
 func one(row *ent.Payment, err error) (*Payment, error) {
@@ -48,7 +49,7 @@ const maxPayments = 10
 
 // PaymentsOf returns the payments of an order, newest first, at most maxPayments.
 func (s *Service) PaymentsOf(ctx context.Context, order id.Order) ([]*Payment, error) {
-	rows, err := s.db.Ent.Payment.Query().Where(entpayment.OrderID(order)).
+	rows, err := s.cfg.DB.Ent.Payment.Query().Where(entpayment.OrderID(order)).
 		Order(ent.Desc(entpayment.FieldID)).Limit(maxPayments).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read payments of order %s: %w", order, err)
@@ -64,7 +65,7 @@ func (s *Service) open(ctx context.Context, orders []id.Order) ([]*Payment, erro
 	if len(orders) == 0 {
 		return nil, nil
 	}
-	rows, err := s.db.Ent.Payment.Query().Where(entpayment.OrderIDIn(orders...), entpayment.StatusIn(openStatuses...)).
+	rows, err := s.cfg.DB.Ent.Payment.Query().Where(entpayment.OrderIDIn(orders...), entpayment.StatusIn(openStatuses...)).
 		All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read open payments of %d orders: %w", len(orders), err)
@@ -78,7 +79,7 @@ func (s *Service) open(ctx context.Context, orders []id.Order) ([]*Payment, erro
 
 // Refund returns a refund, or nil when there is none.
 func (s *Service) Refund(ctx context.Context, id id.Refund) (*Refund, error) {
-	row, err := s.db.Ent.Refund.Get(ctx, id)
+	row, err := s.cfg.DB.Ent.Refund.Get(ctx, id)
 	if ent.IsNotFound(err) {
 		return nil, nil
 	}
@@ -90,7 +91,7 @@ func (s *Service) Refund(ctx context.Context, id id.Refund) (*Refund, error) {
 
 // RefundsOf returns the refunds of several orders, oldest first.
 func (s *Service) RefundsOf(ctx context.Context, orders ...id.Order) (map[id.Order][]*Refund, error) {
-	rows, err := s.db.Ent.Refund.Query().Where(refund.OrderIDIn(orders...)).Order(ent.Asc(refund.FieldID)).All(ctx)
+	rows, err := s.cfg.DB.Ent.Refund.Query().Where(refund.OrderIDIn(orders...)).Order(ent.Asc(refund.FieldID)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read refunds of %d orders: %w", len(orders), err)
 	}
@@ -104,7 +105,7 @@ func (s *Service) RefundsOf(ctx context.Context, orders ...id.Order) (map[id.Ord
 // knownTo returns what the calls to a payment's provider need.
 func (s *Service) knownTo(ctx context.Context, p *Payment) (Known, error) {
 	if p.Hold.On() {
-		row, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.ID(p.Entry)).
+		row, err := s.cfg.DB.Ent.WaitlistEntry.Query().Where(waitlistentry.ID(p.Entry)).
 			Select(waitlistentry.FieldQuantity).Only(ctx)
 		if ent.IsNotFound(err) { // it ended long ago
 			return p.known("", 1), nil
@@ -114,12 +115,13 @@ func (s *Service) knownTo(ctx context.Context, p *Payment) (Known, error) {
 		}
 		return p.known("", row.Quantity), nil
 	}
-	row, err := s.db.Ent.Order.Query().Where(entorder.ID(p.Order)).Select(entorder.FieldNumber, entorder.FieldQuantity).
+	row, err := s.cfg.DB.Ent.Order.Query().
+		Where(entorder.ID(p.Order)).Select(entorder.FieldNumber, entorder.FieldQuantity).
 		Only(ctx)
 	if err != nil {
 		return Known{}, fmt.Errorf("read number of order %s: %w", p.Order, err)
 	}
 	known := p.known(row.Number, row.Quantity)
-	known.ReturnURL = cmp.Or(p.ReturnURL, s.orderPage(p.Order, row.Number))
+	known.ReturnURL = cmp.Or(p.ReturnURL, s.cfg.OrderPage(p.Order, row.Number))
 	return known, nil
 }

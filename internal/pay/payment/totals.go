@@ -89,7 +89,7 @@ SELECT 'unknown', r.currency, 0, count(DISTINCT r.payment_id) FROM reported r JO
 
 // SaleTotals returns the money of all orders and entries of a sale, one entry per currency.
 func (s *Service) SaleTotals(ctx context.Context, sale id.Sale) (_ []Totals, err error) {
-	rows, err := s.db.SQL.QueryContext(ctx, saleTotals, sale)
+	rows, err := s.cfg.DB.SQL.QueryContext(ctx, saleTotals, sale)
 	if err != nil {
 		return nil, fmt.Errorf("read money of sale %s: %w", sale, err)
 	}

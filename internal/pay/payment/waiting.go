@@ -59,7 +59,7 @@ func (s *Service) nameBuyers(ctx context.Context, waiting []Waiting) error {
 	for i, w := range waiting {
 		ids[i] = w.payment()
 	}
-	rows, err := s.db.Ent.Payment.Query().Where(entpayment.IDIn(ids...)).
+	rows, err := s.cfg.DB.Ent.Payment.Query().Where(entpayment.IDIn(ids...)).
 		Select(entpayment.FieldID, entpayment.FieldOrderID, entpayment.FieldUserID).All(ctx)
 	if err != nil {
 		return fmt.Errorf("read payments that wait for an operator: %w", err)
