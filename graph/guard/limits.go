@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -83,7 +84,7 @@ func countTokens(text string, limits Limits) *gqlerror.Error {
 }
 
 func parseError(err error) *gqlerror.Error {
-	parsed, ok := err.(*gqlerror.Error) //nolint:errorlint // the parser returns its own type, never wrapped
+	parsed, ok := errors.AsType[*gqlerror.Error](err)
 	if !ok {
 		return refuse(codeParseFailed, "The document cannot be parsed.")
 	}

@@ -16,7 +16,7 @@ func frame(buf []byte) []byte {
 	switch n := len(buf) - frameHeader; {
 	case n < 126:
 		head := buf[frameHeader-2:]
-		head[0], head[1] = finText, byte(n) //nolint:gosec // 0 to 125
+		head[0], head[1] = finText, byte(n) // 0 to 125
 		return head
 	case n < 1<<16:
 		head := buf[frameHeader-4:]

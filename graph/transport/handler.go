@@ -378,7 +378,7 @@ func (h *Handler) recovered(w http.ResponseWriter, r *http.Request) {
 	if v == nil {
 		return
 	}
-	if v == http.ErrAbortHandler { //nolint:errorlint // net/http's own sentinel, thrown as it is
+	if fault.IsAbort(v) {
 		panic(v)
 	}
 	ctx := withHeaders(r.Context(), r.Header)

@@ -10,6 +10,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"seckill/graph/guard"
+	"seckill/internal/platform/fault"
 )
 
 // writeWait is the timeout of one write; then the client is disconnected.
@@ -73,7 +74,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request,
 
 // collapse ends a stream whose operation panicked, with an event.
 func (h *Handler) collapse(ctx context.Context, e *events, v any) {
-	if v == http.ErrAbortHandler { //nolint:errorlint // net/http's own sentinel, thrown as it is
+	if fault.IsAbort(v) {
 		panic(v)
 	}
 	resp := h.faultResponse(ctx, h.opts.Recover(ctx, v))

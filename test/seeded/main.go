@@ -161,7 +161,7 @@ func try(ctx context.Context, f fault, dir string) (found, error) {
 func build(ctx context.Context, overlay, binary, pkg string) error {
 	ctx, cancel := context.WithTimeout(ctx, buildTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, //nolint:gosec // own table
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay,
 		"-o", binary, "./"+pkg)
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build: %w\n%s", err, text)
@@ -176,7 +176,7 @@ var message = regexp.MustCompile(`^\w+\.go:\d+: `)
 func firstFailure(ctx context.Context, binary string, s suite) (test, said string, err error) {
 	limited, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(limited, binary, "-test.v", "-test.failfast", "-test.run", s.run) //nolint:gosec // built above
+	cmd := exec.CommandContext(limited, binary, "-test.v", "-test.failfast", "-test.run", s.run)
 	if s.rapid {
 		cmd.Args = append(cmd.Args, "-rapid.nofailfile", "-rapid.shrinktime=1s", "-rapid.checks=300")
 	}

@@ -18,7 +18,7 @@ func checkSpace(wanted uint64, dirs ...string) error {
 		if err := syscall.Statfs(dir, &fs); err != nil {
 			return &os.PathError{Op: "statfs", Path: dir, Err: err}
 		}
-		free := fs.Bavail * uint64(fs.Bsize) //nolint:gosec // a block has a size above 0
+		free := fs.Bavail * uint64(fs.Bsize)
 		if free < wanted {
 			return fmt.Errorf("%s has %.1f GB of free space, and a run wants %.1f: free some, or set TMPDIR", dir,
 				float64(free)/(1<<30), float64(wanted)/(1<<30))

@@ -52,7 +52,7 @@ func (s *step) run(ctx context.Context, environ []string, r *report, bar *progre
 // start.
 func (s *step) execute(ctx context.Context, environ []string, r *report, bar *progress) (output string, failures int,
 	state *os.ProcessState, err error) {
-	cmd := exec.CommandContext(ctx, s.command[0], s.command[1:]...) //nolint:gosec // the commands are in plan.go
+	cmd := exec.CommandContext(ctx, s.command[0], s.command[1:]...)
 	cmd.Env = environ
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = interruptWait

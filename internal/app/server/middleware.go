@@ -83,7 +83,7 @@ func (h *publicHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header()["X-Request-Id"] = []string{id}
 	defer func() {
 		v := recover()
-		if v != nil && v != http.ErrAbortHandler { //nolint:errorlint // net/http's own sentinel, thrown as it is
+		if v != nil && !fault.IsAbort(v) {
 			fault.Caught(v, fault.InRequest)
 			h.opts.Log.ErrorContext(ctx, "panic", slog.String("panic", fmt.Sprintf("%T", v)),
 				slog.String("stack", string(debug.Stack())))
@@ -92,7 +92,7 @@ func (h *publicHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		h.done(ctx, r, rec, outcome{time.Since(start), span})
-		if v == http.ErrAbortHandler { //nolint:errorlint // as above
+		if fault.IsAbort(v) {
 			panic(v)
 		}
 	}()

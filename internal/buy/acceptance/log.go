@@ -332,7 +332,7 @@ func notLogged(q *sql.Selector, field string) {
 func madeAt(t time.Time) (u uuid.UUID) {
 	ms := uint64(max(0, t.UnixMilli()))
 	for i := range 6 {
-		u[i] = byte(ms >> (8 * (5 - i))) //nolint:gosec // one byte of it
+		u[i] = byte(ms >> (8 * (5 - i)))
 	}
 	return u
 }
@@ -405,7 +405,7 @@ FROM unnest($3::uuid[], $4::text[], $5::bytea[]) WITH ORDINALITY AS t (id, entry
 func insertRows(ctx context.Context, tx *ent.Tx, of id.Sale, from uint64, leaves []leaf) error {
 	creates := make([]*ent.AcceptanceEntryCreate, len(leaves))
 	for i, l := range leaves {
-		creates[i] = tx.AcceptanceEntry.Create().SetID(l.id).SetSaleID(of).SetPosition(int64(from) + int64(i)). //nolint:gosec // a count of rows
+		creates[i] = tx.AcceptanceEntry.Create().SetID(l.id).SetSaleID(of).SetPosition(int64(from) + int64(i)). // a count of rows
 															SetEntry(l.text)
 		if l.nodes != nil {
 			creates[i].SetNodes(l.nodes)

@@ -183,7 +183,7 @@ func (l *Logs) proof(ctx context.Context, sale id.Sale, name string) ([]byte, er
 	if err != nil {
 		return nil, fmt.Errorf("read the entry: %w", err)
 	}
-	position := uint64(row.Position) //nolint:gosec // not negative
+	position := uint64(row.Position)
 	c, err := l.checkpoint(ctx, sale, position)
 	if err != nil {
 		return nil, err
@@ -238,7 +238,7 @@ const entriesTile = "entries"
 func bundle(texts []string) []byte {
 	var out []byte
 	for _, text := range texts {
-		out = append(binary.BigEndian.AppendUint16(out, uint16(len(text))), text...) //nolint:gosec // the column bounds it
+		out = append(binary.BigEndian.AppendUint16(out, uint16(len(text))), text...) // the column bounds it
 	}
 	return out
 }

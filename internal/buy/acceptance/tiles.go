@@ -37,13 +37,13 @@ func (t tiles) size(ctx context.Context) (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read the last entry: %w", err)
 	}
-	return uint64(last.Position) + 1, nil //nolint:gosec // not negative
+	return uint64(last.Position) + 1, nil
 }
 
 // texts returns n entries from a position on.
 func (t tiles) texts(ctx context.Context, from uint64, n int) ([]string, error) {
-	rows, err := t.entries.Query().Where(acceptanceentry.SaleID(t.sale), acceptanceentry.PositionGTE(int64(from)), //nolint:gosec // of a row
-		acceptanceentry.PositionLT(int64(from)+int64(n))).Order(ent.Asc(acceptanceentry.FieldPosition)).All(ctx) //nolint:gosec // of a row
+	rows, err := t.entries.Query().Where(acceptanceentry.SaleID(t.sale), acceptanceentry.PositionGTE(int64(from)),
+		acceptanceentry.PositionLT(int64(from)+int64(n))).Order(ent.Asc(acceptanceentry.FieldPosition)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read entries: %w", err)
 	}
@@ -69,7 +69,7 @@ func (t tiles) hashes(ctx context.Context, level uint, from uint64, n int) ([][]
 	}
 	last := make([]int64, n) // entries of the tiles below
 	for i := range last {
-		last[i] = int64((from+uint64(i)+1)<<(tileHeight*level)) - 1 //nolint:gosec // of a row
+		last[i] = int64((from+uint64(i)+1)<<(tileHeight*level)) - 1
 	}
 	rows, err := t.entries.Query().Where(acceptanceentry.SaleID(t.sale), acceptanceentry.PositionIn(last...)).
 		Order(ent.Asc(acceptanceentry.FieldPosition)).All(ctx)

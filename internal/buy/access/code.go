@@ -92,7 +92,7 @@ func ParseBatches(text string) Batches {
 type Code struct{ Batch, Number int }
 
 // Index returns the number of the code among all of its sale.
-func (c Code) Index() uint32 { return uint32(c.Batch<<numberBits | c.Number - 1) } //nolint:gosec // 25 bits
+func (c Code) Index() uint32 { return uint32(c.Batch<<numberBits | c.Number - 1) } // 25 bits
 
 // CodeAt returns the code of an Index.
 func CodeAt(index uint32) Code {
@@ -205,7 +205,7 @@ func parseCode(typed string) (code Code, mac []byte, ok bool) {
 		if digit < 0 {
 			return Code{}, nil, false
 		}
-		index = index<<5 | uint32(digit) //nolint:gosec // below 32
+		index = index<<5 | uint32(digit) // below 32
 	}
 	mac, err := encoding.DecodeString(text[headChars:])
 	return CodeAt(index), mac, err == nil

@@ -94,12 +94,12 @@ func (c *Chain) RoundAfter(t time.Time) uint64 {
 	if since < 0 {
 		return 1
 	}
-	return uint64(since/c.period) + 2 //nolint:gosec // not negative
+	return uint64(since/c.period) + 2
 }
 
 // RoundTime returns when a round is published. Rounds count from 1.
 func (c *Chain) RoundTime(round uint64) time.Time {
-	return c.genesis.Add(time.Duration(round-1) * c.period) //nolint:gosec // rounds with a signature are small
+	return c.genesis.Add(time.Duration(round-1) * c.period) // rounds with a signature are small
 }
 
 // RoundFor returns the round of a draw whose root was published at a time. It follows from

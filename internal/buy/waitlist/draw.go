@@ -50,7 +50,7 @@ type Drawing struct {
 func drawingOf(row *ent.ItemDraw) *Drawing {
 	return &Drawing{
 		Sale: row.SaleID, Item: row.ID, State: DrawState(row.State), Entries: row.Entries, Root: row.Root,
-		Statement: row.Statement, Round: uint64(row.Round), Source: row.Source, //nolint:gosec // not negative
+		Statement: row.Statement, Round: uint64(row.Round), Source: row.Source,
 		Signature: row.Signature, Value: row.Value, ValueSource: row.ValueSource,
 		ClosedAt: clock.UTC(row.ClosedAt), PublishedAt: clock.UTC(row.PublishedAt), DrawnAt: clock.UTC(row.DrawnAt),
 	}

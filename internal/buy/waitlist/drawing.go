@@ -227,7 +227,7 @@ func (s *Service) publishRoot(ctx context.Context, d *Drawing) error {
 	return s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		moved, err := move(ctx, tx, d, RootPublished, func(u *ent.ItemDrawUpdate) {
 			u.SetRoot(root[:]).SetEntries(len(leaves)).SetStatement(published.Statement).SetPublishedAt(now).
-				SetSource(published.Source).SetRound(int64(published.Round)) //nolint:gosec // a round every three seconds
+				SetSource(published.Source).SetRound(int64(published.Round)) // a round every three seconds
 		})
 		if err != nil || !moved {
 			return err
@@ -418,7 +418,7 @@ func writeRanked(ctx context.Context, tx *ent.Tx, item id.Item, order []int) err
 		part := order[first:min(first+leavesPerPart, len(order))]
 		ranked := make([]byte, 0, 4*len(part))
 		for _, index := range part {
-			ranked = binary.BigEndian.AppendUint32(ranked, uint32(index)) //nolint:gosec // an index of leaves
+			ranked = binary.BigEndian.AppendUint32(ranked, uint32(index)) // an index of leaves
 		}
 		err := tx.DrawLeaves.Update().Where(drawleaves.ItemID(item), drawleaves.First(first)).SetRanked(ranked).Exec(ctx)
 		if err != nil {

@@ -195,7 +195,7 @@ func (s *Seal) endsBefore(e Entry, position int64) bool {
 func before(t time.Time) (u uuid.UUID) {
 	ms := uint64(t.UnixMilli())
 	for i := range 6 {
-		u[i] = byte(ms >> (8 * (5 - i))) //nolint:gosec // one byte of it
+		u[i] = byte(ms >> (8 * (5 - i)))
 	}
 	return u
 }

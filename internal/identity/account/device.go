@@ -63,7 +63,7 @@ func (d devices) issue(sent, account string, now time.Time) (string, error) {
 	if known := rawToken(sent); known != nil {
 		copy(raw, known[:deviceNonceBytes])
 	}
-	raw = binary.BigEndian.AppendUint64(raw, uint64(now.Unix())) //nolint:gosec // the time is after 1970
+	raw = binary.BigEndian.AppendUint64(raw, uint64(now.Unix())) // the time is after 1970
 	raw = append(raw, d.tag(d.keys[0], raw, account)...)
 	return base64.RawURLEncoding.EncodeToString(raw), nil
 }
@@ -76,7 +76,7 @@ func (d devices) open(token, account string, now time.Time) string {
 		return ""
 	}
 	body, sent := raw[:deviceBytes-tagBytes], raw[deviceBytes-tagBytes:]
-	issued := time.Unix(int64(binary.BigEndian.Uint64(body[deviceNonceBytes:])), 0) //nolint:gosec // checked by the tag
+	issued := time.Unix(int64(binary.BigEndian.Uint64(body[deviceNonceBytes:])), 0) // checked by the tag
 	for _, key := range d.keys {
 		if hmac.Equal(sent, d.tag(key, body, account)) && now.Before(issued.Add(DeviceLife)) {
 			return hex.EncodeToString(body[:deviceNonceBytes])

@@ -66,7 +66,7 @@ func (r refresher) successors(t refreshToken, generation int64) []refreshToken {
 	next := make([]refreshToken, len(r.keys))
 	for i, key := range r.keys {
 		var n [8]byte
-		binary.BigEndian.PutUint64(n[:], uint64(generation)) //nolint:gosec // bits, not a number
+		binary.BigEndian.PutUint64(n[:], uint64(generation))
 		secret := mac(key, "next", t.session[:], n[:], t.secret[:])
 		next[i] = r.make(key, t.session, [secretBytes]byte(secret))
 	}

@@ -118,7 +118,7 @@ func (s *Service) callback(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	code := query.Get("code")
 	st, err := s.kept(r, query.Get("state"))
-	s.drop(w, r, query.Get("state"))
+	setCookie(w, r, query.Get("state"), "", -1)
 	switch {
 	case err != nil, st.Provider != p.Name, subtle.ConstantTimeCompare([]byte(st.State), []byte(query.Get("state"))) != 1,
 		s.cfg.Clock.Now().After(st.Expires):
@@ -199,13 +199,25 @@ var cookieOwner = uuid.Nil
 // cookiePrefix is the prefix of the names of state cookies.
 const cookiePrefix = "seckill_oidc_"
 
-// cookie returns the cookie of a state, without its value.
-func (s *Service) cookie(r *http.Request, name string) *http.Cookie {
-	c := &http.Cookie{Name: cookiePrefix + name[:min(len(name), stateName)], Path: "/auth/oidc/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: auth.ClientFrom(r.Context()).Secure} //nolint:gosec // Secure follows the request
-	if c.Secure {
-		c.Name, c.Path = "__Host-"+c.Name, "/"
+// cookieName returns the name of the cookie of a state.
+func cookieName(r *http.Request, named string) string {
+	name := cookiePrefix + named[:min(len(named), stateName)]
+	if auth.ClientFrom(r.Context()).Secure {
+		return "__Host-" + name
 	}
-	return c
+	return name
+}
+
+// setCookie sends the cookie of a state; a negative age, in seconds, removes it.
+func setCookie(w http.ResponseWriter, r *http.Request, named, value string, age int) {
+	c := http.Cookie{ //nolint:gosec // Secure follows the request: the demo has no TLS
+		Name: cookieName(r, named), Value: value, Path: "/auth/oidc/", MaxAge: age, HttpOnly: true,
+		SameSite: http.SameSiteLaxMode, Secure: auth.ClientFrom(r.Context()).Secure,
+	}
+	if c.Secure {
+		c.Path = "/" // required by __Host-
+	}
+	http.SetCookie(w, &c)
 }
 
 // keep gives the browser a state, and removes the oldest ones beyond maxStates.
@@ -224,23 +236,21 @@ func (s *Service) keep(w http.ResponseWriter, r *http.Request, st state) error {
 			if begun, err := s.open(sent); err == nil && begun.Expires.After(s.cfg.Clock.Now()) {
 				older = append(older, begun)
 			} else {
-				s.drop(w, r, name)
+				setCookie(w, r, name, "", -1)
 			}
 		}
 	}
 	slices.SortFunc(older, func(a, b state) int { return b.Expires.Compare(a.Expires) })
 	for i := maxStates - 1; i < len(older); i++ {
-		s.drop(w, r, older[i].State)
+		setCookie(w, r, older[i].State, "", -1)
 	}
-	c := s.cookie(r, st.State) //nolint:gosec // Secure follows the request
-	c.Value, c.MaxAge = base64.RawURLEncoding.EncodeToString(sealed), int(stateLife/time.Second)
-	http.SetCookie(w, c)
+	setCookie(w, r, st.State, base64.RawURLEncoding.EncodeToString(sealed), int(stateLife/time.Second))
 	return nil
 }
 
 // kept returns the state of a callback that the browser has.
 func (s *Service) kept(r *http.Request, named string) (st state, err error) {
-	sent, err := r.Cookie(s.cookie(r, named).Name)
+	sent, err := r.Cookie(cookieName(r, named))
 	if err != nil {
 		return st, err
 	}
@@ -257,10 +267,4 @@ func (s *Service) open(sent *http.Cookie) (st state, err error) {
 		return st, err
 	}
 	return st, json.Unmarshal(text, &st)
-}
-
-func (s *Service) drop(w http.ResponseWriter, r *http.Request, named string) {
-	c := s.cookie(r, named) //nolint:gosec // Secure follows the request
-	c.MaxAge = -1
-	http.SetCookie(w, c)
 }

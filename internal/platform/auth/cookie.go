@@ -81,22 +81,24 @@ func (c *Cookie) Device() string {
 }
 
 // Set sends a refresh token to the browser.
-func (c *Cookie) Set(token string, expires time.Time) {
-	c.write(&http.Cookie{Name: refreshCookie, Value: token, Expires: expires}) //nolint:gosec // write sets the attributes
-	c.show(&http.Cookie{Value: "1", Expires: expires})                         //nolint:gosec // show sets the attributes
-}
+func (c *Cookie) Set(token string, expires time.Time) { c.refreshToken(token, "1", expires) }
 
 // SetDevice sends a device token to the browser.
 func (c *Cookie) SetDevice(token string, expires time.Time) {
-	c.write(&http.Cookie{Name: deviceCookie, Value: token, Expires: expires}) //nolint:gosec // write sets the attributes
+	c.send(c.name(deviceCookie), c.path(), true, token, expires)
 }
 
 // Clear deletes the refresh token. It does nothing on a nil cookie.
 func (c *Cookie) Clear() {
 	if c != nil {
-		c.write(&http.Cookie{Name: refreshCookie, MaxAge: -1}) //nolint:gosec // write sets the attributes
-		c.show(&http.Cookie{MaxAge: -1})                       //nolint:gosec // show sets the attributes
+		c.refreshToken("", "", time.Time{})
 	}
+}
+
+// refreshToken sends a refresh token, which only the server reads, and the mark that scripts read.
+func (c *Cookie) refreshToken(token, mark string, expires time.Time) {
+	c.send(c.name(refreshCookie), c.path(), true, token, expires)
+	c.send(signedInCookie, "/", false, mark, expires)
 }
 
 func (c *Cookie) name(name string) string {
@@ -106,25 +108,24 @@ func (c *Cookie) name(name string) string {
 	return name
 }
 
-// write sets a cookie that only the server reads.
-func (c *Cookie) write(v *http.Cookie) { //nolint:gosec // send sets the attributes
-	v.Name, v.Path, v.HttpOnly = c.name(v.Name), "/graphql", true
+// path returns the path of the cookies that only the server reads.
+func (c *Cookie) path() string {
 	if c.secure {
-		v.Path = "/" // required by hostPrefix
+		return "/" // required by hostPrefix
 	}
-	c.send(v)
+	return "/graphql"
 }
 
-// show sets the cookie that scripts read, under the same name with and without TLS.
-func (c *Cookie) show(v *http.Cookie) { //nolint:gosec // send sets the attributes
-	v.Name, v.Path = signedInCookie, "/"
-	c.send(v)
-}
-
-// send replaces an earlier cookie of the same name in the response.
-func (c *Cookie) send(v *http.Cookie) {
-	v.Secure, v.SameSite = c.secure, http.SameSiteStrictMode //nolint:gosec // Secure follows the request: the demo has no TLS
+// send replaces an earlier cookie of the same name in the response. A zero expiry deletes the cookie.
+func (c *Cookie) send(name, path string, httpOnly bool, value string, expires time.Time) {
+	v := http.Cookie{ //nolint:gosec // Secure follows the request: the demo has no TLS
+		Name: name, Value: value, Path: path, Expires: expires, HttpOnly: httpOnly, Secure: c.secure,
+		SameSite: http.SameSiteStrictMode,
+	}
+	if expires.IsZero() {
+		v.MaxAge = -1
+	}
 	c.answer["Set-Cookie"] = append(slices.DeleteFunc(c.answer["Set-Cookie"], func(line string) bool {
-		return strings.HasPrefix(line, v.Name+"=")
+		return strings.HasPrefix(line, name+"=")
 	}), v.String())
 }

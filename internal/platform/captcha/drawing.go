@@ -89,7 +89,7 @@ type place struct{ x, y, size float64 }
 
 // letter draws a letter.
 func (a *artist) letter(onto *image.RGBA, letter rune, at place) error {
-	face, err := opentype.NewFace(a.fonts[rand.IntN(len(a.fonts))], &opentype.FaceOptions{Size: at.size, DPI: 72}) //nolint:gosec // a font, not a secret
+	face, err := opentype.NewFace(a.fonts[rand.IntN(len(a.fonts))], &opentype.FaceOptions{Size: at.size, DPI: 72})
 	if err != nil {
 		return fmt.Errorf("size font: %w", err)
 	}
@@ -119,7 +119,7 @@ func (a *artist) letter(onto *image.RGBA, letter rune, at place) error {
 // not separate them.
 func (a *artist) cross(onto *image.RGBA) {
 	for range a.curves {
-		c, thick := a.ink(), a.thick+rand.IntN(2) //nolint:gosec // placing, not a secret
+		c, thick := a.ink(), a.thick+rand.IntN(2)
 		height, swing := between(.25, .75)*pictureHeight, a.swing*between(.7, 1.3)
 		length, phase := a.length*between(.7, 1.3)*pictureWidth, between(0, 2*math.Pi)
 		for x := range pictureWidth {
@@ -141,7 +141,7 @@ func (a *artist) warp(flat *image.RGBA) *image.RGBA {
 	}
 	left := 0
 	if a.stripe > 0 {
-		left = rand.IntN(a.stripe) //nolint:gosec // placing, not a secret
+		left = rand.IntN(a.stripe)
 	}
 	for y := range pictureHeight {
 		row := int(math.Round(a.sway * math.Sin(2*math.Pi*float64(y)/(a.swayLength*pictureHeight)+swayPhase)))
@@ -159,12 +159,12 @@ func (a *artist) warp(flat *image.RGBA) *image.RGBA {
 
 // ink returns a colour that is neither pale nor grey.
 func (a *artist) ink() color.RGBA {
-	low, middle, high := uint8(rand.IntN(60)), uint8(60+rand.IntN(90)), uint8(180+rand.IntN(60)) //nolint:gosec // a colour, not a secret
+	low, middle, high := uint8(rand.IntN(60)), uint8(60+rand.IntN(90)), uint8(180+rand.IntN(60))
 	orders := [...][3]uint8{{low, middle, high}, {low, high, middle}, {middle, low, high}, {middle, high, low},
 		{high, low, middle}, {high, middle, low}}
-	c := orders[a.inks[rand.IntN(len(a.inks))]] //nolint:gosec // a colour, not a secret
+	c := orders[a.inks[rand.IntN(len(a.inks))]]
 	return legible(color.RGBA{R: c[0], G: c[1], B: c[2], A: 255})
 }
 
 // between returns a random number.
-func between(low, high float64) float64 { return low + rand.Float64()*(high-low) } //nolint:gosec // placing, not a secret
+func between(low, high float64) float64 { return low + rand.Float64()*(high-low) }

@@ -34,7 +34,7 @@ func newPrinter() *printer {
 	return p
 }
 
-func shade(n int) uint8 { return uint8(n % cubeSide * 255 / (cubeSide - 1)) } //nolint:gosec // at most 255
+func shade(n int) uint8 { return uint8(n % cubeSide * 255 / (cubeSide - 1)) } // at most 255
 
 const (
 	// vivid is the minimum difference between the components of a colour that is not

@@ -44,7 +44,7 @@ func (t token) head() []byte {
 			raw = append(raw, byte(i))
 		}
 	}
-	raw = binary.BigEndian.AppendUint64(raw, uint64(t.created)) //nolint:gosec // after 1970
+	raw = binary.BigEndian.AppendUint64(raw, uint64(t.created)) // after 1970
 	return append(raw, t.nonce[:]...)
 }
 
@@ -73,7 +73,7 @@ func (s *Service) parse(scope Scope, public string) (t token, answer []byte, ok 
 	}
 	t = token{
 		kind:    kinds[raw[0]],
-		created: int64(binary.BigEndian.Uint64(raw[1:])), //nolint:gosec // as signed
+		created: int64(binary.BigEndian.Uint64(raw[1:])),
 		nonce:   id.Challenge(raw[9:headBytes]),
 	}
 	return t, signed[headBytes:], true

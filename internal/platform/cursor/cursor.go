@@ -51,7 +51,7 @@ func ParsePosition(text string) (*Position, error) {
 	}
 	switch len(raw) {
 	case binaryLength:
-		micros := int64(binary.BigEndian.Uint64(raw)) //nolint:gosec // bits, not a number
+		micros := int64(binary.BigEndian.Uint64(raw))
 		return &Position{At: time.UnixMicro(micros).UTC(), ID: uuid.UUID(raw[8:])}, nil
 	case textLength:
 		at, err := time.Parse(timeFormat, string(raw[:len(timeFormat)]))

@@ -1,6 +1,10 @@
 package fault
 
-import "sync/atomic"
+import (
+	"errors"
+	"net/http"
+	"sync/atomic"
+)
 
 // Place is the part of the program that caught a panic.
 type Place int
@@ -32,6 +36,13 @@ func Caught(v any, in Place) any {
 		caught[in].Add(1)
 	}
 	return v
+}
+
+// IsAbort reports whether a handler ended its response by http.ErrAbortHandler, which is no fault.
+// v is that of recover().
+func IsAbort(v any) bool {
+	err, ok := v.(error)
+	return ok && errors.Is(err, http.ErrAbortHandler)
 }
 
 // Panics returns the number of panics that a place has caught since the process began.

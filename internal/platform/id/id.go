@@ -37,7 +37,7 @@ const Shards = 16
 // implementation; 66 random bits remain.
 func NewTask(shard int) Task {
 	t := New[Task]()
-	t[15] = byte(shard) //nolint:gosec // below Shards
+	t[15] = byte(shard) // below Shards
 	return t
 }
 
@@ -66,7 +66,7 @@ func IsOf(task Task, user User) bool {
 func TimeOf[T ~[16]byte](u T) time.Time {
 	var ms [8]byte
 	copy(ms[2:], u[:6])
-	return time.UnixMilli(int64(binary.BigEndian.Uint64(ms[:]))).UTC() //nolint:gosec // 48 bits
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(ms[:]))).UTC() // 48 bits
 }
 
 // MayBeOf reports whether a task may be of an item; of all other items it is false, but

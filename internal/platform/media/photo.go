@@ -202,8 +202,8 @@ func withProfile(body []byte, kind string, icc []byte) []byte {
 		part := icc[:min(len(icc), most)]
 		icc = icc[len(part):]
 		out = append(out, 0xff, 0xe2)
-		out = binary.BigEndian.AppendUint16(out, uint16(2+len(jpegProfile)+2+len(part))) //nolint:gosec // at most 0xffff
-		out = append(append(append(out, jpegProfile...), byte(n), byte(total)), part...) //nolint:gosec // a profile has a few segments
+		out = binary.BigEndian.AppendUint16(out, uint16(2+len(jpegProfile)+2+len(part))) // at most 0xffff
+		out = append(append(append(out, jpegProfile...), byte(n), byte(total)), part...) // a profile has a few segments
 	}
 	return append(out, body[2:]...)
 }
@@ -215,7 +215,7 @@ func profileChunk(icc []byte) []byte {
 	w := zlib.NewWriter(&packed)
 	_, _ = w.Write(icc) // a buffer takes everything
 	_ = w.Close()
-	out := binary.BigEndian.AppendUint32(nil, uint32(packed.Len()-len("iCCP"))) //nolint:gosec // bounded
+	out := binary.BigEndian.AppendUint32(nil, uint32(packed.Len()-len("iCCP"))) // bounded
 	out = append(out, packed.Bytes()...)
 	return binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(packed.Bytes()))
 }

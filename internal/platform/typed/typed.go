@@ -142,7 +142,7 @@ func digit(r rune) rune {
 		}
 	}
 	for _, in := range unicode.Nd.R32 {
-		if lo, hi := rune(in.Lo), rune(in.Hi); r >= lo && r <= hi { //nolint:gosec // code points
+		if lo, hi := rune(in.Lo), rune(in.Hi); r >= lo && r <= hi {
 			return '0' + (r-lo)%10
 		}
 	}

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -113,7 +114,7 @@ func (s *Service) changeCodes(ctx context.Context, in ActInput,
 		},
 		set: func(u *ent.SaleUpdate) { u.SetAccessCodes(next.JSON()) },
 	})
-	if err != nil && err != errUnchanged { //nolint:errorlint // returned by decide as it is
+	if err != nil && !errors.Is(err, errUnchanged) {
 		return nil, err
 	}
 	return v.Codes.Find(number), nil

@@ -57,7 +57,7 @@ func (t Tokens) Permit(user id.User, item id.Item, token string) reservation.Per
 	if err != nil {
 		return reservation.Permit{}
 	}
-	until := time.UnixMilli(int64(binary.BigEndian.Uint64(raw))).UTC() //nolint:gosec // bits, not a number
+	until := time.UnixMilli(int64(binary.BigEndian.Uint64(raw))).UTC()
 	p := reservation.Permit{Epoch: epoch, Until: until, Persons: persons}
 	for _, secret := range t.secrets {
 		if hmac.Equal(rest[len(rest)-macBytes:], mac(secret, user, item, p)) {
@@ -71,7 +71,7 @@ func mac(secret []byte, user id.User, item id.Item, p reservation.Permit) []byte
 	var text [16 + 16 + 8 + 8]byte
 	copy(text[:], user[:])
 	copy(text[16:], item[:])
-	binary.BigEndian.PutUint64(text[32:], uint64(p.Epoch)) //nolint:gosec // bits, not a number
+	binary.BigEndian.PutUint64(text[32:], uint64(p.Epoch))
 	binary.BigEndian.PutUint64(text[40:], uint64(p.Until.UnixMilli()))
 	h := hmac.New(sha256.New, secret)
 	h.Write(text[:])

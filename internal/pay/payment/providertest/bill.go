@@ -5,7 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
-	"crypto/sha1" //nolint:gosec // as WeChat Pay does
+	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
 	"net/http"
@@ -82,7 +82,7 @@ func (s WeChat) bill(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusBadRequest, "NO_STATEMENT_EXIST")
 		return
 	}
-	hash := sha1.Sum(text) //nolint:gosec // as WeChat Pay does
+	hash := sha1.Sum(text)
 	s.reply(w, http.StatusOK, map[string]string{
 		"hash_type": "SHA1", "hash_value": hex.EncodeToString(hash[:]),
 		"download_url": "https://api.mch.weixin.qq.com/v3/billdownload/file?token=" + r.URL.Query().Get("bill_date"),

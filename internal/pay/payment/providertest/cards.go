@@ -140,7 +140,7 @@ func (c *Cards) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch act {
 	case "POST customers":
-		fmt.Fprintf(w, `{"id":"cus_%s","object":"customer"}`, of) //nolint:gosec // JSON for a test, not a page
+		fmt.Fprintf(w, `{"id":"cus_%s","object":"customer"}`, of)
 		return
 	case "POST setup_intents":
 		if h == nil {
@@ -173,7 +173,7 @@ func (c *Cards) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		h.Detached = true
-		fmt.Fprintf(w, `{"id":"pm_%s","object":"payment_method"}`, of) //nolint:gosec // JSON for a test, not a page
+		fmt.Fprintf(w, `{"id":"pm_%s","object":"payment_method"}`, of)
 		return
 	}
 	switch {
@@ -232,7 +232,7 @@ func (c *Cards) charge(w http.ResponseWriter, of id.Payment, form url.Values) {
 		h.Charges++
 	}
 	h.Tried = true
-	_, _ = w.Write(chargeIntent(of, h)) //nolint:gosec // JSON for a test, not a page
+	_, _ = w.Write(chargeIntent(of, h))
 }
 
 // list returns the payments of a customer.
@@ -241,7 +241,7 @@ func (c *Cards) list(w http.ResponseWriter, of id.Payment) {
 	if h := c.holds[of]; h != nil && h.Tried {
 		data = "[" + string(chargeIntent(of, h)) + "]"
 	}
-	fmt.Fprintf(w, `{"object":"list","url":"/v1/payment_intents","has_more":false,"data":%s}`, data) //nolint:gosec // JSON for a test, not a page
+	fmt.Fprintf(w, `{"object":"list","url":"/v1/payment_intents","has_more":false,"data":%s}`, data)
 }
 
 // chargeIntent is the intent that charged a saved card.
