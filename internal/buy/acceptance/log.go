@@ -20,6 +20,7 @@ import (
 	"seckill/ent"
 	"seckill/ent/acceptanceentry"
 	entorder "seckill/ent/order"
+	"seckill/ent/predicate"
 	"seckill/ent/refund"
 	"seckill/ent/sale"
 	"seckill/ent/saleitem"
@@ -99,7 +100,10 @@ type Logger struct {
 
 // Loop returns the loop that logs.
 func (l *Logger) Loop() periodic.Loop {
-	return periodic.Loop{Name: "log acceptances", Every: logEvery, Timeout: logTimeout, Step: l.Step, Log: l.Log}
+	return periodic.Loop{Name: "log acceptances", Every: logEvery, Timeout: logTimeout, Step: l.Step, Log: l.Log,
+		HasWork: l.DB.AnyRows(func() *sql.Selector {
+			return postgres.Rows(sale.Table, openSales(look{now: l.Clock.Now().UTC(), open: open}))
+		})}
 }
 
 // Step logs what is visible and not logged. It is a periodic.Step.
@@ -197,9 +201,14 @@ func (b *batch) entries() []row {
 	return append(rows, b.retaken...)
 }
 
+// openSales selects the sales of a look.
+func openSales(since look) predicate.Sale {
+	return sale.And(sale.EndsAtGT(since.now.Add(-since.open)), sale.StartsAtLTE(since.now))
+}
+
 // find returns what is not logged, by sale, and whether there is more.
 func find(ctx context.Context, tx *ent.Tx, since look) (found map[id.Sale]*batch, more bool, err error) {
-	sales, err := tx.Sale.Query().Where(sale.EndsAtGT(since.now.Add(-since.open)), sale.StartsAtLTE(since.now)).IDs(ctx)
+	sales, err := tx.Sale.Query().Where(openSales(since)).IDs(ctx)
 	if err != nil {
 		return nil, false, fmt.Errorf("list sales: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/orderfailure"
+	"seckill/ent/predicate"
 	"seckill/ent/stockmovement"
 	"seckill/ent/user"
 	"seckill/internal/platform/id"
@@ -22,7 +23,7 @@ import (
 // first, after the given order (nil = from the beginning).
 func (s *Store) Overdue(ctx context.Context, before time.Time, after *Order, limit int) ([]*Order, error) {
 	query := s.db.Ent.Order.Query().
-		Where(entorder.StatusEQ(entorder.StatusPENDING_PAYMENT), entorder.PaymentDeadlineLT(before))
+		Where(pastDeadline(before))
 	if after != nil {
 		query.Where(entorder.PaymentDeadlineGTE(*after.PaymentDeadline), entorder.Or(
 			entorder.PaymentDeadlineGT(*after.PaymentDeadline), entorder.IDGT(after.ID)))
@@ -36,6 +37,15 @@ func (s *Store) Overdue(ctx context.Context, before time.Time, after *Order, lim
 		orders = append(orders, FromRow(row))
 	}
 	return orders, nil
+}
+
+func pastDeadline(before time.Time) predicate.Order {
+	return entorder.And(entorder.StatusEQ(entorder.StatusPENDING_PAYMENT), entorder.PaymentDeadlineLT(before))
+}
+
+// OverdueRows selects what Overdue reads, for DB.AnyRows.
+func OverdueRows(before time.Time) *sql.Selector {
+	return postgres.Rows(entorder.Table, pastDeadline(before))
 }
 
 // Expire moves many unpaid orders to EXPIRED in one transaction with one update per
@@ -130,15 +140,20 @@ func lockOverdue(ctx context.Context, tx *ent.Tx, name string, overdue []*Order)
 	return still, nil
 }
 
+var unpaidOfBlocked predicate.Order = func(s *sql.Selector) {
+	users := sql.Table(user.Table)
+	s.Where(sql.EQ(s.C(entorder.FieldStatus), string(PendingPayment)))
+	s.Where(sql.In(s.C(entorder.FieldUserID), sql.Select(users.C(user.FieldID)).From(users).
+		Where(sql.NotNull(users.C(user.FieldDisabledAt)))))
+}
+
+// UnpaidOfBlockedRows selects what UnpaidOfBlocked reads, for DB.AnyRows.
+func UnpaidOfBlockedRows() *sql.Selector { return postgres.Rows(entorder.Table, unpaidOfBlocked) }
+
 // UnpaidOfBlocked returns at most limit unpaid orders of users who are disabled, oldest
 // first.
 func (s *Store) UnpaidOfBlocked(ctx context.Context, limit int) ([]id.Order, error) {
-	ids, err := s.db.Ent.Order.Query().
-		Where(entorder.StatusEQ(entorder.Status(PendingPayment)), func(s *sql.Selector) {
-			users := sql.Table(user.Table)
-			s.Where(sql.In(s.C(entorder.FieldUserID), sql.Select(users.C(user.FieldID)).From(users).
-				Where(sql.NotNull(users.C(user.FieldDisabledAt)))))
-		}).
+	ids, err := s.db.Ent.Order.Query().Where(unpaidOfBlocked).
 		Order(ent.Asc(entorder.FieldID)).Limit(limit).IDs(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read unpaid orders of disabled users: %w", err)
@@ -151,7 +166,7 @@ func (s *Store) UnpaidOfBlocked(ctx context.Context, limit int) ([]id.Order, err
 // work, so counts that stay above zero show that a loop does not run.
 func (s *Store) Unfinished(ctx context.Context, before time.Time) (map[string]int, error) {
 	overdue, err := s.db.Ent.Order.Query().
-		Where(entorder.StatusEQ(entorder.StatusPENDING_PAYMENT), entorder.PaymentDeadlineLT(before)).Count(ctx)
+		Where(pastDeadline(before)).Count(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("count overdue orders: %w", err)
 	}

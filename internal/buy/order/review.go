@@ -7,8 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"entgo.io/ent/dialect/sql"
+
 	"seckill/ent"
 	entorder "seckill/ent/order"
+	"seckill/ent/predicate"
 	"seckill/internal/identity/person"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
@@ -156,10 +159,19 @@ func (s *Store) ReviewAnswer(ctx context.Context, o id.Order) (string, error) {
 	return postgres.Value(row.ReviewAnswer), nil
 }
 
+func reviewedBefore(t time.Time) predicate.Order {
+	return entorder.And(inReview(), entorder.ReviewAtLT(t))
+}
+
+// ReviewsDueRows selects what ReviewsDue reads, for DB.AnyRows.
+func ReviewsDueRows(before time.Time) *sql.Selector {
+	return postgres.Rows(entorder.Table, reviewedBefore(before))
+}
+
 // ReviewsDue returns orders whose review began before a time, the oldest first.
 func (s *Store) ReviewsDue(ctx context.Context, before time.Time, limit int) ([]*Order, error) {
 	rows, err := s.db.Ent.Order.Query().
-		Where(inReview(), entorder.ReviewAtLT(before)).Order(ent.Asc(entorder.FieldReviewAt)).Limit(limit).All(ctx)
+		Where(reviewedBefore(before)).Order(ent.Asc(entorder.FieldReviewAt)).Limit(limit).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find reviews that end: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"seckill/internal/identity/account"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/postgres"
 )
 
 // maxBlocked bounds the entries that one call of LeaveBlocked ends.
@@ -26,13 +27,18 @@ const maxBlocked = 100
 // number.
 func (s *Service) LeaveBlocked(ctx context.Context) (left int, err error) {
 	rows, err := s.cfg.DB.Ent.WaitlistEntry.Query().
-		Where(waitlistentry.StatusIn(openStatuses...), ofDisabledUser).
+		Where(ofBlocked).
 		Order(ent.Asc(waitlistentry.FieldID)).Limit(maxBlocked).All(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("read waitlist entries of disabled users: %w", err)
 	}
 	return len(rows), s.end(ctx, rows)
 }
+
+var ofBlocked = waitlistentry.And(waitlistentry.StatusIn(openStatuses...), ofDisabledUser)
+
+// BlockedRows selects what LeaveBlocked reads, for DB.AnyRows.
+func BlockedRows() *sql.Selector { return postgres.Rows(waitlistentry.Table, ofBlocked) }
 
 // ofDisabledUser matches entries of users who are disabled.
 var ofDisabledUser predicate.WaitlistEntry = func(s *sql.Selector) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"entgo.io/ent/dialect"
+	"entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
@@ -50,8 +51,18 @@ const (
 
 // DrawLoop returns the loop that closes, draws and numbers the entries of draws.
 func (s *Service) DrawLoop() periodic.Loop {
-	return periodic.Loop{Name: "draws", Every: drawEvery, Timeout: drawTimeout, Step: s.DrawStep, Log: s.cfg.Log}
+	return periodic.Loop{Name: "draws", Every: drawEvery, Timeout: drawTimeout, Step: s.DrawStep, Log: s.cfg.Log,
+		HasWork: s.cfg.DB.AnyRows(func() *sql.Selector {
+			return postgres.Rows(entsale.Table, unsettledDraw, entsale.StatusIn(slices.Concat(drawing, drawnOrNever)...))
+		})}
 }
+
+// Sales with a draw, and those of them whose draws are made, or never will be.
+var (
+	unsettledDraw = entsale.And(entsale.EntrySecondsGT(0), entsale.SettledAtIsNil())
+	drawing       = []entsale.Status{entsale.StatusPREHEATED, entsale.StatusLIVE, entsale.StatusPAUSED}
+	drawnOrNever  = []entsale.Status{entsale.StatusENDED, entsale.StatusCANCELLED}
+)
 
 // DrawStep brings each draw whose entries have closed as far as it can go. Several processes may
 // do so at the same time, and each may crash anywhere: each step is a compare-and-set on the
@@ -82,8 +93,7 @@ func (s *Service) longestWait(due []*Drawing) (longest time.Duration) {
 
 // endUndrawn ends the entries of draws whose sale is over before they were drawn.
 func (s *Service) endUndrawn(ctx context.Context, counts map[string]int) error {
-	sales, err := s.cfg.DB.Ent.Sale.Query().Where(entsale.EntrySecondsGT(0), entsale.SettledAtIsNil(),
-		entsale.StatusIn(entsale.StatusENDED, entsale.StatusCANCELLED)).IDs(ctx)
+	sales, err := s.cfg.DB.Ent.Sale.Query().Where(unsettledDraw, entsale.StatusIn(drawnOrNever...)).IDs(ctx)
 	if err != nil || len(sales) == 0 {
 		return err
 	}
@@ -101,8 +111,7 @@ func (s *Service) endUndrawn(ctx context.Context, counts map[string]int) error {
 
 // dueDraws returns the draws of loaded sales whose entries have to be closed, or are.
 func (s *Service) dueDraws(ctx context.Context) ([]*Drawing, error) {
-	sales, err := s.cfg.DB.Ent.Sale.Query().Where(entsale.EntrySecondsGT(0), entsale.SettledAtIsNil(),
-		entsale.StatusIn(entsale.StatusPREHEATED, entsale.StatusLIVE, entsale.StatusPAUSED)).All(ctx)
+	sales, err := s.cfg.DB.Ent.Sale.Query().Where(unsettledDraw, entsale.StatusIn(drawing...)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find draw sales: %w", err)
 	}

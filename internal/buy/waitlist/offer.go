@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"entgo.io/ent/dialect/sql"
+
 	"seckill/ent"
 	"seckill/ent/predicate"
 	"seckill/ent/saleitem"
@@ -19,6 +21,7 @@ import (
 	"seckill/internal/outbox/notice"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/periodic"
+	"seckill/internal/platform/postgres"
 )
 
 const (
@@ -44,6 +47,9 @@ const (
 // Loop returns the loop that makes and expires offers and releases units.
 func (s *Service) Loop() periodic.Loop {
 	return periodic.Loop{Name: "waitlist", Every: every, Idle: idle, Busy: s.waiting.Load, Timeout: stepTimeout,
+		HasWork: s.cfg.DB.AnyRows(func() *sql.Selector {
+			return postgres.Rows(waitlistentry.Table, waitlistentry.StatusEQ(waitlistentry.StatusWAITING))
+		}, func() *sql.Selector { return postgres.Rows(waitlistentry.Table, offeredOrDue) }),
 		Step: s.Step, Log: s.cfg.Log}
 }
 
@@ -91,6 +97,8 @@ const waitingItems = `WITH RECURSIVE items (item) AS (
 	FROM items WHERE items.item IS NOT NULL
 ) SELECT item FROM items WHERE item IS NOT NULL LIMIT $1`
 
+var offeredOrDue = waitlistentry.Or(waitlistentry.StatusEQ(waitlistentry.StatusOFFERED), waitlistentry.ReturnDue(true))
+
 // itemsWithWaitlist returns the items with a waitlist, and sets the metrics of entries.
 func (s *Service) itemsWithWaitlist(ctx context.Context) ([]item, error) {
 	known := map[id.Item]bool{}
@@ -115,7 +123,7 @@ func (s *Service) itemsWithWaitlist(ctx context.Context) ([]item, error) {
 		Count  int                  `json:"count"`
 	}
 	err = s.cfg.DB.Ent.WaitlistEntry.Query().
-		Where(waitlistentry.Or(waitlistentry.StatusEQ(waitlistentry.StatusOFFERED), waitlistentry.ReturnDue(true))).
+		Where(offeredOrDue).
 		Limit(maxItems).GroupBy(waitlistentry.FieldItemID, waitlistentry.FieldStatus).
 		Aggregate(ent.Count()).Scan(ctx, &rows)
 	if err != nil {

@@ -165,6 +165,18 @@ func (w *Watch) due(now time.Time) bool {
 // identity names a history of a database. 0 = not known.
 type identity struct{ system, timeline, database int64 }
 
+// readIdentity reads an identity. The file name begins with the timeline; pg_control_checkpoint has
+// that of the last checkpoint.
+const readIdentity = `SELECT system_identifier AS system,
+	('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int8 AS timeline,
+	(SELECT oid::int8 FROM pg_database WHERE datname = current_database()) AS database FROM pg_control_system()`
+
+// raiseMark raises the mark, unless it is below the known one or of another history.
+const raiseMark = `WITH server AS MATERIALIZED (` + readIdentity + `)
+	UPDATE record_marks SET mark = mark + 1, marked_at = $2 FROM server
+	WHERE id = $1 AND mark >= $3 AND system_id = server.system AND timeline = server.timeline AND database_id = server.database
+	RETURNING mark, lost, recovered, lost_at`
+
 // identity reads the identity of the server. Some managed services do not report it.
 func (w *Watch) identity(ctx context.Context) (is identity, err error) {
 	w.mu.Lock()
@@ -173,10 +185,7 @@ func (w *Watch) identity(ctx context.Context) (is identity, err error) {
 	if unnamed || w.cfg.DB.Dialect != dialect.Postgres {
 		return is, nil
 	}
-	// The file name begins with the timeline; pg_control_checkpoint has that of the last checkpoint.
-	err = w.cfg.DB.SQL.QueryRowContext(ctx,
-		`SELECT system_identifier, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int8,
-		(SELECT oid::int8 FROM pg_database WHERE datname = current_database()) FROM pg_control_system()`).Scan(&is.system, &is.timeline, &is.database)
+	err = w.cfg.DB.SQL.QueryRowContext(ctx, readIdentity).Scan(&is.system, &is.timeline, &is.database)
 	if err != nil && postgres.IsUnsupported(err) {
 		w.mu.Lock()
 		w.unnamed = true
@@ -193,6 +202,12 @@ func (w *Watch) identity(ctx context.Context) (is identity, err error) {
 // Redis is read before Postgres: what it has was committed before.
 func (w *Watch) mark(ctx context.Context) (row *ent.RecordMark, err error) {
 	known, readErr := w.known(ctx) // without Redis, this process still knows its own marks
+	if row, err = w.raise(ctx, known); err != nil {
+		return nil, err
+	}
+	if row != nil {
+		return row, errors.Join(readErr, w.noteMark(ctx, row))
+	}
 	is, err := w.identity(ctx)
 	if err != nil {
 		return nil, err
@@ -234,19 +249,61 @@ func (w *Watch) mark(ctx context.Context) (row *ent.RecordMark, err error) {
 			slog.Int64("timeline", is.timeline), slog.Int64("former_timeline", was.Timeline),
 			slog.Bool("replaced", is.system != was.SystemID || is.database != was.DatabaseID))
 	}
-	w.mu.Lock()
-	w.highest = max(w.highest, row.Mark)
 	if found {
+		w.mu.Lock()
 		w.mine = row.Lost
+		w.mu.Unlock()
 	}
-	w.mu.Unlock()
-	if err := noteMarkScript.Run(ctx, w.cfg.Redis.Script, []string{w.key}, row.Mark).Err(); err != nil {
-		readErr = errors.Join(readErr, fmt.Errorf("note the mark of the record in redis: %w", err))
-	}
+	noteErr := w.noteMark(ctx, row)
 	if found { // what can be recovered does not wait for the mark in Redis
 		return row, nil
 	}
-	return row, readErr
+	return row, errors.Join(readErr, noteErr)
+}
+
+// raise writes the next mark in one statement if the server has the history of the last one and
+// nothing is lost; nil = mark has to look closer.
+func (w *Watch) raise(ctx context.Context, known int64) (*ent.RecordMark, error) {
+	w.mu.Lock()
+	unnamed := w.unnamed
+	w.mu.Unlock()
+	if unnamed || w.cfg.DB.Dialect != dialect.Postgres {
+		return nil, nil
+	}
+	var row *ent.RecordMark
+	err := w.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		now := w.cfg.Clock.Now()
+		rows, err := tx.QueryContext(ctx, raiseMark, markID, now, known)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		if row = nil; rows.Next() {
+			row = &ent.RecordMark{ID: markID, MarkedAt: now}
+			if err := rows.Scan(&row.Mark, &row.Lost, &row.Recovered, &row.LostAt); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
+	if err != nil && postgres.IsUnsupported(err) {
+		return nil, nil // identity reports it
+	}
+	if err != nil {
+		return nil, fmt.Errorf("raise the mark of the record: %w", err)
+	}
+	return row, nil
+}
+
+// noteMark notes a committed mark in this process and in Redis.
+func (w *Watch) noteMark(ctx context.Context, row *ent.RecordMark) error {
+	w.mu.Lock()
+	w.highest = max(w.highest, row.Mark)
+	w.mu.Unlock()
+	if err := noteMarkScript.Run(ctx, w.cfg.Redis.Script, []string{w.key}, row.Mark).Err(); err != nil {
+		return fmt.Errorf("note the mark of the record in redis: %w", err)
+	}
+	return nil
 }
 
 // after reports whether a server has a later history than the one that wrote the mark, or

@@ -18,6 +18,7 @@ import (
 	"seckill/internal/outbox/queue"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/periodic"
+	"seckill/internal/platform/postgres"
 )
 
 const (
@@ -51,12 +52,16 @@ func (s *Service) newQueue() *queue.Queue {
 // An endpoint that is slow or down delays no other.
 func (s *Service) Run(ctx context.Context) error {
 	loop := periodic.Loop{Name: "webhooks", Every: sendEvery, Idle: idleSend, Timeout: sendTimeout, Busy: s.busy.Load,
+		HasWork: s.cfg.DB.AnyRows(func() *sql.Selector { return postgres.Rows(webhookevent.Table, webhookevent.Batch(0)) },
+			func() *sql.Selector { return postgres.Rows(webhookendpoint.Table, isEnabled) }),
 		Log: s.cfg.Log}
 	loop.Step = func(step context.Context) (map[string]int, error) { return s.step(ctx, step) }
 	err := loop.Run(ctx)
 	s.senders.Wait()
 	return err
 }
+
+var isEnabled = webhookendpoint.StateEQ(webhookendpoint.StateENABLED)
 
 // step dispatches new events, and starts a sender for each endpoint with deliveries that
 // has none. The senders end with run.
@@ -65,17 +70,16 @@ func (s *Service) step(run, ctx context.Context) (map[string]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	enabled, err := s.cfg.DB.Ent.WebhookEndpoint.Query().
-		Where(webhookendpoint.StateEQ(webhookendpoint.StateENABLED)).Limit(maxEndpoints).IDs(ctx)
+	endpoints, err := s.cfg.DB.Ent.WebhookEndpoint.Query().Where(isEnabled).Limit(maxEndpoints).IDs(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read webhook endpoints: %w", err)
 	}
-	lag, err := s.lag(ctx, enabled)
+	lag, err := s.lag(ctx, endpoints)
 	if err != nil {
 		return nil, err
 	}
 	s.metrics.lag.Set(lag.Seconds())
-	for _, endpoint := range enabled {
+	for _, endpoint := range endpoints {
 		s.mu.Lock()
 		busy := s.sending[endpoint]
 		s.sending[endpoint] = true

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"entgo.io/ent/dialect/sql"
+
 	"seckill/ent"
 	"seckill/ent/orderfailure"
 	entpayment "seckill/ent/payment"
@@ -309,6 +311,8 @@ func (s *Service) endEntryHold(ctx context.Context, tx *ent.Tx, p *Payment) erro
 // entriesLoop returns the loop of FollowEntries.
 func (s *Service) entriesLoop() periodic.Loop {
 	return periodic.Loop{Name: "payments of entries", Every: followEvery, Idle: idle, Timeout: expireTimeout,
+		HasWork: s.cfg.DB.AnyRows(func() *sql.Selector { return postgres.Rows(waitlistentry.Table, endedEntries) },
+			func() *sql.Selector { return postgres.Rows(waitlistentry.Table, drawnEntries) }),
 		Step: s.FollowEntries, Log: s.cfg.Log}
 }
 
@@ -322,16 +326,20 @@ func (s *Service) FollowEntries(ctx context.Context) (map[string]int, error) {
 	return counts, errors.Join(s.passOn(ctx, counts), s.redeemDrawn(ctx, counts))
 }
 
-var cardDue = waitlistentry.CardIn(waitlistentry.CardDUE, waitlistentry.CardAUTHORIZED)
+// Entries that have ended and whose payments are not passed on, and entries to redeem.
+var (
+	endedEntries = waitlistentry.And(waitlistentry.CardIn(waitlistentry.CardDUE, waitlistentry.CardAUTHORIZED),
+		waitlistentry.StatusIn(waitlistentry.StatusREDEEMED, waitlistentry.StatusEXPIRED, waitlistentry.StatusLEFT),
+		waitlistentry.StatusNotIn(waitlistentry.StatusENTERED, waitlistentry.StatusWAITING))
+	drawnEntries = waitlistentry.And(waitlistentry.CardEQ(waitlistentry.CardAUTHORIZED),
+		waitlistentry.StatusEQ(waitlistentry.StatusOFFERED))
+)
 
 // passOn makes the payments of entries that have ended due to be checked.
 func (s *Service) passOn(ctx context.Context, counts map[string]int) error {
-	ended := waitlistentry.And(cardDue,
-		waitlistentry.StatusIn(waitlistentry.StatusREDEEMED, waitlistentry.StatusEXPIRED, waitlistentry.StatusLEFT))
 	for n := followAtOnce; n == followAtOnce && ctx.Err() == nil; {
 		err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-			ids, err := tx.WaitlistEntry.Query().Where(ended, waitlistentry.StatusNotIn(waitlistentry.StatusENTERED,
-				waitlistentry.StatusWAITING)).Order(ent.Asc(waitlistentry.FieldID)).Limit(followAtOnce).IDs(ctx)
+			ids, err := tx.WaitlistEntry.Query().Where(endedEntries).Order(ent.Asc(waitlistentry.FieldID)).Limit(followAtOnce).IDs(ctx)
 			if n = len(ids); err != nil || n == 0 {
 				return err
 			}
@@ -348,7 +356,7 @@ func (s *Service) passOn(ctx context.Context, counts map[string]int) error {
 			if err != nil {
 				return err
 			}
-			return tx.WaitlistEntry.Update().Where(waitlistentry.IDIn(ids...), ended).SetCard(waitlistentry.CardDONE).
+			return tx.WaitlistEntry.Update().Where(waitlistentry.IDIn(ids...), endedEntries).SetCard(waitlistentry.CardDONE).
 				ClearPaymentKey().Exec(ctx)
 		})
 		if err != nil {
@@ -361,8 +369,7 @@ func (s *Service) passOn(ctx context.Context, counts map[string]int) error {
 
 // redeemDrawn redeems the offers of authorized entries, those that end first first.
 func (s *Service) redeemDrawn(ctx context.Context, counts map[string]int) error {
-	rows, err := s.cfg.DB.Ent.WaitlistEntry.Query().Where(waitlistentry.CardEQ(waitlistentry.CardAUTHORIZED),
-		waitlistentry.StatusEQ(waitlistentry.StatusOFFERED)).Order(ent.Asc(waitlistentry.FieldOfferExpiresAt)).
+	rows, err := s.cfg.DB.Ent.WaitlistEntry.Query().Where(drawnEntries).Order(ent.Asc(waitlistentry.FieldOfferExpiresAt)).
 		Limit(followAtOnce).All(ctx)
 	if err != nil {
 		return fmt.Errorf("find drawn entries: %w", err)

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"entgo.io/ent/dialect/sql"
+
 	"seckill/internal/buy/order"
 	"seckill/internal/platform/periodic"
 )
@@ -50,7 +52,8 @@ type expiryScan struct {
 // each order expires by a compare-and-set.
 func (s *Service) expiryLoop() periodic.Loop {
 	return periodic.Loop{Name: "expire orders", Every: expireEvery, Timeout: expireTimeout, Step: s.ExpireOverdue,
-		Log: s.cfg.Log}
+		HasWork: s.cfg.DB.AnyRows(func() *sql.Selector { return order.OverdueRows(s.cfg.Clock.Now().Add(-expireGrace)) }),
+		Log:     s.cfg.Log}
 }
 
 // ExpireOverdue expires all orders past their deadline, in batches. Orders with an open

@@ -20,8 +20,11 @@ import (
 	"seckill/ent/paymentevent"
 	"seckill/ent/predicate"
 	entrefund "seckill/ent/refund"
+	entsale "seckill/ent/sale"
+	"seckill/internal/buy/order"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/periodic"
+	"seckill/internal/platform/postgres"
 )
 
 const (
@@ -44,9 +47,12 @@ func (s *Service) Loops() []periodic.Loop {
 	loops := []periodic.Loop{
 		s.expiryLoop(),
 		s.entriesLoop(),
-		{Name: "order reviews", Every: reviewEvery, Timeout: reviewTimeout, Step: s.StepReviews, Log: s.cfg.Log},
+		{Name: "order reviews", Every: reviewEvery, Timeout: reviewTimeout, Step: s.StepReviews, Log: s.cfg.Log,
+			HasWork: s.cfg.DB.AnyRows(func() *sql.Selector { return order.ReviewsDueRows(s.now().Add(-order.ReviewLife)) },
+				func() *sql.Selector { return postgres.Rows(entsale.Table, reviewedSales) })},
 		{Name: "payment events", Every: 500 * time.Millisecond, Idle: idle, Timeout: 10 * time.Second, Step: s.RetryEvents,
-			Log: s.cfg.Log},
+			HasWork: s.cfg.DB.AnyRows(func() *sql.Selector { return postgres.Rows(paymentevent.Table, s.eventsDue()...) }),
+			Log:     s.cfg.Log},
 	}
 	for _, provider := range append(slices.Sorted(maps.Keys(s.providers)), gone) {
 		check := func(ctx context.Context) (map[string]int, error) { return s.CheckOpen(ctx, provider) }
@@ -54,9 +60,11 @@ func (s *Service) Loops() []periodic.Loop {
 		of := " of provider " + cmp.Or(provider, "unknown")
 		loops = append(loops,
 			periodic.Loop{Name: "payment checks" + of, Every: 5 * time.Second, Timeout: time.Minute, Step: check,
-				Log: s.cfg.Log},
+				HasWork: s.cfg.DB.AnyRows(func() *sql.Selector { return postgres.Rows(entpayment.Table, s.checksDue(provider)...) }),
+				Log:     s.cfg.Log},
 			periodic.Loop{Name: "refunds" + of, Every: 500 * time.Millisecond, Idle: idle, Timeout: time.Minute, Step: send,
-				Log: s.cfg.Log})
+				HasWork: s.cfg.DB.AnyRows(func() *sql.Selector { return postgres.Rows(entrefund.Table, s.refundsDue(provider)...) }),
+				Log:     s.cfg.Log})
 	}
 	return loops
 }
@@ -102,10 +110,14 @@ func atOnce[T any](ctx context.Context, batch []T, do func(v T) (became string, 
 	return counts, errors.Join(failed...)
 }
 
+func (s *Service) eventsDue() []predicate.PaymentEvent {
+	return []predicate.PaymentEvent{paymentevent.StateEQ(paymentevent.StateRECEIVED), paymentevent.TryAtLTE(s.now())}
+}
+
 // RetryEvents handles a batch of events that are due.
 func (s *Service) RetryEvents(ctx context.Context) (map[string]int, error) {
 	ids, err := s.cfg.DB.Ent.PaymentEvent.Query().
-		Where(paymentevent.StateEQ(paymentevent.StateRECEIVED), paymentevent.TryAtLTE(s.now())).
+		Where(s.eventsDue()...).
 		Order(ent.Asc(paymentevent.FieldTryAt)).Limit(perStep).IDs(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find payment events: %w", err)
@@ -125,11 +137,15 @@ func (s *Service) RetryEvents(ctx context.Context) (map[string]int, error) {
 	return counts, errors.Join(failed...)
 }
 
+func (s *Service) checksDue(provider string) []predicate.Payment {
+	return []predicate.Payment{entpayment.StatusIn(openStatuses...), entpayment.CheckAtLTE(s.now()), s.at(provider)}
+}
+
 // CheckOpen queries a provider for a batch of its open payments.
 func (s *Service) CheckOpen(ctx context.Context, provider string) (map[string]int, error) {
 	now := s.now()
 	rows, err := s.cfg.DB.Ent.Payment.Query().
-		Where(entpayment.StatusIn(openStatuses...), entpayment.CheckAtLTE(now), s.at(provider)).
+		Where(s.checksDue(provider)...).
 		Order(ent.Asc(entpayment.FieldCheckAt)).Limit(perStep).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find open payments: %w", err)
@@ -191,18 +207,22 @@ func (s *Service) checkOpen(ctx context.Context, p *Payment) (string, error) {
 	return "found", nil
 }
 
+func (s *Service) refundsDue(provider string) []predicate.Refund {
+	return []predicate.Refund{entrefund.StatusEQ(entrefund.StatusSENDING), entrefund.TryAtLTE(s.now()), hasNoUnitsBefore,
+		func(refunds *sql.Selector) {
+			payments := sql.Table(entpayment.Table)
+			paid := sql.Select(payments.C(entpayment.FieldID)).From(payments)
+			here := s.at(provider)
+			here(paid)
+			refunds.Where(sql.In(refunds.C(entrefund.FieldPaymentID), paid))
+		}}
+}
+
 // SendRefunds sends a batch of refunds to a provider.
 func (s *Service) SendRefunds(ctx context.Context, provider string) (map[string]int, error) {
 	now := s.now()
 	rows, err := s.cfg.DB.Ent.Refund.Query().
-		Where(entrefund.StatusEQ(entrefund.StatusSENDING), entrefund.TryAtLTE(now), hasNoUnitsBefore,
-			func(refunds *sql.Selector) {
-				payments := sql.Table(entpayment.Table)
-				paid := sql.Select(payments.C(entpayment.FieldID)).From(payments)
-				here := s.at(provider)
-				here(paid)
-				refunds.Where(sql.In(refunds.C(entrefund.FieldPaymentID), paid))
-			}).
+		Where(s.refundsDue(provider)...).
 		Order(ent.Asc(entrefund.FieldTryAt)).Limit(perStep).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find refunds to send: %w", err)

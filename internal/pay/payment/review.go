@@ -273,6 +273,9 @@ func (s *Service) changeReview(ctx context.Context, orderID id.Order,
 	return nil, busy("The order is being changed. Please try again.")
 }
 
+// reviewedSales are the sales that hold orders of clusters.
+var reviewedSales = entsale.And(entsale.ReviewAccountsGT(0), entsale.SettledAtIsNil())
+
 // StepReviews holds unpaid orders of clusters in sales that hold them, and ends reviews that no operator
 // decided in time. An order whose payment has begun is left: its buyer was let through.
 func (s *Service) StepReviews(ctx context.Context) (map[string]int, error) {
@@ -289,7 +292,7 @@ func (s *Service) StepReviews(ctx context.Context) (map[string]int, error) {
 			counts["released"]++
 		}
 	}
-	sales, err := s.cfg.DB.Ent.Sale.Query().Where(entsale.ReviewAccountsGT(0), entsale.SettledAtIsNil()).All(ctx)
+	sales, err := s.cfg.DB.Ent.Sale.Query().Where(reviewedSales).All(ctx)
 	failed = append(failed, err)
 	for _, row := range sales {
 		n, err := s.holdClusters(ctx, row)

@@ -54,6 +54,11 @@ type Loop struct {
 	// the pause is then Every. nil = never.
 	Busy func() bool
 
+	// HasWork reports whether the step would find something. A loop that has nothing to do and
+	// pauses for a Tick or longer asks it instead of the step, which then runs at least every
+	// stepEvery: one question can be cheaper than the steps of many loops. nil = the step looks.
+	HasWork func(ctx context.Context) bool
+
 	// Due returns the time until the next step if it must run before the pause ends; false =
 	// the pause decides. It is asked after each step. nil = always the pause.
 	Due func() (time.Duration, bool)
@@ -68,7 +73,8 @@ func (l Loop) Run(ctx context.Context) error {
 		timeout = 10 * l.Every
 	}
 	var failing trouble
-	pause := l.Every
+	pause, idle := l.Every, false
+	var ran time.Time // when the last step began
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -77,13 +83,37 @@ func (l Loop) Run(ctx context.Context) error {
 			return nil
 		case <-timer.C:
 		}
-		idle, failed := l.once(ctx, timeout, &failing)
+		if idle && pause >= Tick && time.Since(ran) < stepEvery && !l.hasWork(ctx, timeout) {
+			pause = l.next(pause, idle)
+			timer.Reset(l.untilDue(l.wait(pause, idle)))
+			continue
+		}
+		ran = time.Now()
+		var failed bool
+		idle, failed = l.once(ctx, timeout, &failing)
 		pause = l.next(pause, idle)
 		if failed && l.Retry > 0 {
 			pause = l.Retry
 		}
 		timer.Reset(l.untilDue(l.wait(pause, idle)))
 	}
+}
+
+// stepEvery is the longest time without a step of a loop whose HasWork says no: metrics that
+// steps set, and work that the question misses, are that old at most.
+const stepEvery = 15 * time.Second
+
+// hasWork reports whether to run the step; always when the question panics.
+func (l Loop) hasWork(ctx context.Context, timeout time.Duration) (yes bool) {
+	if l.HasWork == nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var err error
+	defer func() { yes = yes || err != nil }()
+	defer Recover(&err)
+	return l.HasWork(ctx)
 }
 
 // wait returns the time until the next step. A loop that had nothing to do waits for a

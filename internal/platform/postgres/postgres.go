@@ -50,6 +50,7 @@ type DB struct {
 	options   Options // Postgres only: Migrate opens its own connections
 	reserve   *sql.DB // Postgres only: connections for urgent work
 	temporary string  // SQLite only: directory that Close removes, or ""
+	looks     looks   // questions of AnyRows
 }
 
 // Options configure a Postgres database.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"seckill/internal/buy/order"
+	"seckill/internal/buy/waitlist"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/periodic"
 )
@@ -25,7 +27,7 @@ const (
 func (s *Service) BlockedLoop() periodic.Loop {
 	return periodic.Loop{
 		Name: "blocked users", Every: blockedEvery, Idle: idleBlocked, Timeout: blockedTimeout, Step: s.ReleaseBlocked,
-		Log: s.cfg.Log,
+		HasWork: s.cfg.DB.AnyRows(order.UnpaidOfBlockedRows, waitlist.BlockedRows), Log: s.cfg.Log,
 	}
 }
 

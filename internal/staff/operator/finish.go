@@ -18,6 +18,7 @@ import (
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/periodic"
+	"seckill/internal/platform/postgres"
 )
 
 const (
@@ -35,8 +36,14 @@ const (
 // Loop returns the loop that finishes interventions. It may run in any number of
 // processes.
 func (s *Service) Loop() periodic.Loop {
-	return periodic.Loop{Name: "finish interventions", Every: finishEvery, Idle: idleFinish, Step: s.Step, Log: s.cfg.Log}
+	return periodic.Loop{Name: "finish interventions", Every: finishEvery, Idle: idleFinish, Step: s.Step, Log: s.cfg.Log,
+		HasWork: s.cfg.DB.AnyRows(func() *sql.Selector {
+			return postgres.Rows(intervention.Table, intervention.StateIn(append(unfinished, intervention.StateREQUESTED)...))
+		})}
 }
+
+var unfinished = []intervention.State{intervention.StateTAKING, intervention.StateRETURNING, intervention.StateREFUNDING,
+	intervention.StateFINISHING}
 
 // Step continues interventions that were interrupted, and refuses requests whose sale has
 // ended before they were decided.
@@ -46,8 +53,7 @@ func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 		return nil, err
 	}
 	rows, err := s.cfg.DB.Ent.Intervention.Query().Where(
-		intervention.StateIn(intervention.StateTAKING, intervention.StateRETURNING, intervention.StateREFUNDING,
-			intervention.StateFINISHING),
+		intervention.StateIn(unfinished...),
 		intervention.UpdatedAtLTE(s.cfg.Clock.Now().Add(-finishAfter)),
 	).Order(ent.Asc(intervention.FieldUpdatedAt)).Limit(finishBatch).All(ctx)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/ent"
+	"seckill/ent/predicate"
 	"seckill/ent/sandboxcharge"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
@@ -192,11 +193,15 @@ func (b *Bank) Close(ctx context.Context, payment id.Payment) (*Charge, error) {
 	return b.ByMerchant(ctx, payment)
 }
 
+func (b *Bank) settlesLate() []predicate.SandboxCharge {
+	return []predicate.SandboxCharge{sandboxcharge.SettlesAtLTE(b.now()), sandboxcharge.StatusNEQ(sandboxcharge.StatusPAID)}
+}
+
 // SettleLate settles late money that is due. It expires no charges: a query after the
 // expiry returns the charge as closed.
 func (b *Bank) SettleLate(ctx context.Context) (int, error) {
 	ids, err := b.db.Ent.SandboxCharge.Query().
-		Where(sandboxcharge.SettlesAtLTE(b.now()), sandboxcharge.StatusNEQ(sandboxcharge.StatusPAID)).Limit(perStep).IDs(ctx)
+		Where(b.settlesLate()...).Limit(perStep).IDs(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("find late money: %w", err)
 	}

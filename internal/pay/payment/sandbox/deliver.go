@@ -12,9 +12,13 @@ import (
 	"sync"
 	"time"
 
+	"entgo.io/ent/dialect/sql"
+
 	"seckill/ent"
+	"seckill/ent/predicate"
 	"seckill/ent/sandboxcharge"
 	"seckill/internal/platform/periodic"
+	"seckill/internal/platform/postgres"
 )
 
 const (
@@ -52,7 +56,13 @@ func NewCourier(bank *Bank, url string, signer *Signer, log *slog.Logger) *Couri
 // Loop returns the delivery loop.
 func (c *Courier) Loop() periodic.Loop {
 	return periodic.Loop{Name: "sandbox call-backs", Every: 200 * time.Millisecond, Idle: time.Second,
+		HasWork: c.bank.db.AnyRows(func() *sql.Selector { return postgres.Rows(sandboxcharge.Table, c.bank.settlesLate()...) },
+			func() *sql.Selector { return postgres.Rows(sandboxcharge.Table, c.bank.callsDue()...) }),
 		Timeout: 30 * time.Second, Step: c.Step, Log: c.log}
+}
+
+func (b *Bank) callsDue() []predicate.SandboxCharge {
+	return []predicate.SandboxCharge{sandboxcharge.CallTimesGT(0), sandboxcharge.CallDueLTE(b.now())}
 }
 
 // Step settles late money and delivers due call-backs.
@@ -61,7 +71,7 @@ func (c *Courier) Step(ctx context.Context) (map[string]int, error) {
 		return nil, err
 	}
 	due, err := c.bank.db.Ent.SandboxCharge.Query().
-		Where(sandboxcharge.CallTimesGT(0), sandboxcharge.CallDueLTE(c.bank.now())).
+		Where(c.bank.callsDue()...).
 		Order(ent.Asc(sandboxcharge.FieldCallDue)).Limit(perStep).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find call-backs: %w", err)

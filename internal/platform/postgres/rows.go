@@ -1,0 +1,90 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	entsql "entgo.io/ent/dialect/sql"
+)
+
+// Rows returns the selection of the rows of a table that match all of ent's predicates, for
+// DB.AnyRows.
+func Rows[P ~func(*entsql.Selector)](table string, match ...P) *entsql.Selector {
+	rows := entsql.Select().From(entsql.Table(table))
+	for _, where := range match {
+		where(rows)
+	}
+	return rows
+}
+
+// AnyRows returns a periodic.Loop's HasWork: it reports whether one of the selections has a
+// row. The selections are built for each look, so that they may contain the time. All loops
+// of a process that ask within lookAgain share one statement. When that fails the answer is
+// true: the step then reports what is wrong.
+func (db *DB) AnyRows(selections ...func() *entsql.Selector) func(context.Context) bool {
+	q := &question{selections: selections}
+	return func(ctx context.Context) bool { return db.looks.ask(ctx, db, q) }
+}
+
+// lookAgain is how old an answer may be: loops that rest ask at the same tick.
+const lookAgain = 100 * time.Millisecond
+
+// question is what one loop asks. Its fields are guarded by mu of looks.
+type question struct {
+	selections []func() *entsql.Selector
+	asked      bool // it is part of the statement
+	yes        bool // last answer
+}
+
+// looks are the questions of the loops of a process, which one statement answers.
+type looks struct {
+	mu     sync.Mutex
+	all    []*question // guarded by mu; of the loops that have asked
+	looked time.Time   // guarded by mu; when the last statement began
+	failed bool        // guarded by mu; the last statement did
+}
+
+func (l *looks) ask(ctx context.Context, db *DB, q *question) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !q.asked {
+		q.asked, q.yes, l.all = true, true, append(l.all, q) // until the next statement
+		return true
+	}
+	if now := time.Now(); now.Sub(l.looked) > lookAgain {
+		l.looked = now
+		l.failed = l.look(ctx, db) != nil
+	}
+	return l.failed || q.yes
+}
+
+// look answers all questions. The caller holds mu.
+func (l *looks) look(ctx context.Context, db *DB) error {
+	build := entsql.Dialect(db.Dialect)
+	query := build.Select()
+	for _, q := range l.all {
+		exist := make([]*entsql.Predicate, len(q.selections))
+		for i, rows := range q.selections {
+			exist[i] = entsql.Exists(rows().SelectExpr(entsql.Raw("1")))
+		}
+		query.AppendSelectExpr(entsql.Or(exist...))
+	}
+	text, args := query.Query()
+	row, err := db.Ent.QueryContext(ctx, text, args...)
+	if err != nil {
+		return fmt.Errorf("look for rows: %w", err)
+	}
+	defer row.Close()
+	answers := make([]any, len(l.all))
+	for i, q := range l.all {
+		answers[i] = &q.yes
+	}
+	if row.Next() {
+		if err := row.Scan(answers...); err != nil {
+			return fmt.Errorf("look for rows: %w", err)
+		}
+	}
+	return row.Err()
+}
