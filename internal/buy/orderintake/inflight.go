@@ -18,6 +18,8 @@ import (
 const (
 	// inFlightEvery is the pause between two searches for gates that are being rebuilt.
 	inFlightEvery = 200 * time.Millisecond
+	// idleInFlight is the longest pause while no message is handled. The first one ends it.
+	idleInFlight = time.Second
 	// InFlightWait is how long the rebuild of a gate waits for the messages that
 	// workers are handling: two searches.
 	InFlightWait = 500 * time.Millisecond
@@ -40,6 +42,8 @@ type InFlight struct {
 
 	mu       sync.Mutex
 	messages map[string]*inFlightMessage // guarded by mu; by message id
+
+	begun chan struct{} // has a value after the first message
 }
 
 // inFlightMessage is a message that is being handled, or waits for its next attempt after
@@ -51,7 +55,7 @@ type inFlightMessage struct {
 
 // NewInFlight returns an empty InFlight.
 func NewInFlight(cfg InFlightConfig) *InFlight {
-	return &InFlight{cfg: cfg, messages: map[string]*inFlightMessage{}}
+	return &InFlight{cfg: cfg, messages: map[string]*inFlightMessage{}, begun: make(chan struct{}, 1)}
 }
 
 func (f *InFlight) take(messageID string, requests []order.Request) {
@@ -62,6 +66,12 @@ func (f *InFlight) take(messageID string, requests []order.Request) {
 	defer f.mu.Unlock()
 	if f.messages[messageID] == nil {
 		f.messages[messageID] = &inFlightMessage{requests: requests}
+	}
+	if len(f.messages) == 1 {
+		select {
+		case f.begun <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -77,7 +87,7 @@ func (f *InFlight) drop(messageID string) {
 // Loop returns the loop that appends messages again.
 func (f *InFlight) Loop() periodic.Loop {
 	return periodic.Loop{Name: "in-flight messages", Every: inFlightEvery, Timeout: 10 * time.Second, Step: f.Step,
-		Log: f.cfg.Log}
+		Idle: idleInFlight, Wake: f.begun, Busy: func() bool { return len(f.all()) > 0 }, Log: f.cfg.Log}
 }
 
 // Step appends the orders whose gate is being rebuilt, once per build. It is a

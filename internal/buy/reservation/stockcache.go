@@ -203,6 +203,10 @@ func (c *StockCache) Refresh(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list loaded items: %w", err)
 	}
+	if len(refs) == 0 {
+		c.replace(nil, nil, nil)
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, viewTTL)
 	defer cancel()
 	sent := c.clock.Now()

@@ -19,6 +19,7 @@ import (
 	"seckill/internal/platform/cursor"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/notifier"
+	"seckill/internal/platform/periodic"
 )
 
 const (
@@ -166,12 +167,13 @@ func (l *Line) add(at time.Time, orderID id.Order) {
 
 // Run writes recorded lines once a second until ctx ends, and then the remaining ones.
 func (f *Feed) Run(ctx context.Context) error {
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
 	for {
 		select {
-		case <-ticker.C:
+		case <-timer.C:
 			f.Flush(ctx)
+			timer.Reset(periodic.UntilTick(periodic.Tick))
 		case <-ctx.Done():
 			f.Flush(context.WithoutCancel(ctx))
 			return nil

@@ -20,6 +20,7 @@ import (
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/periodic"
 )
 
 const (
@@ -80,6 +81,7 @@ type Recorder struct {
 	mu    sync.Mutex
 	open  map[id.Sale]*batch // guarded by mu
 	spare map[id.Sale]*batch // guarded by mu; sent and not acknowledged
+	begun chan struct{}      // has a value after the first count
 	seq   int64              // guarded by mu
 }
 
@@ -103,7 +105,7 @@ type second struct{ requests, accepted int64 }
 func NewRecorder(cfg Config) *Recorder {
 	return &Recorder{
 		cfg: cfg, process: uuid.NewString()[:13], metric: newCallMetric(cfg.Registerer),
-		open: map[id.Sale]*batch{}, spare: map[id.Sale]*batch{},
+		open: map[id.Sale]*batch{}, spare: map[id.Sale]*batch{}, begun: make(chan struct{}, 1),
 	}
 }
 
@@ -189,6 +191,12 @@ func (r *Recorder) batch(sale id.Sale) *batch {
 			since: r.cfg.Clock.Now().UnixMilli(), steps: map[Step]int64{}, calls: map[calls]int64{},
 			refused: map[fault.Reason]int64{}, seconds: map[int64]*second{}, remaining: map[int64]int{},
 		}
+		if len(r.open)+len(r.spare) == 0 {
+			select {
+			case r.begun <- struct{}{}:
+			default:
+			}
+		}
 		r.open[sale] = b
 	}
 	return b
@@ -196,15 +204,18 @@ func (r *Recorder) batch(sale id.Sale) *batch {
 
 // Run sends counts until ctx ends, and then the remaining ones.
 func (r *Recorder) Run(ctx context.Context) error {
-	ticker := time.NewTicker(flushEvery)
-	defer ticker.Stop()
+	timer := time.NewTimer(flushEvery)
+	defer timer.Stop()
 	failing := false
 	var sampled int64
 	for {
 		select {
 		case <-ctx.Done():
 			return r.last(ctx)
-		case <-ticker.C:
+		case <-r.begun:
+			timer.Reset(flushEvery)
+			continue
+		case <-timer.C:
 		}
 		if now := r.cfg.Clock.Now().Unix(); now != sampled {
 			sampled = now
@@ -215,7 +226,19 @@ func (r *Recorder) Run(ctx context.Context) error {
 			r.cfg.Log.WarnContext(ctx, "figures wait for Redis", slog.Any("error", err))
 		}
 		failing = err != nil
+		timer.Reset(r.untilFlush())
 	}
+}
+
+// untilFlush returns the time until the next flush. Without counts it is the one until the next
+// tick, unless counts begin.
+func (r *Recorder) untilFlush() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.open)+len(r.spare) > 0 {
+		return flushEvery
+	}
+	return periodic.UntilTick(periodic.Tick)
 }
 
 func (r *Recorder) last(ctx context.Context) error {

@@ -10,6 +10,7 @@ import (
 	"seckill/internal/buy/sale"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/notifier"
+	"seckill/internal/platform/periodic"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 // Run checks the phases and the stock of all active sales and publishes changes to the hub,
 // until ctx ends.
 func (s *Storefront) Run(ctx context.Context) error {
-	phases, stocks, departures := time.NewTimer(phaseEvery), time.NewTicker(stockEvery), time.NewTicker(departuresEvery)
+	phases, stocks, departures := time.NewTimer(phaseEvery), time.NewTimer(stockEvery), time.NewTicker(departuresEvery)
 	defer phases.Stop()
 	defer stocks.Stop()
 	defer departures.Stop()
@@ -39,6 +40,7 @@ func (s *Storefront) Run(ctx context.Context) error {
 		case <-stocks.C:
 			s.publish(ctx, s.stockChanged)
 			s.publish(ctx, s.levelsChanged)
+			stocks.Reset(s.untilStock(ctx))
 		case <-departures.C:
 			s.publish(ctx, s.departuresChanged)
 			s.forget(ctx)
@@ -47,12 +49,15 @@ func (s *Storefront) Run(ctx context.Context) error {
 }
 
 // untilPhase returns the time until the next check of the phases: phaseEvery, or less if the
-// clock changes one before.
+// clock changes one before. Without sales it is the time until the next tick.
 func (s *Storefront) untilPhase(ctx context.Context) time.Duration {
 	wait := phaseEvery
 	snap, err := s.cfg.Catalog.Snapshot(ctx)
 	if err != nil {
 		return wait
+	}
+	if len(snap.Sales) == 0 {
+		return periodic.UntilTick(periodic.Tick)
 	}
 	now := s.Now()
 	for _, v := range snap.Sales {
@@ -61,6 +66,14 @@ func (s *Storefront) untilPhase(ctx context.Context) time.Duration {
 		}
 	}
 	return wait
+}
+
+// untilStock returns the time until the next check of the stock.
+func (s *Storefront) untilStock(ctx context.Context) time.Duration {
+	if snap, err := s.catalog.Snapshot(ctx); err == nil && len(snap.Sales) == 0 {
+		return periodic.UntilTick(periodic.Tick)
+	}
+	return stockEvery
 }
 
 // publish publishes changes. An unreadable catalogue is reported by other code.

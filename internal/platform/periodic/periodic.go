@@ -54,6 +54,10 @@ type Loop struct {
 	// the pause is then Every. nil = never.
 	Busy func() bool
 
+	// Wake ends a pause that is longer than Every: the step then runs after Every. It is for work
+	// that begins in this process. nil = never.
+	Wake <-chan struct{}
+
 	// HasWork reports whether the step would find something. A loop that has nothing to do and
 	// pauses for a Tick or longer asks it instead of the step, which then runs at least every
 	// stepEvery: one question can be cheaper than the steps of many loops. nil = the step looks.
@@ -82,6 +86,12 @@ func (l Loop) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-timer.C:
+		case <-l.Wake:
+			if pause > l.Every {
+				pause = l.Every
+				timer.Reset(l.untilDue(pause))
+			}
+			continue
 		}
 		if idle && pause >= Tick && time.Since(ran) < stepEvery && !l.hasWork(ctx, timeout) {
 			pause = l.next(pause, idle)

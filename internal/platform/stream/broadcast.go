@@ -18,7 +18,7 @@ import (
 // Defaults and bounds of a Broadcast.
 const (
 	defaultKeep      = 10_000 // messages; a reader that is further behind misses some
-	defaultTailBlock = 500 * time.Millisecond
+	defaultTailBlock = defaultBlock
 	tailBatch        = 256 // messages per read
 )
 
@@ -39,7 +39,7 @@ type BroadcastConfig struct {
 	Key     string                // of the stream
 
 	Keep  int           // messages kept, approximately [10,000]
-	Block time.Duration // timeout of one read; bounds how late the end of Tail is noticed [500 ms]
+	Block time.Duration // timeout of one read; bounds how late the end of Tail is noticed [1 s]
 
 	Log     *slog.Logger
 	Metrics *Metrics
@@ -125,9 +125,10 @@ func (b *Broadcast) seekEnd(tail *redisconn.Tail) error {
 
 // read passes the next messages to handle.
 func (b *Broadcast) read(tail *redisconn.Tail, handle func(msg *Message)) error {
-	ctx, cancel := command(b.cfg.Block)
+	block := untilTick(b.cfg.Block)
+	ctx, cancel := command(block)
 	defer cancel()
-	entries, lost, err := tail.Next(ctx, b.cfg.Block)
+	entries, lost, err := tail.Next(ctx, block)
 	if err != nil {
 		return err
 	}

@@ -52,11 +52,19 @@ func (i Inspector) stats(ctx context.Context, key, group string) (s Stats, err e
 	if err != nil {
 		return s, err
 	}
+	return i.progress(ctx, key, info, s)
+}
+
+// progress completes the statistics of a stream by what a group has read.
+func (i Inspector) progress(ctx context.Context, key string, info redis.XInfoGroup, s Stats) (_ Stats, err error) {
 	oldest := ""
 	if info.Pending > 0 {
-		if s.Pending, oldest, err = i.pending(ctx, key, group); err != nil {
+		if s.Pending, oldest, err = i.pending(ctx, key, info.Name); err != nil {
 			return s, err
 		}
+	}
+	if s.Length == 0 && oldest == "" {
+		return s, nil
 	}
 	from := nextID(info.LastDeliveredID)
 	first, err := i.Client.XRangeN(ctx, key, from, "+", 1).Result()
@@ -79,8 +87,12 @@ func (i Inspector) stats(ctx context.Context, key, group string) (s Stats, err e
 
 // group returns the group's info from Redis; a missing group has read nothing.
 func (i Inspector) group(ctx context.Context, key, group string) (redis.XInfoGroup, error) {
+	return groupIn(i.Client.XInfoGroups(ctx, key), group)
+}
+
+func groupIn(reply *redis.XInfoGroupsCmd, group string) (redis.XInfoGroup, error) {
 	none := redis.XInfoGroup{LastDeliveredID: "0-0", Lag: -1}
-	groups, err := i.Client.XInfoGroups(ctx, key).Result()
+	groups, err := reply.Result()
 	if err != nil {
 		if redis.HasErrorPrefix(err, "no such key") {
 			return none, nil
@@ -196,11 +208,22 @@ func (i Inspector) eachPending(ctx context.Context, key, group string, visit fun
 // Measure sets the depth gauges of some streams for a group. A gauge that cannot be
 // read keeps its last value.
 func (i Inspector) Measure(ctx context.Context, m *Metrics, group string, topics []string) error {
+	pipe := i.Client.Pipeline()
+	lengths, groups := make([]*redis.IntCmd, len(topics)), make([]*redis.XInfoGroupsCmd, len(topics))
+	for n, topic := range topics {
+		lengths[n], groups[n] = pipe.XLen(ctx, topic), pipe.XInfoGroups(ctx, topic)
+	}
+	redisconn.ExecEach(ctx, pipe)
 	var errs []error
-	for _, topic := range topics {
-		s, err := i.Stats(ctx, topic, group)
+	for n, topic := range topics {
+		length, err := lengths[n].Result()
+		info, groupErr := groupIn(groups[n], group)
+		var s Stats
+		if err = errors.Join(err, groupErr); err == nil {
+			s, err = i.progress(ctx, topic, info, Stats{Length: length})
+		}
 		if err != nil {
-			errs = append(errs, err)
+			errs = append(errs, fmt.Errorf("statistics of %s: %w", topic, err))
 			continue
 		}
 		m.depth(topic, s)

@@ -278,10 +278,7 @@ func (r *reader) createGroup() error {
 // it. Entries that arrive while stop ends are still dispatched: this consumer owns
 // them, and the drain waits for them.
 func (r *reader) readNew(count int) error {
-	block := r.cfg.Block
-	if block >= periodic.Tick {
-		block = max(time.Millisecond, periodic.UntilTick(block)) // idle streams wake the process together
-	}
+	block := untilTick(r.cfg.Block)
 	ctx, cancel := command(block)
 	defer cancel()
 	streams, err := r.cfg.Client.XReadGroup(ctx, &redis.XReadGroupArgs{
@@ -301,6 +298,15 @@ func (r *reader) readNew(count int) error {
 		}
 	}
 	return nil
+}
+
+// untilTick returns the timeout of a read that may block for so long: idle streams wake the process
+// together.
+func untilTick(block time.Duration) time.Duration {
+	if block < periodic.Tick {
+		return block
+	}
+	return max(time.Millisecond, periodic.UntilTick(block))
 }
 
 // awaitFree waits until entries leave the window, at most for Block.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/platform/redisconn"
 )
 
 //go:embed lua/trim.lua
@@ -31,8 +33,13 @@ func NewTrimmer(client redis.UniversalClient, keys []string, metrics *Metrics) *
 func (t *Trimmer) Step(ctx context.Context) (counts map[string]int, err error) {
 	total := 0
 	var failed []error
-	for _, key := range t.keys {
-		n, err := t.script.Run(ctx, t.client, []string{key}).Int()
+	runs := make([]redisconn.Run, len(t.keys))
+	for i, key := range t.keys {
+		runs[i].Keys = []string{key}
+	}
+	for i, reply := range redisconn.RunEach(ctx, t.client, t.script, runs) {
+		key := t.keys[i]
+		n, err := reply.Int()
 		if err != nil {
 			failed = append(failed, fmt.Errorf("trim %s: %w", key, err))
 			continue
