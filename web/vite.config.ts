@@ -1,7 +1,7 @@
 import tailwindcss from '@tailwindcss/vite';
 import { defineConfig } from 'vitest/config';
 import { documents } from './build/documents.ts';
-import { plainImports, version } from './build/version.ts';
+import { preloads, version } from './build/version.ts';
 
 const root = import.meta.dirname;
 const server = process.env['SHOP_SERVER'] ?? 'http://127.0.0.1:8080';
@@ -9,7 +9,7 @@ const server = process.env['SHOP_SERVER'] ?? 'http://127.0.0.1:8080';
 export default defineConfig({
   root,
   resolve: { alias: [{ find: /^@seckill\/client\/(.*)$/, replacement: `${root}/client/src/$1.ts` }] },
-  plugins: [documents(root), tailwindcss(), plainImports(), version()],
+  plugins: [documents(root), tailwindcss(), preloads(), version()],
   build: {
     outDir: 'dist',
     target: ['chrome123', 'safari17.5', 'firefox128'],

@@ -22,7 +22,7 @@ export function version(): Plugin {
         for (const file of files) hash.update(file.fileName).update('\0').update(text(file)).update('\0');
         const v = hash.digest('hex').slice(0, 12);
         const names = files.map((file) => file.fileName.split('/').pop()!.replace('.', '\\.'));
-        const reference = new RegExp(`((?:\\./|/assets/)(?:${names.join('|')}))(?=["'\`)])`, 'g');
+        const reference = new RegExp(`((?:\\./|/?assets/)(?:${names.join('|')}))(?=["'\`)])`, 'g');
         for (const file of files) {
           if (!/\.(js|html|css)$/.test(file.fileName)) continue;
           const stamped = text(file).replace(reference, `$1?v=${v}`);
@@ -35,11 +35,11 @@ export function version(): Plugin {
   };
 }
 
-/** Dynamic imports without Vite's preloading, which would reference files without their version. */
-export function plainImports(): Plugin {
-  return {
-    name: 'plain-imports',
-    enforce: 'pre',
-    load: (id) => (id.endsWith('vite/preload-helper.js') ? 'export const __vitePreload = (load) => load();' : null),
-  };
+/** Preloads the modules that a dynamic import needs, so that they are fetched together: as Vite does it, but with references that `version` can stamp. */
+export function preloads(): Plugin {
+  const helper = `export const __vitePreload = (load, needed = []) => {
+    for (const file of needed) document.head.append(Object.assign(document.createElement('link'), { rel: 'modulepreload', href: '/' + file }));
+    return load();
+  };`;
+  return { name: 'preloads', enforce: 'pre', load: (id) => (id.endsWith('vite/preload-helper.js') ? helper : null) };
 }

@@ -1,7 +1,6 @@
 /** Builds seckill-drop.js, with the texts of its documents, and beside it what it loads when it is needed. */
 import { defineConfig } from 'vite';
 import { readGroups, loadSchema, documentTexts } from '../../build/documents.ts';
-import { plainImports } from '../../build/version.ts';
 
 const client = `${import.meta.dirname}/..`;
 
@@ -9,7 +8,7 @@ export default defineConfig({
   root: client,
   publicDir: false,
   plugins: [
-    plainImports(),
+    { name: 'plain-imports', enforce: 'pre', load: (id) => (id.endsWith('vite/preload-helper.js') ? 'export const __vitePreload = (load) => load();' : null) },
     documentTexts(readGroups([`${client}/src/documents`], loadSchema(`${client}/../../graph/schema`))),
     { name: 'inline-worker', enforce: 'pre', resolveId: (id) => (id.endsWith('./spawn.ts') ? `${client}/component/spawn.ts` : null) },
   ],

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { work } from '@seckill/client/captcha/solve';
+import { warm, work as solve } from '@seckill/client/captcha/solve';
 import { CreateCaptcha } from '@seckill/client/documents/server';
 import type { Purchase } from '@seckill/client/purchase';
 import type { Challenge } from '@seckill/client/types';
@@ -15,36 +15,44 @@ const MARGIN_MS = 10_000;
 
 /**
  * Requests the captcha of a sale while the buyer looks at it, and works it out if the browser can: the press then costs two round trips.
- * Returns a challenge that is not worked out yet, for the captcha of that press, and a function that forgets it.
+ * A request that is under way when the button is pressed goes on. Returns whether one is, the challenge that is not worked out yet, for
+ * the captcha of that press, and a function that forgets it.
  */
-export function useCaptchaAhead(purchase: Purchase, wanted: boolean): { challenge: Challenge | null; forget: () => void } {
+export function useCaptchaAhead(purchase: Purchase, wanted: boolean, pressed: boolean): { asking: boolean; challenge: Challenge | null; forget: () => void } {
   const open = useSignal<Challenge | null>(null);
+  const asking = useSignal(false);
   const waited = useRef(!wanted); // for the opening, or for the stock to return
-  const known = purchase.ready.value !== null;
+  const active = wanted ? purchase.ready.value === null : pressed && asking.value;
   useEffect(() => {
-    if (!wanted || known || !byBrowser()) return;
+    if (!active || !byBrowser()) return;
     const left = new AbortController();
-    let stop = (): void => {};
     const ask = async (): Promise<void> => {
+      asking.value = true;
+      warm();
       const input = { purpose: 'SECKILL' as const, saleId: purchase.saleId, ...wantedKind() };
       const challenge = (await request(CreateCaptcha, { input }, left.signal)).createCaptcha?.challenge;
-      if (!challenge || challenge.early || left.signal.aborted) return;
-      open.value = challenge;
-      if (challenge.kind !== 'PROOF_OF_WORK') return;
-      stop = work(challenge.parameters ?? '{}', (report) => {
-        if (!('answer' in report)) return;
-        stop();
-        open.value = null;
-        purchase.answer({ challengeId: challenge.id, answer: report.answer, expires: Date.parse(challenge.expiresAt), early: false });
-      });
+      if (challenge && !challenge.early) open.value = challenge;
     };
-    const timer = setTimeout(() => ask().catch(() => {}), waited.current ? Math.random() * SPREAD_MS : 0); // the press asks again
+    const answered = (): void => void (left.signal.aborted || (asking.value = false));
+    const timer = setTimeout(() => ask().then(answered, answered), waited.current ? Math.random() * SPREAD_MS : 0); // the press asks again
     return () => {
       left.abort();
       clearTimeout(timer);
-      stop();
+      asking.value = false;
     };
-  }, [purchase, wanted, known]);
+  }, [purchase, active]);
+
+  const work = wanted && open.value?.kind === 'PROOF_OF_WORK' ? open.value : null;
+  useEffect(() => {
+    if (!work) return;
+    const stop = solve(work.parameters ?? '{}', (report) => {
+      if (!('answer' in report)) return;
+      stop();
+      open.value = null;
+      purchase.answer({ challengeId: work.id, answer: report.answer, expires: Date.parse(work.expiresAt), early: false });
+    });
+    return stop;
+  }, [work]);
 
   const expires = purchase.ready.value?.expires ?? Infinity;
   useEffect(() => {
@@ -56,5 +64,5 @@ export function useCaptchaAhead(purchase: Purchase, wanted: boolean): { challeng
   }, [purchase, expires]);
 
   const challenge = open.value && Date.parse(open.value.expiresAt) - MARGIN_MS > now() ? open.value : null;
-  return { challenge, forget: () => void (open.value = null) };
+  return { asking: asking.value, challenge, forget: () => void (open.value = null) };
 }

@@ -47,7 +47,6 @@ export function SalePreview({ sale: of, itemId, phase, hidden }: Props) {
       waiting={false}
       startsAt={starts}
       act={nothing}
-      onPointerEnter={nothing}
     />
   );
   const required = { ...of, viewer: { needsVerifiedContact: of.requireVerifiedContact, accountTooNew: false } };

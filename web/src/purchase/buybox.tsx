@@ -90,7 +90,11 @@ export function BuyBox({ sale: read, item, stock, quantity, signedIn, reload, ch
   useShared(sale, signedIn ? sharedOf(button, situation, status) : null);
   const offer = offerOf(sale, item.id);
   const units = offer ? (entryOf(sale, item.id)?.quantity ?? 1) : quantity;
-  const ahead = useCaptchaAhead(purchase, signedIn && button.kind === 'buy' && attempt.step === 'idle' && !offer);
+  const prepares = signedIn && button.kind === 'buy' && attempt.step === 'idle' && !offer;
+  const ahead = useCaptchaAhead(purchase, prepares, attempt.step === 'check' && !attempt.challenge && !attempt.failure);
+  useEffect(() => {
+    if (prepares) void Check.preload();
+  }, [prepares]);
   useEffect(
     () => () => {
       const { step } = purchase.attempt.peek();
@@ -136,11 +140,10 @@ export function BuyBox({ sale: read, item, stock, quantity, signedIn, reload, ch
         waiting={waitlist.busy.value || waitlist.check !== null}
         startsAt={opensFor(sale)}
         act={act}
-        onPointerEnter={() => void Check.preload()}
       >
         <Beside purchase={purchase} button={button} waitlist={waitlist} failed={shownFailure(situation, button)} />
       </Sheet>
-      {attempt.step === 'check' && (
+      {attempt.step === 'check' && !ahead.asking && (
         <Check
           purpose="SECKILL"
           saleId={sale.id}

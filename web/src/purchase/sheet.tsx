@@ -109,7 +109,6 @@ interface Props extends Omit<LabelProps, 'early'> {
   /** A request of the button is under way. */
   waiting: boolean;
   act: () => void;
-  onPointerEnter: () => void;
   /** Below the button: what else can be done. */
   children?: ComponentChildren;
 }
@@ -129,7 +128,7 @@ function useHeight(sheet: { current: HTMLElement | null }): void {
 }
 
 /** The sheet. */
-export function Sheet({ status, button, waiting, act, onPointerEnter, startsAt, children, ...label }: Props) {
+export function Sheet({ status, button, waiting, act, startsAt, children, ...label }: Props) {
   const box = useRef<HTMLElement>(null);
   const waited = useRef(false);
   waited.current ||= now() < startsAt;
@@ -186,7 +185,6 @@ export function Sheet({ status, button, waiting, act, onPointerEnter, startsAt, 
           aria-disabled={!active}
           aria-busy={busy}
           onClick={act}
-          onPointerEnter={onPointerEnter}
         >
           {busy && <span class="spin" />}
           <span key={text}>

@@ -16,12 +16,25 @@ function warn(why: string): void {
   said = true;
 }
 
+/** A worker that has no work yet. */
+let idle: Worker | null = null;
+
+/** Starts the worker for the next proof of work, while its challenge is on the way. */
+export function warm(): void {
+  try {
+    idle ??= newWorker();
+  } catch {
+    // `work` says why there is none
+  }
+}
+
 /** Searches the number and reports the progress; returns a function that stops it. */
 export function work(parameters: string, on: (report: Report) => void): () => void {
   if (typeof Worker === 'undefined') return inSteps(parameters, on); // Node
   let worker: Worker;
   try {
-    worker = newWorker(); // throws for a script of another origin
+    worker = idle ?? newWorker(); // throws for a script of another origin
+    idle = null;
   } catch (thrown) {
     warn(String(thrown));
     return inSteps(parameters, on);
