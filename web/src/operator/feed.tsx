@@ -70,9 +70,16 @@ type Part = (typeof parts)[number];
 
 type Happened = { at: string; key: string; part: Part | null; line: Line } | { at: string; key: string; part: Part; entry: Entry };
 
-/** Feed and log in one order, newest first. Lines of the feed that say what an entry of the log says in more detail are shown among all only. */
+/** Within how long the feed and the log have the same act, in ms. */
+const SAME_MS = 5_000;
+
+/** Whether a line of the feed says what an entry of the log says in more detail: an act of the same person at that moment. */
+const isLogged = ({ at, message, order }: Line, entries: readonly Entry[]): boolean =>
+  !order && entries.some((entry) => Math.abs(Date.parse(entry.at) - Date.parse(at)) < SAME_MS && message?.startsWith(entry.actor?.displayName ?? ot('op.byClock')));
+
+/** Feed and log in one order, newest first; what both have is there once. */
 export function happened(lines: readonly Line[], entries: readonly Entry[]): Happened[] {
-  const ofFeed = lines.map((line): Happened => ({ at: line.at, key: line.cursor, part: line.order ? 'orders' : null, line }));
+  const ofFeed = lines.filter((line) => !isLogged(line, entries)).map((line): Happened => ({ at: line.at, key: line.cursor, part: line.order ? 'orders' : null, line }));
   const ofLog = entries.map((entry): Happened => ({ at: entry.at, key: `${entry.at} ${entry.action}`, part: entry.action === 'ADJUST_STOCK' ? 'stock' : 'staff', entry }));
   return [...ofFeed, ...ofLog].sort((a, b) => Date.parse(b.at) - Date.parse(a.at));
 }

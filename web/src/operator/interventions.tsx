@@ -117,7 +117,8 @@ function Row({ act, reload, linked }: { act: Intervention; reload: () => void; l
         <span class="chip">{ot(`op.state.${act.state}`)}</span>
       </p>
       <p class="text-sm text-soft">
-        <DateTime at={act.createdAt} /> · <bdi>{act.requestedBy?.displayName ?? ot('op.byClock')}</bdi> · <bdi>{act.note}</bdi>
+        <DateTime at={act.createdAt} /> · <bdi>{act.requestedBy?.displayName ?? ot('op.byClock')}</bdi>
+        {act.note && ` · ${isolate(act.note)}`}
         {act.decidedBy && ` · ${act.decision ? ot('op.named', { name: act.decidedBy.displayName, text: act.decision }) : isolate(act.decidedBy.displayName)}`}
       </p>
       {linked && act.sale && (
