@@ -19,7 +19,7 @@ test('after a lost connection the page says so, reconnects by itself and misses 
   await page.addInitScript(() => {
     const seen: string[] = ((window as unknown as { toasts: string[] }).toasts = []);
     new MutationObserver(() => {
-      const text = document.querySelector('[data-toast]')?.textContent;
+      const text = document.querySelector('p[data-toast], [aria-live].sr-only p')?.textContent;
       if (text && seen.at(-1) !== text) seen.push(text);
     }).observe(document, { childList: true, subtree: true });
   });

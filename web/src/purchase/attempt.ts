@@ -17,10 +17,11 @@ import { readOut } from '../ui/live-region';
 import { notify, toast } from '../ui/toast';
 import { share } from './shared';
 
-/** Notifies of the end of a place, on any page; null is an unknown place. */
-function notifyEnd(ticket: Ticket | null, title: string): void {
-  if (ticket?.endReason === 'PATH_INVALID') return toast(t('room.expired'));
-  if (ticket?.status === 'ADMITTED') return ticket.path ? notify(t('room.turn', { title })) : undefined; // the turn was used
+/** Notifies of the end of a place, on any page; null is an unknown place. A turn, and that it expired, are in the status of the sale where that is shown. */
+function notifyEnd(ticket: Ticket | null, { title, slug }: StoredTicket): void {
+  const shown = !document.hidden && location.pathname === `/s/${slug}`;
+  if (ticket?.endReason === 'PATH_INVALID') return shown ? undefined : toast(t('room.expired'));
+  if (ticket?.status === 'ADMITTED') return ticket.path && !shown ? notify(t('room.turn', { title })) : undefined; // without a path it was used
   if (ticket?.endReason === 'ALREADY_ORDERED' || ticket?.endReason === 'PURCHASE_LIMIT_REACHED') return toast(t(`room.${ticket.endReason}`, { title }));
   toast(t(ticket?.status === 'CLOSED' ? 'room.closed' : 'room.lost'));
 }
@@ -45,8 +46,9 @@ function hooksOf(saleId: string, changed: () => void): Hooks {
         const kind = waiting.ticket.value && !waiting.ticket.value.position ? 'joined' : 'room';
         share(saleId, { title, slug, orderId: null, kind, until: null, amount: null });
       }),
-    called: ({ title, slug, pressed }, ticket) => {
-      notifyEnd(ticket, title);
+    called: (stored, ticket) => {
+      const { title, slug, pressed } = stored;
+      notifyEnd(ticket, stored);
       if (pressed || ticket?.status !== 'ADMITTED' || !ticket.path) return;
       share(saleId, { title, slug, orderId: null, kind: 'turn', until: Date.parse(ticket.path.expiresAt), amount: null });
     },

@@ -8,7 +8,6 @@ import { t } from '../i18n/text';
 import { OPENING, useLeft, useThresholds } from '../ui/countdown';
 import { useCaptchaAhead } from '../captcha/ahead';
 import { lazy } from '../ui/lazy';
-import { toast } from '../ui/toast';
 import { type Purchase } from '@seckill/client/purchase';
 import { purchaseOf } from './attempt';
 import { buttonOf, closesAt, entryOf, offerOf, opensFor, usePhase, type Button, type Situation } from './button';
@@ -66,9 +65,7 @@ function useTurn(purchase: Purchase, choose: (itemId: string) => void): void {
     if (turn) choose(turn.itemId);
   }, [turn?.itemId]);
   useEffect(() => {
-    if (left > 0) return;
-    toast(t('room.expired'));
-    if (turn) purchase.expired(turn.itemId);
+    if (left <= 0 && turn) purchase.expired(turn.itemId);
   }, [left <= 0]);
 }
 

@@ -86,7 +86,7 @@ export function useWaitlist(sale: Sale, item: Item, reload: () => void): Waitlis
   const about = `${item.id} ${entry?.id} ${entry?.status} ${sale.viewer?.order?.id} ${sale.viewer?.order?.status}`;
   useEffect(() => {
     const held = sale.items.find(({ id }) => entryOf(sale, id)?.status === 'OFFERED');
-    if (offered) notify(`${t('waitlist.offer')} · ${isolate(held?.goods.name ?? sale.title)}`);
+    if (offered && (document.hidden || held?.id !== item.id)) notify(`${t('waitlist.offer')} · ${isolate(held?.goods.name ?? sale.title)}`);
   }, [offered]);
   useEffect(() => {
     if (!waiting) return;

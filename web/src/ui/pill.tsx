@@ -4,6 +4,7 @@ import { second } from '../api/clock';
 import type { Connection } from '@seckill/client/live';
 import { connection } from '../api/client';
 import { t } from '../i18n/text';
+import { readOut } from './live-region';
 import { toast } from './toast';
 
 function words(line: Connection): string {
@@ -35,13 +36,14 @@ const dots: Record<Connection['state'], string> = {
 export function ConnectionStatus() {
   const lost = useRef(false);
   useSignalEffect(() => {
+    const say = matchMedia('(width >= 48rem)').matches ? readOut : toast; // where there is room, the words below say it
     const { state } = connection.value;
     if (state === 'retrying' && !lost.current) {
       lost.current = true;
-      toast(t('line.lost'));
+      say(t('line.lost'));
     } else if (lost.current && (state === 'live' || state === 'polling')) {
       lost.current = false;
-      toast(t('line.back'));
+      say(t('line.back'));
     }
   });
   const line = connection.value;
