@@ -8,6 +8,7 @@ import { toFault } from '@seckill/client/fault';
 import { request } from '../api/client';
 import type { CaptchaPurpose, Challenge, Failure } from '@seckill/client/types';
 import { CreateCaptcha } from '@seckill/client/documents/server';
+import { bounded } from '../forms/bounded';
 import { faultText, explain, t } from '../i18n/text';
 import { Dialog } from '../ui/dialog';
 import { readOut } from '../ui/live-region';
@@ -156,7 +157,10 @@ export function Captcha({ purpose, saleId, challenge, failure, onAnswer, close }
           <p id={hint}>{picture.prompt}</p>
           <div class="flex gap-2">
             <input
-              ref={input}
+              ref={(field) => {
+                input.current = field;
+                bounded({ most: 64 })(field);
+              }}
               class="field"
               aria-label={t('check.answer')}
               aria-describedby={hint}

@@ -15,6 +15,10 @@ export function bounded({ least = 0, most }: { least?: number; most: number }): 
       else field.setCustomValidity(n > most && lengthOf(text(field.value)) > most ? t('form.long', { n: most }) : '');
     };
     field.oninput = check;
+    field.oninvalid = () => {
+      check();
+      if (field.validity.valueMissing) field.setCustomValidity(t('form.required')); // in the language of the page, not of the browser
+    };
     check();
   };
 }

@@ -14,8 +14,8 @@ function flawOf(field: Typed): (() => string) | null {
   const { validity, validationMessage: said } = field;
   const { min = '', max = '', placeholder = '' } = field as Partial<HTMLInputElement>;
   if (validity.valid) return null;
-  if (validity.customError) return () => said;
   if (validity.valueMissing) return () => t('form.required');
+  if (validity.customError) return () => said;
   if (validity.rangeUnderflow) return () => ot('op.form.least', { n: min });
   if (validity.rangeOverflow) return () => ot('op.form.most', { n: max });
   if (validity.patternMismatch) return () => ot('op.form.pattern', { text: placeholder });
