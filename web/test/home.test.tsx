@@ -62,7 +62,7 @@ test('a running sale shows orders, revenue and alarms, and an opening says what 
   await vi.waitFor(() => expect(document.querySelectorAll('[data-pulse]')).toHaveLength(1));
   await vi.waitFor(() => expect(document.querySelector('[data-pulse]')!.textContent).toContain('¥27'));
   const pulse = document.querySelector('[data-pulse]')!;
-  for (const text of ['3 orders', 'Orders wait 20 seconds', 'No units left']) expect(pulse.textContent).toContain(text);
+  for (const text of ['Orders 3', 'Orders wait 20 seconds', 'No units left']) expect(pulse.textContent).toContain(text);
   expect(pulse.querySelector('polyline')).not.toBeNull();
   expect([...document.querySelectorAll('[data-missing]')].map(({ textContent }) => textContent)).toEqual(['Missing: approval', 'Missing: schedule']);
 });

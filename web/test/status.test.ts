@@ -163,9 +163,9 @@ test.each(['en', 'zh'] as const)('a wait names its cause, ticks in minutes, and 
   await setLanguage(language);
   const failure = { __typename: 'RateLimitedError', code: 'RATE_LIMITED', cause: 'EXPIRED_RESERVATIONS', retryAfterMs: 1_224_000, message: '', path: null } as never;
   const attempt: Attempt = { step: 'refused', failure, ...asked };
-  const [title, minutes] = language === 'en' ? ['Two orders were not paid in time', /21 minutes\.$/] : ['未按时付款', /21分钟/];
+  const [title, minutes] = language === 'en' ? ['Two orders were not paid in time', /21 minutes\.$/] : ['未按时付款', /21 分钟/];
   expect(statusAt({ attempt })).toMatchObject({ kind: 'blocked', title: expect.stringContaining(title), detail: expect.stringMatching(minutes), until: T0 + 1_224_000 });
-  expect(statusAt({ attempt, now: T0 + 1_200_000 }).detail).toMatch(language === 'en' ? /24 seconds/ : /24秒/);
+  expect(statusAt({ attempt, now: T0 + 1_200_000 }).detail).toMatch(language === 'en' ? /24 seconds/ : /24 秒/);
   expect(statusAt({ attempt, now: T0 + 1_224_000 })).toMatchObject({ kind: 'buy' });
   expect(statusAt({ attempt, itemId: 'itm_2' })).toMatchObject({ kind: 'buy' });
   await setLanguage('en');

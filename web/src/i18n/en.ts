@@ -4,7 +4,6 @@ import { noticesEn } from './notices-en';
 export const en = {
   'app.name': 'Seckill',
   'app.skip': 'Skip to content',
-  'app.language': '中文',
   'app.languageLabel': '切换到中文',
   'app.theme': 'Theme: {theme}',
   'app.theme.system': 'system',
@@ -117,7 +116,6 @@ export const en = {
   'button.room': 'Waiting for your turn',
   'button.join': 'Join the draw',
   'button.joined': 'You are in the draw',
-  'button.refused': 'Try again',
   'button.blocked': 'Try again in {time}',
   'wait.ready': 'Verified. One press buys when it opens.',
   'wait.soon': 'You can join the draw from {time}.',
@@ -345,7 +343,6 @@ export const en = {
   'order.missing': 'This order does not exist.',
   'order.from': 'Sale',
   'order.each': 'Unit price',
-  'order.total': 'Total',
   'order.made': 'Ordered',
   'order.paid': 'Paid',
   'order.deadline': 'Pay by',
@@ -364,7 +361,6 @@ export const en = {
   'order.refundedPart': '{n} of {of} units refunded: {amount}.',
   'order.refundSend': 'Request refund of {amount}',
   'order.payHow': 'How to pay',
-  'order.payOnPage': 'Pay by card',
   'order.confirming': 'Your payment is being confirmed. This takes a few seconds.',
   'order.payPage': 'Pay for order {number}',
   'order.payLoad': 'The card form did not load. Check your connection, or go back and pay in another way.',
@@ -451,16 +447,10 @@ export const en = {
   'sheet.slow': 'Still trying. Keep this page open.',
   'sheet.paid': 'Paid',
   'sheet.paidLead': 'Your order is confirmed.',
-  'sheet.ready': 'Ready',
   'sheet.payLead': 'Pay by {time}, or it goes to the next buyer.',
-  'sheet.soldOut': 'Sold out',
   'sheet.offline': 'You are offline. We keep trying to reconnect.',
   'sheet.signIn': 'Sign in before it opens, so that one press is enough.',
-  'sheet.order': 'Your order',
-  'sheet.more': '{n} left',
-  'sheet.open': 'Open',
   'sheet.progress': 'Progress in the queue',
-  'sheet.refused': 'Not possible',
 } as const;
 
 /** A key of the catalogues. */

@@ -204,7 +204,7 @@ export function span(seconds: number): string {
   const words = (first < 0 ? units.slice(-1) : units.slice(first, first + 2).filter(([, n]) => n > 0)).map(([unit, n]) =>
     format(unit, (of) => new Intl.NumberFormat(of, { style: 'unit', unit, unitDisplay: 'long' })).format(n),
   );
-  return words.join(lang.value === 'zh' ? '' : ' ');
+  return words.join(' ').replace(/\d(?=\p{Script=Han})/gu, '$& ');
 }
 
 const MINUTE_MS = 60_000;

@@ -47,10 +47,10 @@ export function Pulse({ sale }: { sale: SaleOfList }) {
     <div class="order-last flex min-h-8 w-full flex-wrap items-center gap-x-6 gap-y-1 text-sm tabular-nums" data-pulse>
       {stats && (
         <>
-          <span><strong>{count(stats.orders)}</strong> {ot('op.pulse.orders')}</span>
-          <span><strong>{money(stats.netValue)}</strong> {ot('op.gmv')}</span>
+          <span>{ot('op.orders')} <strong>{count(stats.orders)}</strong></span>
+          <span>{ot('op.gmv')} <strong>{money(stats.netValue)}</strong></span>
           {line.length > 0 && (
-            <svg viewBox="0 0 100 24" preserveAspectRatio="none" class="h-6 w-32 text-good" role="img" aria-label={ot('op.pulse.line')}>
+            <svg viewBox="0 0 100 24" preserveAspectRatio="none" class="h-6 w-32 max-w-full text-good" role="img" aria-label={ot('op.pulse.line')}>
               <polyline fill="none" stroke="currentColor" stroke-width="2" vector-effect="non-scaling-stroke" points={line.map((y, i) => `${(i / (PARTS - 1)) * 100},${23 - y * 22}`).join(' ')} />
             </svg>
           )}
