@@ -146,7 +146,7 @@ function Acting({ act, orders, chosen, close, reload }: { act: Act; orders: Foun
           <p>{ot(act.how)}</p>
           {act === acts.refund && (
             <label class="flex items-center gap-2">
-              <input type="checkbox" name="restock" class="size-4 accent-fill" defaultChecked />
+              <input type="checkbox" name="restock" class="size-4 accent-ink" defaultChecked />
               {ot('op.restock')}
             </label>
           )}

@@ -74,7 +74,7 @@ function All({ text }: { text: string }) {
       <div class="mb-4 flex flex-wrap gap-3">
         <Select class="w-auto" label={ot('op.role')} value={role} none={ot('op.role.all')} change={setRole} choices={roles()} />
         <label class="flex items-center gap-2">
-          <input type="checkbox" class="size-4 accent-fill" checked={state === 'disabled'} onChange={() => setState(state ? '' : 'disabled')} />
+          <input type="checkbox" class="size-4 accent-ink" checked={state === 'disabled'} onChange={() => setState(state ? '' : 'disabled')} />
           {ot('op.user.onlyDisabled')}
         </label>
       </div>

@@ -47,7 +47,7 @@ function Phases({ sale, hidden, beside }: { sale: Previewed; hidden: boolean; be
             id={`${id}-${each}`}
             type="button"
             role="tab"
-            class={`btn ${each === phase.value ? 'btn-main' : ''}`}
+            class="chip min-h-10 px-3 hover:border-edge aria-selected:border-ink aria-selected:font-semibold"
             aria-selected={each === phase.value}
             aria-controls={`${id}-panel`}
             tabIndex={each === phase.value ? 0 : -1}

@@ -160,7 +160,7 @@ export function Decide({ refund, reload }: Props) {
             <p>{ot(sure[decide], { amount })}</p>
             {decide === 'approve' && !failed && (
               <label class="flex items-center gap-2">
-                <input type="checkbox" name="restock" class="size-4 accent-fill" defaultChecked />
+                <input type="checkbox" name="restock" class="size-4 accent-ink" defaultChecked />
                 {ot('op.restock')}
               </label>
             )}

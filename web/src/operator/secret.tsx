@@ -66,7 +66,7 @@ export function ConfirmDialog({ id, name, words, send, close, done }: ConfirmPro
 export function Checkbox({ name, words, on }: { name: string; words: string; on: boolean }) {
   return (
     <label class="flex items-center gap-2">
-      <input type="checkbox" name={name} class="size-4 accent-fill" defaultChecked={on} />
+      <input type="checkbox" name={name} class="size-4 accent-ink" defaultChecked={on} />
       {words}
     </label>
   );

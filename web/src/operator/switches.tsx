@@ -54,7 +54,7 @@ export function Switches({ sale, reload }: { sale: AdminSale; reload: () => void
         }}
       >
         <label class="flex items-center gap-2">
-          <input type="checkbox" name="required" class="size-4 accent-fill" defaultChecked={now.captchaRequired} />
+          <input type="checkbox" name="required" class="size-4 accent-ink" defaultChecked={now.captchaRequired} />
           {ot('op.captchaRequired')}
         </label>
         <fieldset>
@@ -62,7 +62,7 @@ export function Switches({ sale, reload }: { sale: AdminSale; reload: () => void
           <div class="flex flex-wrap gap-x-5 gap-y-2">
             {kinds.map((kind) => (
               <label key={kind} class="flex items-center gap-2">
-                <input type="checkbox" name={kind} class="size-4 accent-fill" defaultChecked={now.captchaKinds.includes(kind)} />
+                <input type="checkbox" name={kind} class="size-4 accent-ink" defaultChecked={now.captchaKinds.includes(kind)} />
                 {ot(`op.kind.${kind}`)}
               </label>
             ))}

@@ -51,7 +51,7 @@ export function Notices() {
             <label key={channel} class="flex cursor-pointer items-center gap-2 py-1">
               <input
                 type="checkbox"
-                class="size-4 accent-fill"
+                class="size-4 accent-ink"
                 checked={choice.channels.includes(channel)}
                 onChange={(event) => void set(choice, channel, event.currentTarget.checked)}
               />

@@ -142,7 +142,7 @@ export function Sign({ isNew }: { isNew: boolean }) {
           </Field>
         )}
         <label class="flex items-center gap-2 text-sm">
-          <input type="checkbox" class="size-4 accent-fill" checked={visible.value} onChange={() => (visible.value = !visible.value)} />
+          <input type="checkbox" class="size-4 accent-ink" checked={visible.value} onChange={() => (visible.value = !visible.value)} />
           {t('sign.show')}
         </label>
         <button class="btn btn-main min-h-12" aria-disabled={sending}>
