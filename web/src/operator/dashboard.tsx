@@ -99,7 +99,7 @@ export function Dashboard({ id, live, opening, names = {}, marks = [] }: Props) 
   const fault = faultIn(page.value);
   if (!now) return fault ? <FaultMessage fault={fault} again={reload} /> : <div class="min-h-dvh" />; // reserves the space, to avoid a layout shift
   return (
-    <section class="card grid gap-5 p-5" aria-labelledby="figures">
+    <section class="card grid grid-cols-1 gap-5 p-5" aria-labelledby="figures">
       <h2 id="figures" class="head">
         {ot('op.figures')}
       </h2>
@@ -173,7 +173,7 @@ function Items({ figures, names }: { figures: Figures; names: Names }) {
           <tr>
             <th class="py-1 font-medium">{ot('op.byItem')}</th>
             {head.map((each) => (
-              <th key={each} class="py-1 pl-3 text-right font-medium wrap-normal">
+              <th key={each} class="py-1 pl-3 text-right font-medium">
                 {each}
               </th>
             ))}

@@ -157,8 +157,8 @@ function SaleForm({ goods, sale, discard }: { goods: Found; sale: AdminSale | nu
   const times = sale ?? { startsAt: new Date(soon + HOUR_MS).toISOString(), endsAt: new Date(soon + 3 * HOUR_MS).toISOString() };
   const add = (): void => void (rows.value = [...rows.value, { key: Math.max(...rows.value.map(({ key }) => key)) + 1 }]);
   return (
-    <div ref={box} class="mx-auto grid max-w-3xl items-start gap-6 xl:max-w-none xl:grid-cols-[minmax(0,1fr)_29rem]" onInput={keepForm} onChange={keepForm}>
-    <Form sticky class="grid gap-5" send={send} done={() => go(`/operate/sales/${made.value}`)} label={ot('op.save')}>
+    <div ref={box} class="mx-auto grid max-w-3xl grid-cols-1 items-start gap-6 xl:max-w-none xl:grid-cols-[minmax(0,1fr)_29rem]" onInput={keepForm} onChange={keepForm}>
+    <Form sticky class="grid grid-cols-1 gap-5" send={send} done={() => go(`/operate/sales/${made.value}`)} label={ot('op.save')}>
       <Title><bdi>{sale ? sale.title : ot('op.newSale')}</bdi></Title>
       <div class="card grid gap-4 p-5 sm:grid-cols-2">
         <Field label={ot('op.saleTitle')}>
@@ -187,15 +187,15 @@ function SaleForm({ goods, sale, discard }: { goods: Found; sale: AdminSale | nu
           <RulesField text={sale?.rules} rows={4} />
         </div>
         <label class="flex items-center gap-2 sm:col-span-2">
-          <input type="checkbox" name="hide" class="size-4 accent-fill" defaultChecked={sale?.hideExactStock ?? false} />
+          <input type="checkbox" name="hide" class="size-4 accent-ink" defaultChecked={sale?.hideExactStock ?? false} />
           {ot('op.hide')}
         </label>
         <label class="flex items-center gap-2 sm:col-span-2">
-          <input type="checkbox" name="address" class="size-4 accent-fill" defaultChecked={sale?.requiresAddress} />
+          <input type="checkbox" name="address" class="size-4 accent-ink" defaultChecked={sale?.requiresAddress} />
           {ot('op.address')}
         </label>
         <label class="flex items-center gap-2 sm:col-span-2">
-          <input type="checkbox" name="contact" class="size-4 accent-fill" defaultChecked={sale?.requireVerifiedContact} />
+          <input type="checkbox" name="contact" class="size-4 accent-ink" defaultChecked={sale?.requireVerifiedContact} />
           {ot('op.contact')}
         </label>
         <Field label={ot('op.accountAge')}>
@@ -205,7 +205,7 @@ function SaleForm({ goods, sale, discard }: { goods: Found; sale: AdminSale | nu
         <LimitBy counted={sale?.limitBy ?? ['CONTACT']} />
         <AccessFields rules={sale?.access ?? []} />
         <label class="flex items-center gap-2 sm:col-span-2">
-          <input type="checkbox" name="private" class="size-4 accent-fill" defaultChecked={sale?.private} />
+          <input type="checkbox" name="private" class="size-4 accent-ink" defaultChecked={sale?.private} />
           {ot('op.private')}
         </label>
         <Accent color={sale?.accent?.color ?? ''} />
@@ -329,7 +329,7 @@ function Mode({ sale }: { sale: AdminSale | null }) {
         <Field label={ot('op.offer')}>{minutes('offer', (offerSeconds ?? 86_400) / 60, 20_160)}</Field>
       </div>
       <label class="hidden items-start gap-2 group-has-[option[value=DRAW]:checked]:flex sm:col-span-2">
-        <input type="checkbox" name="authorize" class="mt-1 size-4 accent-fill" defaultChecked={authorizesEntries} />
+        <input type="checkbox" name="authorize" class="mt-1 size-4 accent-ink" defaultChecked={authorizesEntries} />
         <span>
           {ot('op.authorize')}
           <span class="block text-sm text-soft">{ot('op.authorize.help')}</span>
@@ -348,7 +348,7 @@ function LimitBy({ counted }: { counted: readonly string[] }) {
       <legend class="font-semibold">{ot('op.limitBy')}</legend>
       {limitKinds.map((kind) => (
         <label class="flex items-start gap-2">
-          <input type="checkbox" name={`limit-by-${kind.toLowerCase()}`} class="mt-1 size-4 accent-fill" defaultChecked={counted.includes(kind)} />
+          <input type="checkbox" name={`limit-by-${kind.toLowerCase()}`} class="mt-1 size-4 accent-ink" defaultChecked={counted.includes(kind)} />
           <span>
             {ot(`op.limitBy.${kind}`)}
             <span class="block text-sm text-soft">{ot(`op.limitBy.${kind}.help`)}</span>

@@ -44,9 +44,9 @@ export function Goods() {
         {(goods) => (
           <ul class="grid gap-2 sm:grid-cols-2">
             {goods.map((each) => (
-              <li key={each.id} class="card relative flex items-center gap-3 p-3 has-[button:hover]:border-edge">
+              <li key={each.id} class="card relative flex flex-wrap items-center gap-3 p-3 has-[button:hover]:border-edge">
                 <Picture goods={each} inList class="size-14 shrink-0 rounded-lg" />
-                <button class="grow text-left font-medium after:absolute after:inset-0" onClick={() => (editing.value = each)}>
+                <button class="min-w-0 grow basis-28 text-left font-medium after:absolute after:inset-0" onClick={() => (editing.value = each)}>
                   <bdi>{each.name}</bdi>
                 </button>
                 <span class="tabular-nums">{money(each.listPrice)}</span>

@@ -32,7 +32,7 @@ export function Home() {
     </Link>
   );
   return (
-    <Shell of={loaded} title={() => ot('op.home')} beside={create} class="gap-8">
+    <Shell of={loaded} title={() => ot('op.home')} beside={create} class="grid-cols-1 gap-8">
       {({ groups, waiting, first }) => (
         <>
           {waiting > 0 && (
@@ -58,7 +58,7 @@ function Group({ name, children }: { name: OpKey; children: ComponentChildren })
   return (
     <section>
       <h2 class="head mb-3">{ot(name)}</h2>
-      <ul class="grid gap-2">{children}</ul>
+      <ul class="grid grid-cols-1 gap-2">{children}</ul>
     </section>
   );
 }

@@ -91,8 +91,8 @@ export function Orders() {
   return (
     <>
       <Title>{ot('op.orders')}</Title>
-      <div class="my-4 grid grid-cols-2 items-end gap-3 md:grid-cols-3 xl:grid-cols-[minmax(11rem,2fr)_repeat(5,minmax(7.5rem,1fr))]">
-        <div class="min-w-0 max-md:col-span-2">
+      <div class="my-4 grid grid-cols-[repeat(auto-fit,minmax(min(100%,9rem),1fr))] items-end gap-3 md:grid-cols-3 xl:grid-cols-[minmax(11rem,1.7fr)_repeat(5,minmax(7.5rem,1fr))]">
+        <div class="min-w-0 max-md:col-span-full">
           <Search label={ot('op.searchOrders')} text={text} found={setText} shortest={SHORTEST_SEARCH} />
         </div>
         <Field label={ot('op.status')}>
@@ -154,7 +154,7 @@ const columns: { name: OpKey; class: string }[] = [
   { name: 'op.column.item', class: 'text-left' },
   { name: 'op.column.buyer', class: `text-left ${WIDE}` },
   { name: 'op.column.placed', class: `text-left ${WIDE}` },
-  { name: 'op.column.total', class: 'text-right' },
+  { name: 'op.column.total', class: `text-right ${WIDE}` },
   { name: 'op.status', class: `text-left ${WIDE}` },
 ];
 
@@ -166,7 +166,7 @@ function Table({ orders, chosen, reload }: TableProps) {
       <thead class="border-b border-edge">
         <tr>
           <th class="w-8">
-            <input type="checkbox" class="size-5 align-middle accent-fill" aria-label={ot('op.bulk.all')} checked={all} onChange={() => (chosen.value = new Set(all ? [] : orders.map(({ id }) => id)))} />
+            <input type="checkbox" class="size-5 align-middle accent-ink" aria-label={ot('op.bulk.all')} checked={all} onChange={() => (chosen.value = new Set(all ? [] : orders.map(({ id }) => id)))} />
           </th>
           {columns.map(({ name, class: layout }) => (
             <th key={name} scope="col" class={layout}>{ot(name)}</th>
@@ -232,7 +232,7 @@ function Row({ order, chosen, reload }: { order: Found; chosen: TableProps['chos
         }}
       >
         <td class="pt-2.5! align-top">
-          <input type="checkbox" class="size-5 align-middle accent-fill" aria-label={ot('op.bulk.one', { number: order.number })} checked={mine} onChange={choose} />
+          <input type="checkbox" class="size-5 align-middle accent-ink" aria-label={ot('op.bulk.one', { number: order.number })} checked={mine} onChange={choose} />
         </td>
         <td class={`align-top ${WIDE}`}>
           <Link href={where} class="link font-semibold tabular-nums" data-open>
@@ -240,7 +240,7 @@ function Row({ order, chosen, reload }: { order: Found; chosen: TableProps['chos
           </Link>
         </td>
         <td class="align-top">
-          <Link href={where} class="link block font-semibold tabular-nums md:hidden">
+          <Link href={where} class="link block font-semibold md:hidden">
             {order.number}
           </Link>
           <bdi>{order.item.goods.name}</bdi>
@@ -251,12 +251,13 @@ function Row({ order, chosen, reload }: { order: Found; chosen: TableProps['chos
           <div class="grid justify-items-start gap-1 text-soft md:hidden">
             <bdi>{order.buyer.account ?? order.buyer.displayName}</bdi>
             <DateTime at={order.createdAt} />
+            <strong class="text-ink tabular-nums">{money(order.total)}</strong>
             <StatusChip status={order.status} held={order.review?.held} />
           </div>
         </td>
         <td class={`align-top ${WIDE}`}><bdi>{order.buyer.account ?? order.buyer.displayName}</bdi></td>
         <td class={`align-top whitespace-nowrap ${WIDE}`}><DateTime at={order.createdAt} /></td>
-        <td class="text-right align-top font-semibold tabular-nums">{money(order.total)}</td>
+        <td class={`text-right align-top font-semibold tabular-nums ${WIDE}`}>{money(order.total)}</td>
         <td class={`align-top ${WIDE}`}><StatusChip status={order.status} held={order.review?.held} /></td>
         <td class="p-0! text-right align-top">
           <Menu order={order} cancel={() => (voiding.value = true)} expire={() => (expiring.value = true)} />

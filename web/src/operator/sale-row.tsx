@@ -52,7 +52,7 @@ function Units({ sale: { items, status } }: { sale: SaleOfList }) {
   if (!SELLING.includes(status) || items.some(({ stock }) => stock.remaining === null)) return <span>{ot('op.unitsOnSale', { n: count(total) })}</span>;
   const left = sum('remaining');
   return (
-    <span class="grid w-40 gap-1" data-units>
+    <span class="grid w-40 max-w-full gap-1" data-units>
       {ot('op.unitsLeft', { left: count(left), total: count(total) })}
       <span class="block h-1.5 overflow-hidden rounded-full bg-line" aria-hidden="true">
         <span class="block h-full rounded-full bg-good" style={{ width: `${total ? (left / total) * 100 : 0}%` }} />

@@ -69,7 +69,7 @@ function Shown({ sale, reload }: { sale: SaleDetails; reload: () => Promise<void
   const acts = useSignal(0);
   const sold = WITH_FIGURES.includes(sale.status);
   return (
-    <div class="grid gap-6">
+    <div class="grid grid-cols-1 gap-6">
       <div class="flex flex-wrap items-center justify-between gap-3">
         <div class="flex flex-wrap items-center gap-3">
           <Title><bdi>{sale.title}</bdi></Title>
@@ -106,14 +106,14 @@ function Shown({ sale, reload }: { sale: SaleDetails; reload: () => Promise<void
       {sold && <Dashboard id={sale.id} live={sale.status !== 'ENDED'} opening={sale.startsAt} names={namesOf(sale)} marks={marksOf(sale)} />}
       <Deferred>
         <Interventions key={acts.value} saleId={sale.id} moved={reload} />
-        <div class="grid items-start gap-6 lg:grid-cols-2">
-          <div class="grid gap-6">
+        <div class="grid grid-cols-1 items-start gap-6 lg:grid-cols-2">
+          <div class="grid grid-cols-1 gap-6">
             {APPROVED.includes(sale.status) && <Approved id={sale.id} names={namesOf(sale)} />}
             <Items sale={sale} acted={() => acts.value++} />
             <Codes sale={sale} reload={reload} />
             <Switches sale={sale} reload={reload} />
           </div>
-          <div class="grid gap-6">
+          <div class="grid grid-cols-1 gap-6">
             {sold && <SaleTotals id={sale.id} />}
             {sold && <Downloads sale={sale} />}
             <Happenings id={sale.id} live={sold} entries={sale.timeline} names={namesOf(sale)} />

@@ -59,7 +59,7 @@ export function Sales() {
         }
       >
         {(sales) => (
-          <ul class="grid gap-2">
+          <ul class="grid grid-cols-1 gap-2">
             {sales.map((sale) => (
               <SaleRow key={sale.id} sale={sale} />
             ))}

@@ -130,12 +130,12 @@ function Shown({ order }: { order: Order }) {
           <StatusChip status={order.status} held={order.review?.held} />
         </span>
       </div>
-      <div class="card grid gap-5 p-5">
-        <div key={order.status === 'PAID' ? 'paid' : 'open'} ref={scene} class="grid content-start gap-5" style={{ minHeight }}>
+      <div class="card grid grid-cols-1 gap-5 p-5">
+        <div key={order.status === 'PAID' ? 'paid' : 'open'} ref={scene} class="grid grid-cols-1 content-evenly gap-5" style={{ minHeight }}>
           {order.status === 'PAID' && <Paid order={order} open={() => (shown.value = true)} />}
-          <div class="flex gap-4">
+          <div class="flex flex-wrap gap-4">
             <Picture goods={order.item.goods} alt={order.item.goods.imageAlt ?? ''} class="size-24 shrink-0 rounded-xl" />
-            <div class="grid content-center gap-1">
+            <div class="grid min-w-0 grow basis-32 content-center gap-1">
               <p class="head">
                 <bdi>{order.item.goods.name}</bdi>
                 {order.quantity > 1 && ` × ${order.quantity}`}

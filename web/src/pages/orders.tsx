@@ -60,9 +60,9 @@ function Row({ order }: { order: Order }) {
   void second.value;
   const left = order.status === 'PENDING_PAYMENT' && order.paymentDeadline ? Date.parse(order.paymentDeadline) - now() : 0;
   return (
-    <li class="card relative flex items-center gap-4 p-3 has-[a:hover]:border-edge">
+    <li class="card relative flex flex-wrap items-center gap-4 p-3 has-[a:hover]:border-edge">
       <Picture goods={order.item.goods} class="size-16 shrink-0 rounded-xl sm:size-20" />
-      <div class="grid min-w-0 grow gap-1">
+      <div class="grid min-w-0 grow basis-44 gap-1">
         <div class="flex flex-wrap items-center justify-between gap-2">
           <Link href={`/orders/${order.id}`} class="font-semibold after:absolute after:inset-0">
             <bdi>{order.item.goods.name}</bdi>

@@ -72,9 +72,11 @@ function Glance({ sale, item, phase, stockOf, choose, children }: GlanceProps) {
       <div class="relative -mx-4 overflow-hidden sm:mx-0 sm:rounded-2xl">
         <Picture goods={item.goods} alt={altOf(item.goods)} class="aspect-[4/3] max-h-[34dvh] w-full lg:max-h-[60dvh]" />
         <Opening startsAt={Date.parse(sale.startsAt)} upcoming={phase === 'UPCOMING'} />
-        <span class="absolute top-3 left-3">
-          <PhaseChip phase={phase} draw={sale.mode === 'DRAW'} />
-        </span>
+        {phase !== 'UPCOMING' && (
+          <span class="absolute top-3 left-3">
+            <PhaseChip phase={phase} draw={sale.mode === 'DRAW'} />
+          </span>
+        )}
       </div>
       <div class="grid min-w-0 content-start gap-4 lg:col-start-2 lg:row-span-2 lg:row-start-1 lg:self-stretch">
         <div class="grid gap-2">
