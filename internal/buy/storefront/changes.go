@@ -70,7 +70,7 @@ func (s *Storefront) untilPhase(ctx context.Context) time.Duration {
 
 // untilStock returns the time until the next check of the stock.
 func (s *Storefront) untilStock(ctx context.Context) time.Duration {
-	if snap, err := s.catalog.Snapshot(ctx); err == nil && len(snap.Sales) == 0 {
+	if snap, err := s.cfg.Catalog.Snapshot(ctx); err == nil && len(snap.Sales) == 0 {
 		return periodic.UntilTick(periodic.Tick)
 	}
 	return stockEvery
