@@ -78,7 +78,7 @@ func crashed(t *testing.T) *crashedSale {
 	stopScheduler, stopWorker := s.start("scheduler"), s.start("worker")
 	stopAPI := s.start("api")
 	c := &crashedSale{site: s, written: tailWritten, dir: server.Dir()}
-	c.made = s.seed(seed.Input{Users: tailBuyers, Stock: tailStock, PathTTL: 2 * time.Hour})
+	c.made = s.seed(seed.Input{Users: tailBuyers, Stock: tailStock, PathTTL: 10 * time.Minute, PaymentWindow: 2 * time.Hour})
 	for i, u := range c.made.Users[:tailAccepted] {
 		if i == tailWritten {
 			s.drained(c.made.SaleID, tailWritten)
