@@ -113,7 +113,7 @@ func keep(pool *sql.DB, n int) {
 }
 
 func newDB(name string, pool *sql.DB, driver dialect.Driver, db *DB) *DB {
-	db.SQL, db.Dialect = pool, name
+	db.SQL, db.Dialect, db.looks = pool, name, newLooks()
 	db.Ent = ent.NewClient(ent.Driver(driver))
 	return db
 }

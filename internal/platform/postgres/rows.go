@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	entsql "entgo.io/ent/dialect/sql"
@@ -31,7 +30,7 @@ func (db *DB) AnyRows(selections ...func() *entsql.Selector) func(context.Contex
 // lookAgain is how old an answer may be: loops that rest ask at the same tick.
 const lookAgain = 100 * time.Millisecond
 
-// question is what one loop asks. Its fields are guarded by mu of looks.
+// question is what one loop asks. Its fields belong to who has the turn of looks.
 type question struct {
 	selections []func() *entsql.Selector
 	asked      bool // it is part of the statement
@@ -40,15 +39,25 @@ type question struct {
 
 // looks are the questions of the loops of a process, which one statement answers.
 type looks struct {
-	mu     sync.Mutex
-	all    []*question // guarded by mu; of the loops that have asked
-	looked time.Time   // guarded by mu; when the last statement began
-	failed bool        // guarded by mu; the last statement did
+	turn   chan struct{} // has a value while nobody uses the other fields
+	all    []*question   // of the loops that have asked
+	looked time.Time     // when the last statement began
+	failed bool          // the last statement did
+}
+
+func newLooks() looks {
+	l := looks{turn: make(chan struct{}, 1)}
+	l.turn <- struct{}{}
+	return l
 }
 
 func (l *looks) ask(ctx context.Context, db *DB, q *question) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	select {
+	case <-l.turn:
+	case <-ctx.Done():
+		return true
+	}
+	defer func() { l.turn <- struct{}{} }()
 	if !q.asked {
 		q.asked, q.yes, l.all = true, true, append(l.all, q) // until the next statement
 		return true
@@ -60,7 +69,7 @@ func (l *looks) ask(ctx context.Context, db *DB, q *question) bool {
 	return l.failed || q.yes
 }
 
-// look answers all questions. The caller holds mu.
+// look answers all questions. The caller has the turn.
 func (l *looks) look(ctx context.Context, db *DB) error {
 	build := entsql.Dialect(db.Dialect)
 	query := build.Select()
