@@ -173,9 +173,9 @@ const readIdentity = `SELECT system_identifier AS system,
 
 // raiseMark raises the mark, unless it is below the known one or of another history.
 const raiseMark = `WITH server AS MATERIALIZED (` + readIdentity + `)
-	UPDATE record_marks SET mark = mark + 1, marked_at = $2 FROM server
-	WHERE id = $1 AND mark >= $3 AND system_id = server.system AND timeline = server.timeline AND database_id = server.database
-	RETURNING mark, lost, recovered, lost_at`
+	UPDATE record_marks AS m SET mark = m.mark + 1, marked_at = $2 FROM server
+	WHERE m.id = $1 AND m.mark >= $3 AND m.system_id = server.system AND m.timeline = server.timeline
+	AND m.database_id = server.database RETURNING m.mark, m.lost, m.recovered, m.lost_at`
 
 // identity reads the identity of the server. Some managed services do not report it.
 func (w *Watch) identity(ctx context.Context) (is identity, err error) {

@@ -99,6 +99,10 @@ func TestALossOfRedisAndTheClocksOfSchedulersAreNoLossOfPostgres(t *testing.T) {
 		f.step(late)
 		f.step(early)
 	}
+	var statement string // of its transaction, from 0
+	if err := f.db.SQL.QueryRow(`SELECT cmin FROM record_marks`).Scan(&statement); err != nil || statement != "0" {
+		t.Errorf("the mark is raised by statement %s, want one statement: %v", statement, err)
+	}
 	f.noLoss("two schedulers whose clocks differ by a minute")
 	var both sync.WaitGroup
 	for _, w := range []*recordloss.Watch{early, late} {

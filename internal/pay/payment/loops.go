@@ -281,22 +281,13 @@ func (s *Service) putOffByID(ctx context.Context, event id.Held, why string) err
 // Held money and failed refunds wait for an operator and are counted regardless of their
 // age.
 func (s *Service) Unfinished(ctx context.Context, before time.Time) (map[string]int, error) {
-	counts := map[string]int{}
-	for what, count := range map[string]func(context.Context) (int, error){
-		"payments": s.cfg.DB.Ent.Payment.Query().
-			Where(entpayment.StatusIn(openStatuses...), entpayment.ExpiresAtLT(before)).Count,
-		"payment_events": s.cfg.DB.Ent.PaymentEvent.Query().
-			Where(paymentevent.StateEQ(paymentevent.StateRECEIVED), paymentevent.CreatedAtLT(before)).Count,
-		"refunds": s.cfg.DB.Ent.Refund.Query().
-			Where(entrefund.StatusEQ(entrefund.StatusSENDING), entrefund.UpdatedAtLT(before)).Count,
-		"failed_refunds": s.cfg.DB.Ent.Refund.Query().Where(entrefund.StatusEQ(entrefund.StatusFAILED)).Count,
-		"held_payments":  s.cfg.DB.Ent.PaymentEvent.Query().Where(paymentevent.StateEQ(paymentevent.StateHELD)).Count,
-	} {
-		n, err := count(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("count unfinished %s: %w", what, err)
-		}
-		counts[what] = n
-	}
-	return counts, nil
+	return s.cfg.DB.Counts(ctx, map[string]*sql.Selector{
+		"payments": postgres.Rows(entpayment.Table, entpayment.StatusIn(openStatuses...), entpayment.ExpiresAtLT(before)),
+		"payment_events": postgres.Rows(paymentevent.Table, paymentevent.StateEQ(paymentevent.StateRECEIVED),
+			paymentevent.CreatedAtLT(before)),
+		"refunds": postgres.Rows(entrefund.Table, entrefund.StatusEQ(entrefund.StatusSENDING),
+			entrefund.UpdatedAtLT(before)),
+		"failed_refunds": postgres.Rows(entrefund.Table, entrefund.StatusEQ(entrefund.StatusFAILED)),
+		"held_payments":  postgres.Rows(paymentevent.Table, paymentevent.StateEQ(paymentevent.StateHELD)),
+	})
 }

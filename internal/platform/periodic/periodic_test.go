@@ -220,3 +220,85 @@ func TestAStepThatIsDueDoesNotWaitForThePause(t *testing.T) {
 		}
 	})
 }
+
+func TestALoopThatRestsAsksWhetherThereIsWork(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 65*time.Second)
+		defer cancel()
+		began := time.Now()
+		var steps []time.Duration
+		asked, from := 0, 50*time.Second
+		err := periodic.Loop{
+			Name: "test", Every: 250 * time.Millisecond, Idle: time.Second, Log: slog.New(slog.DiscardHandler),
+			HasWork: func(context.Context) bool {
+				if asked++; asked == 3 {
+					panic("a question")
+				}
+				return time.Since(began) > from
+			},
+			Step: func(context.Context) (map[string]int, error) {
+				steps = append(steps, time.Since(began))
+				if time.Since(began) > from && time.Since(began) < from+2*time.Second {
+					return map[string]int{"done": 1}, nil
+				}
+				return nil, nil
+			},
+		}.Run(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		rested, first := 0, time.Duration(0)
+		for _, at := range steps {
+			switch {
+			case at > 10*time.Second && at < from:
+				rested++
+			case at > from && first == 0:
+				first = at
+			}
+		}
+		if rested < 2 || rested > 3 {
+			t.Errorf("%d steps in 40 s without work, want one every 15 s", rested)
+		}
+		if asked < 45 || first > from+1100*time.Millisecond {
+			t.Errorf("asked %d times, the first work is done at %s", asked, first)
+		}
+		if n := len(steps) - rested; n < 20 {
+			t.Errorf("%d steps with work, want its rhythm", n)
+		}
+	})
+}
+
+func TestWorkThatBeginsHereEndsALongPause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		wake, stepped := make(chan struct{}, 1), make(chan time.Time)
+		go func() {
+			_ = periodic.Loop{
+				Name: "test", Every: 100 * time.Millisecond, Idle: 10 * time.Second, Wake: wake,
+				Log: slog.New(slog.DiscardHandler),
+				Step: func(ctx context.Context) (map[string]int, error) {
+					select {
+					case stepped <- time.Now():
+					case <-ctx.Done():
+					}
+					return nil, nil
+				},
+			}.Run(ctx)
+		}()
+		last := <-stepped
+		for pause := time.Duration(0); pause < 5*time.Second; {
+			at := <-stepped
+			pause, last = at.Sub(last), at
+		}
+		woken := time.Now()
+		wake <- struct{}{}
+		if after := (<-stepped).Sub(woken); after > 110*time.Millisecond {
+			t.Errorf("the step runs %s after its work began", after)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}

@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	entsql "entgo.io/ent/dialect/sql"
@@ -16,6 +18,41 @@ func Rows[P ~func(*entsql.Selector)](table string, match ...P) *entsql.Selector 
 		where(rows)
 	}
 	return rows
+}
+
+// Counts returns the numbers of rows of selections, by name, in one statement.
+func (db *DB) Counts(ctx context.Context, selections map[string]*entsql.Selector) (map[string]int, error) {
+	names := slices.Sorted(maps.Keys(selections))
+	query, numbers := entsql.Dialect(db.Dialect).Select(), make([]any, len(names))
+	for i, name := range names {
+		rows := selections[name].SelectExpr(entsql.Raw("COUNT(*)"))
+		query.AppendSelectExpr(entsql.ExprFunc(func(b *entsql.Builder) { b.Wrap(func(b *entsql.Builder) { b.Join(rows) }) }))
+		numbers[i] = new(int)
+	}
+	if err := db.queryRow(ctx, query, numbers); err != nil {
+		return nil, fmt.Errorf("count rows: %w", err)
+	}
+	counts := make(map[string]int, len(names))
+	for i, name := range names {
+		counts[name] = *numbers[i].(*int)
+	}
+	return counts, nil
+}
+
+// queryRow scans the only row of a query.
+func (db *DB) queryRow(ctx context.Context, query *entsql.Selector, into []any) error {
+	text, args := query.Query()
+	row, err := db.Ent.QueryContext(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	defer row.Close()
+	if row.Next() {
+		if err := row.Scan(into...); err != nil {
+			return err
+		}
+	}
+	return row.Err()
 }
 
 // AnyRows returns a periodic.Loop's HasWork: it reports whether one of the selections has a
@@ -80,20 +117,9 @@ func (l *looks) look(ctx context.Context, db *DB) error {
 		}
 		query.AppendSelectExpr(entsql.Or(exist...))
 	}
-	text, args := query.Query()
-	row, err := db.Ent.QueryContext(ctx, text, args...)
-	if err != nil {
-		return fmt.Errorf("look for rows: %w", err)
-	}
-	defer row.Close()
 	answers := make([]any, len(l.all))
 	for i, q := range l.all {
 		answers[i] = &q.yes
 	}
-	if row.Next() {
-		if err := row.Scan(answers...); err != nil {
-			return fmt.Errorf("look for rows: %w", err)
-		}
-	}
-	return row.Err()
+	return db.queryRow(ctx, query, answers)
 }
