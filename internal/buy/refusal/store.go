@@ -80,14 +80,36 @@ func withoutDeleted(ctx context.Context, tx *ent.Tx, rows []row) ([]row, error) 
 	return slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return gone[r.user] }), nil
 }
 
-// addRows takes columns as arrays, and times in microseconds since $1. It costs a quarter of
-// the same statement with a parameter for each value.
+// addRows takes columns as arrays, and times in microseconds since $1. What the rows of a crowd have
+// in common is in $2 to $5, one element for each kind of refusal: half of the time of the statement
+// is for reading the arrays. unnest fills arrays that are too short with NULL.
 const addRows = `
 INSERT INTO refused_attempts (id, user_id, sale_id, item_id, stage, code, times, first_at, last_at, units_left, ahead)
-SELECT t.id, t.buyer, t.sale, t.item, t.stage, t.code, t.times,
+SELECT t.id, t.buyer, ($2::uuid[])[t.kind], ($3::uuid[])[t.kind], ($4::text[])[t.kind], ($5::text[])[t.kind], t.times,
        $1::timestamptz + t.first * interval '1 microsecond', $1::timestamptz + t.last * interval '1 microsecond', t.units_left, t.ahead
-FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::uuid[], $6::text[], $7::text[], $8::int8[], $9::int8[], $10::int8[], $11::int8[], $12::int8[])
-     AS t (id, buyer, sale, item, stage, code, times, first, last, units_left, ahead)`
+FROM unnest($6::uuid[], $7::uuid[], $8::int8[], $9::int8[], $10::int8[], $11::int8[], $12::int8[], $13::int8[])
+     AS t (id, buyer, kind, times, first, last, units_left, ahead)`
+
+// kind is what the refusals of a crowd have in common.
+type kind struct {
+	sale        id.Sale
+	item        id.Item
+	stage, code string
+}
+
+// kindsOf returns the kinds of rows, and their positions from 1 as SQL counts them.
+func kindsOf(rows []row) (kinds []kind, position map[kind]int64) {
+	position = map[kind]int64{}
+	for _, r := range rows {
+		if k := kindOf(r); position[k] == 0 {
+			kinds = append(kinds, k)
+			position[k] = int64(len(kinds))
+		}
+	}
+	return kinds, position
+}
+
+func kindOf(r row) kind { return kind{r.Sale, r.Item, r.Stage, string(r.Code)} }
 
 // changeRows is addRows for rows that Postgres may have; looking for them costs half as much again.
 const changeRows = addRows + `
@@ -104,6 +126,9 @@ func insertArrays(ctx context.Context, tx *ent.Tx, statement string, rows []row)
 		return postgres.Array(rows, func(dst []byte, r row) []byte { return strconv.AppendInt(dst, value(r), 10) })
 	}
 	optional := func(value func(r row) *int) string {
+		if !slices.ContainsFunc(rows, func(r row) bool { return value(r) != nil }) {
+			return "{}"
+		}
 		return postgres.Array(rows, func(dst []byte, r row) []byte {
 			if n := value(r); n != nil {
 				return strconv.AppendInt(dst, int64(*n), 10)
@@ -111,13 +136,15 @@ func insertArrays(ctx context.Context, tx *ent.Tx, statement string, rows []row)
 			return append(dst, "NULL"...)
 		})
 	}
+	kinds, position := kindsOf(rows)
 	_, err := tx.ExecContext(ctx, statement, base,
+		postgres.Array(kinds, func(dst []byte, k kind) []byte { return postgres.AppendUUID(dst, k.sale) }),
+		postgres.Array(kinds, func(dst []byte, k kind) []byte { return postgres.AppendUUID(dst, k.item) }),
+		postgres.Array(kinds, func(dst []byte, k kind) []byte { return postgres.AppendText(dst, k.stage) }),
+		postgres.Array(kinds, func(dst []byte, k kind) []byte { return postgres.AppendText(dst, k.code) }),
 		postgres.Array(rows, func(dst []byte, r row) []byte { return postgres.AppendUUID(dst, r.id) }),
 		postgres.Array(rows, func(dst []byte, r row) []byte { return postgres.AppendUUID(dst, r.user) }),
-		postgres.Array(rows, func(dst []byte, r row) []byte { return postgres.AppendUUID(dst, r.Sale) }),
-		postgres.Array(rows, func(dst []byte, r row) []byte { return postgres.AppendUUID(dst, r.Item) }),
-		postgres.Array(rows, func(dst []byte, r row) []byte { return postgres.AppendText(dst, r.Stage) }),
-		postgres.Array(rows, func(dst []byte, r row) []byte { return postgres.AppendText(dst, string(r.Code)) }),
+		integer(func(r row) int64 { return position[kindOf(r)] }),
 		integer(func(r row) int64 { return int64(r.Times) }),
 		integer(func(r row) int64 { return r.First.Sub(base).Microseconds() }),
 		integer(func(r row) int64 { return r.Last.Sub(base).Microseconds() }),
