@@ -34,16 +34,42 @@ func (w *suite) further(ctx context.Context, r *report) error {
 		return err
 	}
 	f := &further{suite: w, offer: offer, orderTarget: orderTarget{w.shop, w.db, offer.SaleID, offer.ItemID, new(int)}}
-	roundRate := r.Rates["whole path"]
-	for _, share := range openShares {
-		if err := f.openLoop(ctx, r, share, roundRate*share, part); err != nil {
-			return fmt.Errorf("open loop: %w", err)
-		}
+	if err := f.openLoops(ctx, r, r.Rates["whole path"], part); err != nil {
+		return err
 	}
 	if err := f.durable(ctx, r, always); err != nil {
 		return fmt.Errorf("appendfsync always: %w", err)
 	}
 	return nil
+}
+
+// openLoops places orders at shares of a rate.
+func (f *further) openLoops(ctx context.Context, r *report, rate float64, n int) error {
+	for _, share := range openShares {
+		if err := f.openLoop(ctx, r, share, rate*share, n); err != nil {
+			return fmt.Errorf("open loop: %w", err)
+		}
+	}
+	return nil
+}
+
+// measureLatency measures the rate of the whole path, and the latencies at shares of it.
+func (w *suite) measureLatency(ctx context.Context, r *report) error {
+	part := w.opts.orders / 2
+	n := part * (1 + len(openShares))
+	offer, err := w.site.seed(ctx, n, n+1000)
+	if err != nil {
+		return fmt.Errorf("seed: %w", err)
+	}
+	if err := w.onSale(ctx, offer); err != nil {
+		return err
+	}
+	f := &further{suite: w, offer: offer, orderTarget: orderTarget{w.shop, w.db, offer.SaleID, offer.ItemID, new(int)}}
+	if err := f.measureOrders(ctx, "whole path", f.orderTarget, f.buyers(part)); err != nil {
+		return err
+	}
+	r.note("whole path", w.done["whole path"])
+	return f.openLoops(ctx, r, r.Rates["whole path"], part)
 }
 
 // buyers returns the next n buyers.

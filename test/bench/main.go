@@ -37,6 +37,7 @@ type options struct {
 	path        bool   // only the order path and its baselines
 	pushes      bool   // only sockets
 	ways        bool   // only the ways of buyers from the captcha to the stored order
+	latency     bool   // only the latencies at shares of the highest rate
 	idle        bool   // only what idle processes cost
 	growth      bool   // only the curves of growth
 	page        string // that gets the results; "" = none
@@ -73,6 +74,7 @@ func parse() options {
 	flag.BoolVar(&o.path, "path", false, "only the no-op, the sold-out refusal and the whole path")
 	flag.BoolVar(&o.pushes, "pushes", false, "only pushes and the memory of sockets")
 	flag.BoolVar(&o.ways, "crowd", false, "only what a winner and a loser cost, from the captcha to the stored order")
+	flag.BoolVar(&o.latency, "latency", false, "only the latencies of orders at shares of the highest rate")
 	flag.BoolVar(&o.idle, "idle", false, "only the processor time and memory of idle processes, two minutes and a half")
 	flag.BoolVar(&o.growth, "growth", false, "only the curves of growth, about an hour; with --quick a quarter")
 	flag.StringVar(&o.page, "page", "", "page that gets the results, for example test/bench/performance.md")
@@ -150,6 +152,10 @@ func measure(ctx context.Context, o options) (err error) {
 		if err := w.measureWays(ctx, r); err != nil {
 			return fmt.Errorf("ways: %w", err)
 		}
+	case o.latency:
+		if err := w.measureLatency(ctx, r); err != nil {
+			return fmt.Errorf("latency: %w", err)
+		}
 	case o.pushes:
 		if err := sockets(ctx, w, r); err != nil {
 			return fmt.Errorf("sockets: %w", err)
@@ -162,12 +168,12 @@ func measure(ctx context.Context, o options) (err error) {
 			return err
 		}
 	}
-	if !o.path && !o.pushes && !o.ways {
+	if !o.path && !o.pushes && !o.ways && !o.latency {
 		if err := measureAdmission(ctx, w, r); err != nil {
 			return fmt.Errorf("admission: %w", err)
 		}
 	}
-	if !o.path && !o.pushes && !o.ways && !o.admission && !o.quick {
+	if !o.path && !o.pushes && !o.ways && !o.latency && !o.admission && !o.quick {
 		figures, err := idleCost(ctx, o)
 		if err != nil {
 			return fmt.Errorf("idle processes: %w", err)
