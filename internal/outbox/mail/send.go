@@ -130,7 +130,7 @@ func NewSender(cfg Config) (*Sender, error) {
 func (s *Sender) Loop() periodic.Loop {
 	return periodic.Loop{
 		Name: "mail", Every: sendEvery, Idle: idleSend, Retry: unreachableRetry, Timeout: stepTimeout, Step: s.Step,
-		Log: s.cfg.Log,
+		HasWork: s.cfg.DB.AnyRows(s.queue.DueRows), Log: s.cfg.Log,
 	}
 }
 

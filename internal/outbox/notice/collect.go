@@ -35,7 +35,8 @@ func (s *Service) Loops() []periodic.Loop {
 	loops := []periodic.Loop{
 		{Name: "notices", Every: collectEvery, Idle: idleCollect, Timeout: collectTimeout, Step: s.Collect, Log: s.cfg.Log},
 		{Name: "draw results", Every: time.Second, Idle: 5 * time.Second, Timeout: collectTimeout, Step: s.TellDraws, Log: s.cfg.Log},
-		{Name: "notice deliveries", Every: sendEvery, Idle: idleSend, Timeout: lease, Step: s.Send, Log: s.cfg.Log},
+		{Name: "notice deliveries", Every: sendEvery, Idle: idleSend, Timeout: lease, Step: s.Send,
+			HasWork: s.cfg.DB.AnyRows(s.queue.DueRows), Log: s.cfg.Log},
 	}
 	switch {
 	case s.hook != nil || s.push != nil:

@@ -85,6 +85,9 @@ func (q *Queue) Due(ctx context.Context, match ...func(*sql.Selector)) (bool, er
 	return len(ids) > 0, err
 }
 
+// DueRows selects what is due, for DB.AnyRows.
+func (q *Queue) DueRows() *sql.Selector { return q.due(nil) }
+
 // due returns the query of the ids of due rows that match.
 func (q *Queue) due(match []func(*sql.Selector)) *sql.Selector {
 	query := sql.Dialect(q.DB.Dialect).Select().From(sql.Table(q.Table))
