@@ -97,13 +97,17 @@ function Paid({ order, open }: { order: Order; open: () => void }) {
   );
 }
 
-/** The part that a payment replaces keeps its height at that moment, so that what follows stays where it is. */
-function useScene(status: Order['status']) {
+/** The height of what a paid order says, for an order whose payment is under way. */
+const PAID_HEIGHT = '27.5rem';
+
+/** The part that a payment replaces has room for what follows, and keeps its height at that moment, so that what is below stays where it is. */
+function useScene({ status, payments }: Order) {
   const scene = useRef<HTMLDivElement>(null);
   const was = useRef({ status, height: 0 });
   if (was.current.status === 'PENDING_PAYMENT' && status === 'PAID') was.current.height = scene.current?.offsetHeight ?? 0;
   was.current.status = status;
-  return { scene, minHeight: status === 'PAID' ? `${was.current.height}px` : 'auto' };
+  const paying = status === 'PENDING_PAYMENT' && payments?.[0]?.status === 'PENDING';
+  return { scene, minHeight: status === 'PAID' ? `${was.current.height}px` : paying ? PAID_HEIGHT : 'auto' };
 }
 
 function Shown({ order }: { order: Order }) {
@@ -115,7 +119,7 @@ function Shown({ order }: { order: Order }) {
     receipt.current?.focus({ preventScroll: true });
   }, [shown.value]);
   const unpaid = order.status === 'PENDING_PAYMENT';
-  const { scene, minHeight } = useScene(order.status);
+  const { scene, minHeight } = useScene(order);
   const actions = (
     <div key="actions" class="print:hidden">
       <OrderActions order={order} />
@@ -130,7 +134,7 @@ function Shown({ order }: { order: Order }) {
           <StatusChip status={order.status} held={order.review?.held} />
         </span>
       </div>
-      <div class="card grid grid-cols-1 gap-5 p-5">
+      <div class="card @container grid grid-cols-1 gap-5 p-5">
         <div key={order.status === 'PAID' ? 'paid' : 'open'} ref={scene} class="grid grid-cols-1 content-evenly gap-5" style={{ minHeight }}>
           {order.status === 'PAID' && <Paid order={order} open={() => (shown.value = true)} />}
           <div class="flex flex-wrap gap-4">
@@ -223,7 +227,7 @@ function Receipt({ order }: { order: Order }) {
   const method = methodOf(order);
   const buyer = recipient?.name ?? currentUser.value?.displayName;
   return (
-    <dl class="grid grid-cols-[auto_1fr] gap-x-6 gap-y-2 border-t border-line pt-4" data-receipt>
+    <dl class="grid grid-cols-[auto_1fr] @max-[13rem]:grid-cols-1 gap-x-6 gap-y-2 border-t border-line pt-4" data-receipt>
       {paidAt && (
         <>
           <dt class="text-soft">{t('receipt.date')}</dt>
@@ -276,7 +280,7 @@ function Receipt({ order }: { order: Order }) {
 
 function Facts({ order }: { order: Order }) {
   return (
-    <dl class="grid grid-cols-[auto_1fr] gap-x-6 gap-y-2 border-t border-line pt-4">
+    <dl class="grid grid-cols-[auto_1fr] @max-[13rem]:grid-cols-1 gap-x-6 gap-y-2 border-t border-line pt-4">
       <dt class="text-soft">{t('order.from')}</dt>
       <dd>
         <Link class="link" href={`/s/${order.sale.slug}`}>
