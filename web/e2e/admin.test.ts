@@ -48,7 +48,12 @@ test('the list of sales and the editor', async () => {
   await chooseProducts(operator);
   for (const field of await operator.getByRole('spinbutton', { name: 'Price' }).all()) await field.fill('19.9');
   for (const field of await operator.getByLabel('Stock', { exact: true }).all()) await field.fill('5');
+  await operator.reload();
+  await operator.getByText('Your unsent form was restored.').waitFor();
+  expect(await operator.getByLabel('Title').inputValue()).toBe('Evening drop');
   const ends = await operator.getByLabel('Ends').inputValue();
+  await operator.getByLabel('Ends').fill(fromNow(-60));
+  await operator.getByText('Choose a time in the future').waitFor(); // while it is typed
   await operator.getByLabel('Ends').fill(fromNow(60)); // before it opens
   await operator.getByRole('button', { name: 'Save draft' }).click();
   await operator.getByText('The end must be after the opening').waitFor();
@@ -94,6 +99,10 @@ test('a sale on its way through review', async () => {
   await checkScreen(admin, 'admin-missing');
   await goto(admin, written, 'main .btn-main');
   await checkScreen(admin, 'admin-review');
+  await admin.getByRole('main').getByRole('button', { name: 'Approve', exact: true }).click();
+  await admin.getByRole('dialog').getByText('Without a schedule it does not open').waitFor();
+  await admin.getByRole('dialog').getByRole('button', { name: 'Approve and schedule' }).waitFor();
+  await admin.keyboard.press('Escape');
   await checkSheet(admin, 'Approve', 'admin-approve');
   await checkSheet(admin, 'Reject', 'admin-reject');
   await checkSheet(admin, 'Cancel sale', 'admin-cancel');

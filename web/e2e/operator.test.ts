@@ -98,6 +98,15 @@ test('access controls are changed live, products are created, orders are found a
   await operator.getByRole('dialog').getByLabel('Reason').fill('Wrong price.');
   await operator.getByRole('dialog').getByRole('button', { name: /^Cancel order of ¥/ }).click();
   await row.locator('.chip:visible', { hasText: 'Cancelled' }).waitFor();
+  expect(new URL(operator.url()).searchParams.get('q')).toBe('bob@demo'); // filters can be shared
+  const saved = operator.waitForEvent('download');
+  await operator.getByRole('button', { name: /^Export 1 order/ }).click();
+  expect((await saved).suggestedFilename()).toBe('orders.csv');
+  const focused = (selector: string): Promise<boolean> => operator.evaluate((it) => document.activeElement!.matches(it), selector);
+  await operator.keyboard.press('j');
+  expect(await focused('tr[data-row] a')).toBe(true);
+  await operator.keyboard.press('/');
+  expect(await focused('[type=search]')).toBe(true);
   await button(buyer, 'buy').waitFor(); // the buyer has heard of it
 
   await buy(buyer);
