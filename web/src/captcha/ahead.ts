@@ -13,6 +13,20 @@ const SPREAD_MS = 5_000;
 /** An answer is renewed this long before it expires, in ms. */
 const MARGIN_MS = 10_000;
 
+const requestOne = async (saleId: string, signal?: AbortSignal): Promise<Challenge | null | undefined> =>
+  (await request(CreateCaptcha, { input: { purpose: 'SECKILL', saleId, ...wantedKind() } }, signal)).createCaptcha?.challenge;
+
+/** The challenge of a sale whose page has no data yet. */
+let early: { saleId: string; challenge: ReturnType<typeof requestOne> } | null = null;
+
+/** Requests the captcha of an open sale together with the data of its page. */
+export function askEarly(saleId: string): void {
+  if (!byBrowser()) return;
+  warm();
+  early = { saleId, challenge: requestOne(saleId) };
+  early.challenge.catch(() => {}); // the page asks again
+}
+
 /**
  * Requests the captcha of a sale while the buyer looks at it, and works it out if the browser can: the press then costs two round trips.
  * A request that is under way when the button is pressed goes on. Returns whether one is, the challenge that is not worked out yet, for
@@ -29,9 +43,10 @@ export function useCaptchaAhead(purchase: Purchase, wanted: boolean, pressed: bo
     const ask = async (): Promise<void> => {
       asking.value = true;
       warm();
-      const input = { purpose: 'SECKILL' as const, saleId: purchase.saleId, ...wantedKind() };
-      const challenge = (await request(CreateCaptcha, { input }, left.signal)).createCaptcha?.challenge;
-      if (challenge && !challenge.early) open.value = challenge;
+      const asked = early?.saleId === purchase.saleId ? early.challenge : requestOne(purchase.saleId, left.signal);
+      early = null;
+      const challenge = await asked;
+      if (challenge && !challenge.early && !left.signal.aborted) open.value = challenge;
     };
     const answered = (): void => void (left.signal.aborted || (asking.value = false));
     const timer = setTimeout(() => ask().then(answered, answered), waited.current ? Math.random() * SPREAD_MS : 0); // the press asks again

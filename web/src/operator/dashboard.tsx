@@ -109,7 +109,7 @@ export function Dashboard({ id, live, opening, names = {}, marks = [] }: Props) 
           {ot('op.countedSince')} <DateTime at={now.countedSince} />
         </p>
       )}
-      <dl class="grid grid-cols-2 gap-x-4 gap-y-5 sm:grid-cols-12">
+      <dl class="grid grid-cols-[repeat(auto-fit,minmax(min(100%,7rem),1fr))] gap-x-4 gap-y-5 sm:grid-cols-12">
         <Figure large name={ot('op.remaining')}>{count(now.remainingUnits)}</Figure>
         <Figure large name={ot('op.paid')}>{count(now.paidUnits)}</Figure>
         <Figure large name={ot('op.gmv')}>{money(now.netValue)}</Figure>

@@ -160,7 +160,7 @@ function SaleForm({ goods, sale, discard }: { goods: Found; sale: AdminSale | nu
     <div ref={box} class="mx-auto grid max-w-3xl grid-cols-1 items-start gap-6 xl:max-w-none xl:grid-cols-[minmax(0,1fr)_29rem]" onInput={keepForm} onChange={keepForm}>
     <Form sticky class="grid grid-cols-1 gap-5" send={send} done={() => go(`/operate/sales/${made.value}`)} label={ot('op.save')}>
       <Title><bdi>{sale ? sale.title : ot('op.newSale')}</bdi></Title>
-      <div class="card grid gap-4 p-5 sm:grid-cols-2">
+      <div class="card grid items-end gap-4 p-5 sm:grid-cols-2">
         <Field label={ot('op.saleTitle')}>
           <input name="title" class="field font-normal" required ref={bounded({ most: 120 })} defaultValue={sale?.title} />
         </Field>

@@ -2,6 +2,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { useLocation, useSearch } from 'wouter-preact';
+import { now } from '../api/clock';
 import { cards, putPublicSale, putSale, sales, stocks } from '../api/stores';
 import { Fault } from '@seckill/client/fault';
 import { follow } from '../api/client';
@@ -10,12 +11,13 @@ import { request } from '../api/client';
 import { currentUser } from '../api/session';
 import type { Item, Sale, Stock } from '@seckill/client/types';
 import { SaleBySlug, SaleStatus, SaleStock } from '@seckill/client/documents/sale';
+import { askEarly } from '../captcha/ahead';
 import { purchaseOf } from '../purchase/attempt';
 import { stockAfter } from '../purchase/refusal';
 import { BuyBox } from '../purchase/buybox';
 import { Checklist } from '../purchase/checklist';
 import { Remind } from '../purchase/remind';
-import { isOver, opensFor, usePhase } from '../purchase/button';
+import { isOver, opensFor, phaseAt, usePhase } from '../purchase/button';
 import { SaleNotFound, Stale, Title, Unready } from '../ui/bits';
 import { useCountedTitle } from '../ui/title';
 import { Attempts } from './attempts';
@@ -95,6 +97,10 @@ export function SalePage({ slug }: { slug: string }) {
   useSale(loaded?.data.id ?? null, slug);
   const code = useLinkedCode(slug, reload);
   const card = cards.get(slug);
+  const open = page.value.state === 'loading' && currentUser.value && card?.mode === 'RUSH' && phaseAt(card, now()) === 'LIVE' ? card.id : null;
+  useEffect(() => {
+    if (open) askEarly(open);
+  }, [open]);
   if (page.value.state === 'loading' && card) return <div class={PAGE}><SaleOutline sale={card} /></div>;
   if (page.value.state !== 'ready') return <Unready page={page.value} again={reload} inset missing={<div class="page"><CodeNote code={code} /><SaleNotFound again={reload} /></div>} />;
   const sale = sales.of(page.value.data.id).value ?? page.value.data;
