@@ -1,1 +1,1 @@
-export{y as Inbox}from"./admin.js?v=088413dd7aac";
+export{y as Inbox}from"./admin.js?v=ac0f7e2d8bb1";

@@ -1,1 +1,1 @@
-export{p as OrderMoneyPage}from"./admin.js?v=088413dd7aac";
+export{p as OrderMoneyPage}from"./admin.js?v=ac0f7e2d8bb1";

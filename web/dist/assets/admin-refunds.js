@@ -1,1 +1,1 @@
-export{f as Refunds}from"./admin.js?v=088413dd7aac";
+export{f as Refunds}from"./admin.js?v=ac0f7e2d8bb1";

@@ -1,1 +1,1 @@
-export{s as ReportPage}from"./admin.js?v=088413dd7aac";
+export{s as ReportPage}from"./admin.js?v=ac0f7e2d8bb1";

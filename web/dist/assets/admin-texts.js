@@ -1,1 +1,1 @@
-export{Et as ot,Dt as textsOf}from"./admin.js?v=088413dd7aac";
+export{Et as ot,Dt as textsOf}from"./admin.js?v=ac0f7e2d8bb1";

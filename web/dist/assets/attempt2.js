@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=088413dd7aac";
+export{r as resumeWaitingRooms}from"./attempt.js?v=ac0f7e2d8bb1";

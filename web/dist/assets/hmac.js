@@ -1,1 +1,1 @@
-export{t as _HMAC,n as hmac}from"./hmac2.js?v=088413dd7aac";
+export{t as _HMAC,n as hmac}from"./hmac2.js?v=ac0f7e2d8bb1";

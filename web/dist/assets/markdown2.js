@@ -1,1 +1,1 @@
-export{t as Markdown}from"./markdown.js?v=088413dd7aac";
+export{t as Markdown}from"./markdown.js?v=ac0f7e2d8bb1";

@@ -1,1 +1,1 @@
-export{n as PayPage}from"./pay.js?v=088413dd7aac";
+export{n as PayPage}from"./pay.js?v=ac0f7e2d8bb1";

@@ -27,6 +27,7 @@ export function Items({ sale, acted }: { sale: AdminSale; acted: () => void }) {
       <p class="mb-3 text-sm text-soft">
         <DateTime at={sale.startsAt} zone /> – <DateTime at={sale.endsAt} zone />
       </p>
+      <div class="overflow-x-auto">
       <table class="w-full text-left">
         <thead class="text-sm text-soft">
           <tr>
@@ -41,6 +42,7 @@ export function Items({ sale, acted }: { sale: AdminSale; acted: () => void }) {
           ))}
         </tbody>
       </table>
+      </div>
       {sale.items.flatMap(({ id, goods, drawing }) => (drawing ? <Drawing key={id} itemId={id} name={goods.name} drawing={drawing} asked={acted} /> : []))}
       {changing.value && <Adjust item={changing.value} close={() => (changing.value = null)} done={acted} />}
     </section>
