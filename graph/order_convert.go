@@ -10,6 +10,7 @@ import (
 	"seckill/internal/identity/recipient"
 	"seckill/internal/pay/receipt"
 	"seckill/internal/platform/auth"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/cursor"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
@@ -132,11 +133,7 @@ func toAddress(a recipient.Address) *model.Address {
 }
 
 func toAddresses(list []recipient.Address) []*model.Address {
-	out := make([]*model.Address, len(list))
-	for i, a := range list {
-		out[i] = toAddress(a)
-	}
-	return out
+	return collect.Map(list, toAddress)
 }
 
 // address parses the input of saveAddress; without an id, it is a new address.

@@ -9,6 +9,7 @@ import (
 	"seckill/internal/buy/storefront"
 	"seckill/internal/pay/payment"
 	"seckill/internal/platform/auth"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/cursor"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
@@ -35,11 +36,7 @@ func toOption(ctx context.Context, o payment.Option) *model.PaymentOption {
 }
 
 func toOptions(ctx context.Context, list []payment.Option) []*model.PaymentOption {
-	out := make([]*model.PaymentOption, len(list))
-	for i, o := range list {
-		out[i] = toOption(ctx, o)
-	}
-	return out
+	return collect.Map(list, func(o payment.Option) *model.PaymentOption { return toOption(ctx, o) })
 }
 
 // paymentStatuses maps statuses to those of the API; a payment that its provider has not
@@ -88,11 +85,7 @@ func declined(ctx context.Context, p *payment.Payment, out *model.Payment) {
 }
 
 func (r *Resolver) toPayments(ctx context.Context, list []*payment.Payment) []*model.Payment {
-	out := make([]*model.Payment, len(list))
-	for i, p := range list {
-		out[i] = r.toPayment(ctx, p)
-	}
-	return out
+	return collect.Map(list, func(p *payment.Payment) *model.Payment { return r.toPayment(ctx, p) })
 }
 
 // disputeStates maps states of disputes to those of the API.
@@ -163,11 +156,7 @@ var ownReasons = map[payment.Cause]text{
 }
 
 func toRefunds(ctx context.Context, list []*payment.Refund) []*model.Refund {
-	out := make([]*model.Refund, len(list))
-	for i, r := range list {
-		out[i] = toRefund(ctx, r)
-	}
-	return out
+	return collect.Map(list, func(r *payment.Refund) *model.Refund { return toRefund(ctx, r) })
 }
 
 func toTimeline(ctx context.Context, o *order.Order, entries []order.LogEntry) []*model.OrderLogEntry {

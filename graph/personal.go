@@ -13,6 +13,7 @@ import (
 
 	"seckill/graph/model"
 	"seckill/internal/platform/auth"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 )
 
@@ -151,10 +152,7 @@ func (c *Constraints) shown(name string, t *ast.Type, value any) string {
 	def := c.schema.Types[t.Name()]
 	switch v := value.(type) {
 	case []any:
-		items := make([]string, len(v))
-		for i, item := range v {
-			items[i] = c.shown(name, t, item)
-		}
+		items := collect.Map(v, func(item any) string { return c.shown(name, t, item) })
 		return "[" + strings.Join(items, ", ") + "]"
 	case map[string]any:
 		inner := make(ast.ArgumentDefinitionList, len(def.Fields))

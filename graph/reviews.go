@@ -10,6 +10,7 @@ import (
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/sale"
 	"seckill/internal/identity/person"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/cursor"
 	"seckill/internal/platform/locale"
 )
@@ -28,10 +29,7 @@ var seen = text{"The shop checks this order before you can pay: %s.", "商家正
 
 // reviewText returns what was seen, without whose orders the others are.
 func reviewText(ctx context.Context, kinds []person.Kind) string {
-	parts := make([]string, len(kinds))
-	for i, kind := range kinds {
-		parts[i] = sharedThings[kind].in(ctx)
-	}
+	parts := collect.Map(kinds, func(kind person.Kind) string { return sharedThings[kind].in(ctx) })
 	separator := "; "
 	if languageOf(ctx) == locale.Chinese {
 		separator = "；"

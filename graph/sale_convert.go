@@ -9,6 +9,7 @@ import (
 	"seckill/internal/buy/storefront"
 	"seckill/internal/platform/accent"
 	"seckill/internal/platform/auth"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 )
 
@@ -107,11 +108,7 @@ func saleOrder(o *model.SaleSort) storefront.SaleOrder {
 }
 
 func toItems(items []*sale.Item) []*model.SaleItem {
-	out := make([]*model.SaleItem, len(items))
-	for i, item := range items {
-		out[i] = toItem(item)
-	}
-	return out
+	return collect.Map(items, toItem)
 }
 
 func (r *Resolver) toViewer(ctx context.Context, of *sale.Sale, v storefront.Viewer) *model.SaleViewer {

@@ -7,6 +7,7 @@ import (
 
 	"seckill/graph/model"
 	"seckill/internal/outbox/webhook"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/cursor"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/money"
@@ -48,11 +49,7 @@ func toEndpoint(e *webhook.Endpoint) *model.WebhookEndpoint {
 }
 
 func toEndpoints(list []*webhook.Endpoint) []*model.WebhookEndpoint {
-	out := make([]*model.WebhookEndpoint, len(list))
-	for i, e := range list {
-		out[i] = toEndpoint(e)
-	}
-	return out
+	return collect.Map(list, toEndpoint)
 }
 
 func toDelivery(d *webhook.Delivery) *model.WebhookDelivery {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"seckill/internal/ops/doctor"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/config"
 	"seckill/internal/platform/postgres"
 )
@@ -69,10 +70,7 @@ func printMigrations(out io.Writer, all []postgres.Migration, asJSON bool) error
 			Applied   bool      `json:"applied"`
 			AppliedAt time.Time `json:"appliedAt,omitzero"`
 		}
-		lines := make([]line, 0, len(all))
-		for _, m := range all {
-			lines = append(lines, line(m))
-		}
+		lines := collect.Map(all, func(m postgres.Migration) line { return line(m) })
 		return printJSON(out, lines)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

@@ -10,6 +10,7 @@ import (
 	"seckill/internal/app"
 	"seckill/internal/identity/servicetoken"
 	"seckill/internal/platform/auth"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/config"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
@@ -37,10 +38,7 @@ func changeTokens(c *call, fn func(*servicetoken.Service) error) error {
 }
 
 func scopeNames(scopes []auth.Scope) string {
-	names := make([]string, len(scopes))
-	for i, s := range scopes {
-		names[i] = s.String()
-	}
+	names := collect.Map(scopes, func(s auth.Scope) string { return s.String() })
 	return strings.Join(names, ",")
 }
 

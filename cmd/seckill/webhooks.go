@@ -10,6 +10,7 @@ import (
 
 	"seckill/internal/app"
 	"seckill/internal/outbox/webhook"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/config"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
@@ -90,10 +91,7 @@ func kindNames(kinds []webhook.Kind) string {
 	if len(kinds) == 0 {
 		return "all"
 	}
-	names := make([]string, len(kinds))
-	for i, k := range kinds {
-		names[i] = string(k)
-	}
+	names := collect.Map(kinds, func(k webhook.Kind) string { return string(k) })
 	return strings.Join(names, ",")
 }
 

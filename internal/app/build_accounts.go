@@ -11,6 +11,7 @@ import (
 	"seckill/internal/identity/oidc/issuer"
 	"seckill/internal/identity/servicetoken"
 	"seckill/internal/platform/auth"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/config"
 )
 
@@ -19,10 +20,7 @@ func signingKeys(cfg *config.Config) (auth.Keys, error) {
 	if err != nil {
 		return auth.Keys{}, fmt.Errorf("jwt key: %w", err)
 	}
-	older := make([]auth.Key, len(previous))
-	for i, k := range previous {
-		older[i] = auth.Key(k)
-	}
+	older := collect.Map(previous, func(k config.Key) auth.Key { return auth.Key(k) })
 	return auth.NewKeys(auth.Key(current), older...)
 }
 

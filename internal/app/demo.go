@@ -25,6 +25,7 @@ import (
 	"seckill/internal/ops/seed"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/clock"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/config"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/media"
@@ -172,11 +173,7 @@ var walk = []step{
 // walkSteps returns walk with the ids of a sale and an item filled in.
 func walkSteps(saleID, itemID string) []step {
 	fill := strings.NewReplacer("SALE_ID", saleID, "ITEM_ID", itemID, "PASSWORD", seed.DemoPassword).Replace
-	steps := make([]step, len(walk))
-	for i, s := range walk {
-		steps[i] = step{s.title, s.note, fill(s.document)}
-	}
-	return steps
+	return collect.Map(walk, func(s step) step { return step{s.title, s.note, fill(s.document)} })
 }
 
 // walkThrough returns the walk-through that the demo prints.
@@ -235,10 +232,7 @@ func (s seedUsers) Token(u seed.User) (string, error) {
 
 // Paths implements seed.Users.
 func (s seedUsers) Paths(ctx context.Context, in seed.PathsInput) ([]string, error) {
-	users := make([]id.User, len(in.Users))
-	for i, u := range in.Users {
-		users[i] = u.ID
-	}
+	users := collect.Map(in.Users, func(u seed.User) id.User { return u.ID })
 	return s.paths.Grant(ctx, path.GrantInput{Sale: in.Sale, Item: in.Item, Users: users, Life: in.TTL})
 }
 

@@ -22,6 +22,7 @@ type room struct {
 // lower rooms. README.md has the same list.
 var rooms = []room{
 	{"internal/platform", [][]string{
+		{"collect"},
 		{"accent", "id", "origin", "priority", "typed"},
 		{"/docs", "/ent", "/migrations", "/web", "clock", "config", "fault", "locale", "money", "spreadsheet", "tracing"},
 		{"postgres", "redisconn", "periodic", "batch", "cursor", "telemetry"},

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"seckill/docs"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/tracing"
 )
 
@@ -192,11 +193,7 @@ func tidy(next http.Handler) http.Handler {
 
 // normalised returns origins in the form that browsers send.
 func normalised(origins []string) []string {
-	out := make([]string, len(origins))
-	for i, o := range origins {
-		out[i] = strings.ToLower(strings.TrimSuffix(o, "/"))
-	}
-	return out
+	return collect.Map(origins, func(o string) string { return strings.ToLower(strings.TrimSuffix(o, "/")) })
 }
 
 // route returns the name of a request's route in logs and metrics.

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"seckill/internal/platform/collect"
 )
 
 var (
@@ -185,11 +187,7 @@ func (r Rules) Begun(opens, now time.Time) (n int) {
 
 // Texts returns the rules for approvals and logs.
 func (r Rules) Texts() []string {
-	texts := make([]string, len(r))
-	for i, rule := range r {
-		texts[i] = rule.String()
-	}
-	return texts
+	return collect.Map(r, func(rule Rule) string { return rule.String() })
 }
 
 // JSON returns the stored form; "" without rules.

@@ -16,6 +16,7 @@ import (
 	"seckill/ent/user"
 	"seckill/internal/buy/access"
 	"seckill/internal/identity/account"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
@@ -167,10 +168,7 @@ func (s *Service) lookUp(ctx context.Context, by By, rows *[]row, out *Changed) 
 		return nil
 	}
 	column := map[By]string{ByAccount: user.FieldID, ByContact: user.FieldAccount, ByExternalID: user.FieldExternalID}[by]
-	values := make([]any, len(*rows))
-	for i, r := range *rows {
-		values[i] = r.value
-	}
+	values := collect.Map(*rows, func(r row) any { return r.value })
 	found, err := s.cfg.DB.Ent.User.Query().Where(func(q *sql.Selector) { q.Where(sql.In(q.C(column), values...)) },
 		user.Not(user.AccountHasPrefix(account.DeletedPrefix))).All(ctx)
 	if err != nil {
@@ -202,10 +200,7 @@ func (s *Service) lookUp(ctx context.Context, by By, rows *[]row, out *Changed) 
 }
 
 func apply(ctx context.Context, tx *ent.Tx, c Change, rows []row, now time.Time) error {
-	members := make([]string, len(rows))
-	for i, r := range rows {
-		members[i] = r.member
-	}
+	members := collect.Map(rows, func(r row) string { return r.member })
 	switch c.Mode {
 	case Remove:
 		_, err := tx.AccessMember.Delete().Where(accessmember.List(c.List), accessmember.MemberIn(members...)).Exec(ctx)

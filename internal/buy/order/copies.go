@@ -12,6 +12,7 @@ import (
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/orderfailure"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 )
 
@@ -65,10 +66,7 @@ func (c *Cache) EachCopy(ctx context.Context, pattern string, visit func(copies 
 // read returns the copies in some buckets. An unreadable one counts as missing.
 func (c *Cache) read(ctx context.Context, buckets []string) (copies []Copy, err error) {
 	pipe := c.conn.Cmd.Pipeline()
-	replies := make([]*redis.MapStringStringCmd, len(buckets))
-	for i, bucket := range buckets {
-		replies[i] = pipe.HGetAll(ctx, bucket)
-	}
+	replies := collect.Map(buckets, func(bucket string) *redis.MapStringStringCmd { return pipe.HGetAll(ctx, bucket) })
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, err
 	}
@@ -176,10 +174,7 @@ func (s *Store) unrecorded(ctx context.Context, copies []Copy, found *Unrecorded
 	if err != nil {
 		return err
 	}
-	orders := make(map[id.Task]*ent.Order, len(rows))
-	for _, row := range rows {
-		orders[id.Task(row.ID)] = row
-	}
+	orders := collect.Index(rows, func(row *ent.Order) id.Task { return id.Task(row.ID) })
 	failed, err := s.db.Ent.OrderFailure.Query().Where(orderfailure.IDIn(tasks...)).IDs(ctx)
 	if err != nil {
 		return err
@@ -219,10 +214,7 @@ func (s *Store) DropUnused(ctx context.Context, found Unrecorded) error {
 
 // DropOrders removes the copies of orders that Postgres does not have.
 func (s *Store) DropOrders(ctx context.Context, orders []*Order) error {
-	tasks := make([]id.Task, len(orders))
-	for i, o := range orders {
-		tasks[i] = id.Task(o.ID)
-	}
+	tasks := collect.Map(orders, func(o *Order) id.Task { return id.Task(o.ID) })
 	return s.cache.drop(ctx, tasks, nil)
 }
 

@@ -15,6 +15,7 @@ import (
 	"seckill/ent/predicate"
 	"seckill/ent/stockmovement"
 	"seckill/ent/user"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
 )
@@ -32,11 +33,7 @@ func (s *Store) Overdue(ctx context.Context, before time.Time, after *Order, lim
 	if err != nil {
 		return nil, fmt.Errorf("find overdue orders: %w", err)
 	}
-	orders := make([]*Order, 0, len(rows))
-	for _, row := range rows {
-		orders = append(orders, FromRow(row))
-	}
-	return orders, nil
+	return collect.Map(rows, FromRow), nil
 }
 
 func pastDeadline(before time.Time) predicate.Order {

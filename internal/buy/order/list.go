@@ -11,6 +11,7 @@ import (
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/predicate"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/cursor"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/typed"
@@ -116,10 +117,7 @@ func (f Filter) predicates() []predicate.Order {
 		ps = append(ps, entorder.SaleID(f.Sale))
 	}
 	if f.Statuses != nil {
-		in := make([]entorder.Status, 0, len(f.Statuses))
-		for _, s := range f.Statuses {
-			in = append(in, entorder.Status(s))
-		}
+		in := collect.Map(f.Statuses, func(s Status) entorder.Status { return entorder.Status(s) })
 		ps = append(ps, entorder.StatusIn(in...))
 	}
 	if !f.From.IsZero() {

@@ -14,6 +14,7 @@ import (
 	"seckill/ent/orderfailure"
 	entsale "seckill/ent/sale"
 	"seckill/ent/saleitem"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
@@ -75,10 +76,7 @@ func (b *orderBatch) lockItems(ctx context.Context, tx *ent.Tx, items []id.Item)
 	if err != nil {
 		return nil, fmt.Errorf("read locked items: %w", err)
 	}
-	sales := make([]id.Sale, len(rows))
-	for i, row := range rows {
-		sales[i] = row.SaleID
-	}
+	sales := collect.Map(rows, func(row *ent.SaleItem) id.Sale { return row.SaleID })
 	ended, err := tx.Sale.Query().Where(entsale.IDIn(sales...),
 		entsale.StatusIn(entsale.StatusENDED, entsale.StatusCANCELLED)).IDs(ctx)
 	if err != nil {
@@ -129,10 +127,7 @@ func (b *orderBatch) liveOrders(ctx context.Context, tx *ent.Tx, requests []Requ
 	if len(requests) == 0 {
 		return live, nil
 	}
-	users := make([]id.User, 0, len(requests))
-	for _, r := range requests {
-		users = append(users, r.User)
-	}
+	users := collect.Map(requests, func(r Request) id.User { return r.User })
 	rows, err := tx.Order.Query().
 		Where(entorder.ItemIDIn(itemsOf(requests)...), entorder.UserIDIn(users...), entorder.StatusIn(liveStatuses()...)).
 		Select(entorder.FieldID, entorder.FieldItemID, entorder.FieldUserID).All(ctx)

@@ -11,6 +11,7 @@ import (
 
 	entorder "seckill/ent/order"
 	"seckill/ent/orderfailure"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 )
 
@@ -292,10 +293,7 @@ func (a *acceptedTasks) keep(keep func(noted) bool) {
 
 // ended returns which of some tasks have an end in Postgres.
 func (s *Store) ended(ctx context.Context, tasks []Task) (map[id.Task]bool, error) {
-	ids := make([]id.Task, len(tasks))
-	for i, t := range tasks {
-		ids[i] = t.ID
-	}
+	ids := collect.Map(tasks, func(t Task) id.Task { return t.ID })
 	written, err := s.db.Ent.Order.Query().Where(entorder.IDIn(id.As[id.Order](ids)...)).IDs(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look up orders of %d tasks: %w", len(ids), err)
@@ -304,9 +302,5 @@ func (s *Store) ended(ctx context.Context, tasks []Task) (map[id.Task]bool, erro
 	if err != nil {
 		return nil, fmt.Errorf("look up failures of %d tasks: %w", len(ids), err)
 	}
-	ended := make(map[id.Task]bool, len(written)+len(failed))
-	for _, id := range append(failed, id.As[id.Task](written)...) {
-		ended[id] = true
-	}
-	return ended, nil
+	return collect.Set(append(failed, id.As[id.Task](written)...)), nil
 }

@@ -21,6 +21,7 @@ import (
 	"seckill/ent/stockmovement"
 	"seckill/ent/waitlistentry"
 	"seckill/internal/platform/clock"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/periodic"
@@ -277,10 +278,7 @@ func ExpiriesOf(ctx context.Context, db *postgres.DB, saleID id.Sale, since time
 		if err != nil || len(rows) == 0 {
 			return found, err
 		}
-		reservations := make([]Reservation, len(rows))
-		for i, row := range rows {
-			reservations[i] = FromRow(row).Reservation()
-		}
+		reservations := collect.Map(rows, func(row *ent.Order) Reservation { return FromRow(row).Reservation() })
 		if err := countExpiries(ctx, db, rows, reservations); err != nil {
 			return nil, err
 		}
@@ -339,10 +337,7 @@ func tasksDue(ctx context.Context, db *postgres.DB, but []id.Item) ([]Reservatio
 }
 
 func markTasks(ctx context.Context, tx *ent.Tx, given []Reservation) (int, error) {
-	ids := make([]id.Task, len(given))
-	for i, c := range given {
-		ids[i] = c.Name
-	}
+	ids := collect.Map(given, func(c Reservation) id.Task { return c.Name })
 	return tx.OrderFailure.Update().Where(orderfailure.IDIn(ids...), orderfailure.Released(false)).SetReleased(true).
 		Save(ctx)
 }

@@ -13,6 +13,7 @@ import (
 	entorder "seckill/ent/order"
 	"seckill/ent/predicate"
 	"seckill/internal/identity/person"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
@@ -70,10 +71,7 @@ func (r *Review) store(update *ent.OrderUpdate) {
 	if r.Held {
 		state = entorder.ReviewHELD
 	}
-	kinds := make([]string, len(r.Kinds))
-	for i, kind := range r.Kinds {
-		kinds[i] = string(kind)
-	}
+	kinds := collect.Map(r.Kinds, func(kind person.Kind) string { return string(kind) })
 	update.SetReview(state).SetReviewAt(r.Since).SetReviewKinds(strings.Join(kinds, ","))
 }
 
@@ -179,11 +177,7 @@ func (s *Store) ReviewsDue(ctx context.Context, before time.Time, limit int) ([]
 }
 
 func fromRows(rows []*ent.Order) []*Order {
-	orders := make([]*Order, len(rows))
-	for i, row := range rows {
-		orders[i] = FromRow(row)
-	}
-	return orders
+	return collect.Map(rows, FromRow)
 }
 
 // SaleReviews are the orders of a sale that are held for review.

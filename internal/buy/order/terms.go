@@ -9,6 +9,7 @@ import (
 	"seckill/ent"
 	"seckill/ent/sale"
 	"seckill/ent/saleitem"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
 )
@@ -81,18 +82,12 @@ func (c *termsCache) read(ctx context.Context, ids []id.Item, now time.Time) (ma
 	if err != nil {
 		return nil, err
 	}
-	saleIDs := make([]id.Sale, 0, len(items))
-	for _, item := range items {
-		saleIDs = append(saleIDs, item.SaleID)
-	}
+	saleIDs := collect.Map(items, func(item *ent.SaleItem) id.Sale { return item.SaleID })
 	rows, err := c.db.Ent.Sale.Query().Where(sale.IDIn(saleIDs...)).All(ctx)
 	if err != nil {
 		return nil, err
 	}
-	sales := make(map[id.Sale]*ent.Sale, len(rows))
-	for _, row := range rows {
-		sales[row.ID] = row
-	}
+	sales := collect.Index(rows, func(row *ent.Sale) id.Sale { return row.ID })
 	read := make(map[id.Item]terms, len(items))
 	for _, item := range items {
 		s, ok := sales[item.SaleID]

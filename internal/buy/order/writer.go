@@ -20,6 +20,7 @@ import (
 	"seckill/internal/identity/person"
 	"seckill/internal/platform/batch"
 	"seckill/internal/platform/clock"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
@@ -442,9 +443,5 @@ func sortedIDs[T ~[16]byte](ids iter.Seq[T]) []T {
 }
 
 func taskIDs(requests []Request) []id.Task {
-	ids := make([]id.Task, 0, len(requests))
-	for _, r := range requests {
-		ids = append(ids, r.Task)
-	}
-	return ids
+	return collect.Map(requests, func(r Request) id.Task { return r.Task })
 }

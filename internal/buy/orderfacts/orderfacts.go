@@ -18,6 +18,7 @@ import (
 	"seckill/internal/identity/recipient"
 	"seckill/internal/outbox/notice"
 	"seckill/internal/outbox/webhook"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/money"
 )
@@ -165,10 +166,7 @@ func (o Outbox) write(ctx context.Context, tx *ent.Tx, c change, orders ...*orde
 	if wants, err := o.Webhooks.Wants(ctx, tx, c.kind); err != nil || !wants {
 		return err
 	}
-	ids := make([]id.Order, len(orders))
-	for i, o := range orders {
-		ids[i] = o.ID
-	}
+	ids := collect.Map(orders, func(o *order.Order) id.Order { return o.ID })
 	recipients, err := recipient.Of(ctx, tx.OrderRecipient, ids...)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/platform/clock"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/periodic"
 )
@@ -65,10 +66,7 @@ const maxUsers = 1000
 func (g RedisGates) Missing(ctx context.Context, of reservation.ItemRef, tasks []order.Task) (missing []order.Task,
 	built bool, err error) {
 	for part := range slices.Chunk(tasks, maxUsers) {
-		users := make([]id.User, len(part))
-		for i, t := range part {
-			users[i] = t.User
-		}
+		users := collect.Map(part, func(t order.Task) id.User { return t.User })
 		held, err := g.Gate.ReservationTasks(ctx, of.Sale, of.Item, users)
 		if err != nil {
 			return nil, false, err

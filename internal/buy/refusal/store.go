@@ -14,6 +14,7 @@ import (
 	"seckill/ent/refusedattempt"
 	"seckill/ent/user"
 	"seckill/internal/identity/account"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
@@ -73,10 +74,7 @@ func withoutDeleted(ctx context.Context, tx *ent.Tx, rows []row) ([]row, error) 
 	if len(deleted) == 0 {
 		return rows, nil
 	}
-	gone := make(map[id.User]bool, len(deleted))
-	for _, u := range deleted {
-		gone[u] = true
-	}
+	gone := collect.Set(deleted)
 	return slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return gone[r.user] }), nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 )
 
@@ -89,10 +90,7 @@ func (g *Gate) Open(ctx context.Context, c Contents) (bool, error) {
 
 // acts returns the adjustments in the format of lua/adjust.lua.
 func (c Contents) acts() string {
-	texts := make([]string, len(c.Acts))
-	for i, act := range c.Acts {
-		texts[i] = act.String()
-	}
+	texts := collect.Map(c.Acts, func(act uuid.UUID) string { return act.String() })
 	return strings.Join(texts, " ")
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"seckill/internal/identity/person"
 	"seckill/internal/platform/batch"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/redisconn"
 )
@@ -171,10 +172,7 @@ func (g *Gate) ReservationTasks(ctx context.Context, sale id.Sale, item id.Item,
 	if len(users) == 0 {
 		return tasks, nil
 	}
-	fields := make([]string, len(users))
-	for i, user := range users {
-		fields[i] = user.String()
-	}
+	fields := collect.Map(users, func(user id.User) string { return user.String() })
 	records, err := g.readClient.HMGet(ctx, g.keys.Reservations(id.ShardOf(sale), item), fields...).Result()
 	if err != nil {
 		return nil, fmt.Errorf("read reservations of %s: %w", item, err)

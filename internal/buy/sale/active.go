@@ -14,6 +14,7 @@ import (
 	"seckill/ent/predicate"
 	entsale "seckill/ent/sale"
 	"seckill/ent/saleitem"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 )
 
@@ -132,10 +133,7 @@ func (s *Store) complete(ctx context.Context, rows []*ent.Sale) ([]*Sale, error)
 	sales := make([]*Sale, 0, len(rows))
 	products := map[id.Goods]*Goods{}
 	for some := range slices.Chunk(rows, completeAtOnce) {
-		ids := make([]id.Sale, len(some))
-		for i, row := range some {
-			ids[i] = row.ID
-		}
+		ids := collect.Map(some, func(row *ent.Sale) id.Sale { return row.ID })
 		items, err := s.db.SaleItem.Query().Where(saleitem.SaleIDIn(ids...)).Order(ent.Asc(saleitem.FieldPosition)).All(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read sale items: %w", err)

@@ -9,6 +9,7 @@ import (
 	"seckill/ent"
 	entsale "seckill/ent/sale"
 	"seckill/ent/salelog"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 )
 
@@ -36,10 +37,7 @@ func (s *Store) AwaitingApproval(ctx context.Context, limit int) ([]Awaiting, er
 		}
 		at[v.ID] = &waiting[i]
 	}
-	ids := make([]id.Sale, len(sales))
-	for i, v := range sales {
-		ids[i] = v.ID
-	}
+	ids := collect.Map(sales, func(v *ent.Sale) id.Sale { return v.ID })
 	lines, err := s.db.SaleLog.Query().Where(salelog.SaleIDIn(ids...), salelog.ActIn(string(ActCreate), string(ActUpdate),
 		string(ActSubmit))).
 		Order(ent.Asc(salelog.FieldRevision)).All(ctx)

@@ -12,6 +12,7 @@ import (
 	entgoods "seckill/ent/goods"
 	"seckill/ent/predicate"
 	entsale "seckill/ent/sale"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/cursor"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/typed"
@@ -120,11 +121,7 @@ func (s *Store) listGoods(ctx context.Context, text string, all bool, r Range) (
 	if err != nil {
 		return nil, 0, fmt.Errorf("list goods: %w", err)
 	}
-	goods := make([]*Goods, len(rows))
-	for i, row := range rows {
-		goods[i] = goodsFromRow(row)
-	}
-	return goods, total, nil
+	return collect.Map(rows, goodsFromRow), total, nil
 }
 
 // Offered reports whether a product is in a sale that buyers may see.
@@ -179,10 +176,7 @@ func (f Filter) predicates(now time.Time) []predicate.Sale {
 		ps = append(ps, isPublic)
 	}
 	if len(f.Statuses) > 0 {
-		in := make([]entsale.Status, len(f.Statuses))
-		for i, status := range f.Statuses {
-			in[i] = entsale.Status(status)
-		}
+		in := collect.Map(f.Statuses, func(status Status) entsale.Status { return entsale.Status(status) })
 		ps = append(ps, entsale.StatusIn(in...))
 	}
 	if q := typed.QueryOf(f.Search); q.Line != "" {
@@ -221,11 +215,7 @@ func inPhase(phase Phase, now time.Time) predicate.Sale {
 }
 
 func (s *Snapshot) ids() []id.Sale {
-	ids := make([]id.Sale, len(s.Sales))
-	for i, v := range s.Sales {
-		ids[i] = v.ID
-	}
-	return ids
+	return collect.Map(s.Sales, func(v *Sale) id.Sale { return v.ID })
 }
 
 // Matches reports whether a sale is one that a search looks for: by a part of its title, or

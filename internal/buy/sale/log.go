@@ -16,6 +16,7 @@ import (
 	"seckill/ent"
 	"seckill/ent/goodslog"
 	"seckill/ent/salelog"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 )
 
@@ -74,11 +75,7 @@ func (s *Store) Authors(ctx context.Context, v *Sale) ([]id.User, error) {
 	if err != nil {
 		return nil, err
 	}
-	authors := make([]id.User, len(acts))
-	for i, act := range acts {
-		authors[i] = cmp.Or(owners[act.actor], act.actor)
-	}
-	return authors, nil
+	return collect.Map(acts, func(act prepared) id.User { return cmp.Or(owners[act.actor], act.actor) }), nil
 }
 
 // GoodsLine is one change of a product.

@@ -13,6 +13,7 @@ import (
 	entsale "seckill/ent/sale"
 	"seckill/ent/salelog"
 	"seckill/ent/servicetoken"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 )
@@ -40,10 +41,7 @@ type prepared struct {
 // addPreparers sets the preparers of sales in which buyers may buy. What a service token
 // did counts as done by the user who created it.
 func (s *Store) addPreparers(ctx context.Context, sales []*Sale) error {
-	byID := make(map[id.Sale]*Sale, len(sales))
-	for _, v := range sales {
-		byID[v.ID] = v
-	}
+	byID := collect.Index(sales, func(v *Sale) id.Sale { return v.ID })
 	acts, err := s.preparations(ctx, sales)
 	if err != nil {
 		return err

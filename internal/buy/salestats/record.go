@@ -16,6 +16,7 @@ import (
 	"seckill/ent/saleitem"
 	"seckill/ent/waitlistentry"
 	"seckill/internal/buy/order"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 )
 
@@ -89,10 +90,7 @@ func (r *Reader) record(ctx context.Context, sale id.Sale) (*record, error) {
 
 func (rec *record) readWaitlists(ctx context.Context, tx *ent.Tx) error {
 	rec.waitlists = map[id.Item]waitlistFigures{}
-	items := make([]id.Item, len(rec.items))
-	for i, item := range rec.items {
-		items[i] = item.ID
-	}
+	items := collect.Map(rec.items, func(item *ent.SaleItem) id.Item { return item.ID })
 	var rows []struct {
 		ItemID id.Item `json:"item_id"`
 		Status string  `json:"status"`

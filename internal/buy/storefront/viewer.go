@@ -12,6 +12,7 @@ import (
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
 	"seckill/internal/buy/waitlist"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 )
@@ -209,11 +210,7 @@ func (s *Storefront) ItemOrder(ctx context.Context, v ItemViewer) (*order.Order,
 }
 
 func itemsOf(v *sale.Sale) []id.Item {
-	items := make([]id.Item, len(v.Items))
-	for i, item := range v.Items {
-		items[i] = item.ID
-	}
-	return items
+	return collect.Map(v.Items, func(item *sale.Item) id.Item { return item.ID })
 }
 
 // follow returns the owner of a buyer's reservation: a task, an order, or an offer of

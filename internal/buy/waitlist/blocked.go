@@ -15,6 +15,7 @@ import (
 	"seckill/ent/waitlistentry"
 	"seckill/internal/buy/draw"
 	"seckill/internal/identity/account"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
@@ -52,10 +53,7 @@ func (s *Service) end(ctx context.Context, entries []*ent.WaitlistEntry) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	users := make([]id.User, len(entries))
-	for i, row := range entries {
-		users[i] = row.UserID
-	}
+	users := collect.Map(entries, func(row *ent.WaitlistEntry) id.User { return row.UserID })
 	rows, err := s.cfg.DB.Ent.User.Query().Where(user.IDIn(users...), user.DisabledAtNotNil()).
 		Select(user.FieldID, user.FieldAccount).All(ctx)
 	if err != nil {

@@ -26,6 +26,7 @@ import (
 	"seckill/ent/saleitem"
 	"seckill/ent/waitlistentry"
 	"seckill/internal/buy/draw"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/periodic"
 	"seckill/internal/platform/postgres"
@@ -133,10 +134,7 @@ func (s *Service) unmade(ctx context.Context, sales []id.Sale) ([]*Drawing, erro
 	if err != nil {
 		return nil, fmt.Errorf("read items of draw sales: %w", err)
 	}
-	ids := make([]id.Item, len(items))
-	for i, item := range items {
-		ids[i] = item.ID
-	}
+	ids := collect.Map(items, func(item *ent.SaleItem) id.Item { return item.ID })
 	known, err := s.Drawings(ctx, ids...)
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"seckill/internal/identity/person"
 	"seckill/internal/platform/batch"
 	"seckill/internal/platform/captcha"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
@@ -368,11 +369,7 @@ func statusUsers(inputs []JoinInput) []reservation.StatusUser {
 }
 
 func usersOf(inputs []JoinInput) []id.User {
-	users := make([]id.User, len(inputs))
-	for i, in := range inputs {
-		users[i] = in.User
-	}
-	return users
+	return collect.Map(inputs, func(in JoinInput) id.User { return in.User })
 }
 
 // without returns the inputs of users that have no result yet.

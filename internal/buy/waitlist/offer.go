@@ -19,6 +19,7 @@ import (
 	"seckill/internal/buy/reservation"
 	"seckill/internal/identity/person"
 	"seckill/internal/outbox/notice"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/periodic"
 	"seckill/internal/platform/postgres"
@@ -344,10 +345,7 @@ func (s *Service) offerRound(ctx context.Context, it item, counts map[string]int
 		}
 		waiting = append(waiting, members...)
 	}
-	users := make([]id.User, len(waiting))
-	for i, row := range waiting {
-		users[i] = row.UserID
-	}
+	users := collect.Map(waiting, func(row *ent.WaitlistEntry) id.User { return row.UserID })
 	held, err := s.cfg.Gate.ReservationTasks(ctx, it.sale, it.id, users)
 	if err != nil {
 		return err
@@ -444,11 +442,7 @@ func (l *supply) allows(e *Entry) bool {
 }
 
 func ids(rows []*ent.WaitlistEntry) []id.Waitlist {
-	out := make([]id.Waitlist, len(rows))
-	for i, row := range rows {
-		out[i] = row.ID
-	}
-	return out
+	return collect.Map(rows, func(row *ent.WaitlistEntry) id.Waitlist { return row.ID })
 }
 
 // reserveFor reserves units for an entry and reports whether they can be offered. For an entry with

@@ -13,6 +13,7 @@ import (
 	"seckill/ent/predicate"
 	"seckill/ent/waitlistentry"
 	"seckill/internal/platform/batch"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 )
 
@@ -52,10 +53,7 @@ func (s *Service) Entries(ctx context.Context, user id.User, sale id.Sale) ([]*E
 func (s *Service) inAll(ctx context.Context, asked []buyer) []batch.Result[[]*Entry] {
 	results := make([]batch.Result[[]*Entry], len(asked))
 	for sale, those := range byKey(asked, func(p buyer) id.Sale { return p.sale }) {
-		users := make([]id.User, len(those))
-		for n, i := range those {
-			users[n] = asked[i].user
-		}
+		users := collect.Map(those, func(i int) id.User { return asked[i].user })
 		rows, err := s.cfg.DB.Ent.WaitlistEntry.Query().
 			Where(waitlistentry.SaleID(sale), waitlistentry.UserIDIn(users...),
 				waitlistentry.Or(waitlistentry.StatusIn(openStatuses...), newest(sale, users))).
@@ -94,10 +92,7 @@ func newest(sale id.Sale, users []id.User) predicate.WaitlistEntry {
 	return func(s *sql.Selector) {
 		build := sql.Dialect(s.Dialect())
 		t := build.Table(waitlistentry.Table)
-		anyUser := make([]any, len(users))
-		for i, u := range users {
-			anyUser[i] = u
-		}
+		anyUser := collect.Map(users, func(u id.User) any { return u })
 		own := build.Select(t.C(waitlistentry.FieldID)).
 			AppendSelectExprAs(sql.RowNumber().PartitionBy(t.C(waitlistentry.FieldUserID)).
 				OrderBy(sql.Desc(t.C(waitlistentry.FieldID))), "nth").

@@ -9,6 +9,7 @@ import (
 	"seckill/ent/itemdraw"
 	entsale "seckill/ent/sale"
 	"seckill/internal/buy/draw"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 )
 
@@ -57,19 +58,13 @@ func (s *Service) LateDraws(ctx context.Context) ([]LateDraw, error) {
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
-	sales := make([]id.Sale, len(rows))
-	for i, row := range rows {
-		sales[i] = row.SaleID
-	}
+	sales := collect.Map(rows, func(row *ent.ItemDraw) id.Sale { return row.SaleID })
 	ended, err := s.cfg.DB.Ent.Sale.Query().
 		Where(entsale.IDIn(sales...), entsale.StatusIn(entsale.StatusENDED, entsale.StatusCANCELLED)).IDs(ctx)
 	if err != nil {
 		return nil, err
 	}
-	over := make(map[id.Sale]bool, len(ended))
-	for _, v := range ended {
-		over[v] = true
-	}
+	over := collect.Set(ended)
 	var late []LateDraw
 	for _, row := range rows {
 		d := drawingOf(row)

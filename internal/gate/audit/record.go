@@ -14,6 +14,7 @@ import (
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/sale"
 	"seckill/internal/buy/waitlist"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 )
 
@@ -100,11 +101,7 @@ func readPlaces(ctx context.Context, tx *ent.Tx, it *itemState) (map[id.Waitlist
 	if err != nil {
 		return nil, err
 	}
-	byID := make(map[id.Waitlist]*waitlist.Entry, len(places))
-	for _, e := range places {
-		byID[e.ID] = e
-	}
-	return byID, nil
+	return collect.Index(places, func(e *waitlist.Entry) id.Waitlist { return e.ID }), nil
 }
 
 // readMoving sums the changes of stock that are written to one store and possibly not to

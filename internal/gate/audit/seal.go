@@ -20,6 +20,7 @@ import (
 	"seckill/ent/salelog"
 	"seckill/ent/stockmovement"
 	"seckill/internal/platform/clock"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/periodic"
 	"seckill/internal/platform/postgres"
@@ -449,10 +450,7 @@ func readEntries(ctx context.Context, tx *ent.Tx, of id.Sale, in span) ([]Entry,
 	if err != nil {
 		return nil, fmt.Errorf("read the acts: %w", err)
 	}
-	entries := make([]Entry, 0, len(acts))
-	for _, row := range acts {
-		entries = append(entries, entryOfAct(row))
-	}
+	entries := collect.Map(acts, entryOfAct)
 	items, err := tx.SaleItem.Query().Where(saleitem.SaleID(of)).IDs(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the items: %w", err)

@@ -21,6 +21,7 @@ import (
 	"seckill/internal/buy/sale"
 	"seckill/internal/buy/waitlist"
 	"seckill/internal/identity/person"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 )
 
@@ -249,11 +250,7 @@ func recentActs(ctx context.Context, tx *ent.Tx, itemID id.Item) ([]uuid.UUID, e
 	if err != nil {
 		return nil, fmt.Errorf("adjustments: %w", err)
 	}
-	acts := make([]uuid.UUID, len(rows))
-	for i, row := range rows {
-		acts[i] = row.OrderID
-	}
-	return acts, nil
+	return collect.Map(rows, func(row *ent.StockMovement) uuid.UUID { return row.OrderID }), nil
 }
 
 // unwritten returns the messages of an item whose task has not ended in Postgres.
@@ -317,10 +314,7 @@ func withLiveOrder(ctx context.Context, tx *ent.Tx, itemID id.Item,
 	messages []order.Request) (map[id.User]bool, error) {
 	live := map[id.User]bool{}
 	for chunk := range slices.Chunk(messages, idChunk) {
-		users := make([]id.User, len(chunk))
-		for i, m := range chunk {
-			users[i] = m.User
-		}
+		users := collect.Map(chunk, func(m order.Request) id.User { return m.User })
 		rows, err := tx.Order.Query().Where(entorder.ItemID(itemID), entorder.UserIDIn(users...), isLive).
 			Select(entorder.FieldUserID).All(ctx)
 		if err != nil {

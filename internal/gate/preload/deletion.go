@@ -11,6 +11,7 @@ import (
 	"seckill/internal/buy/sale"
 	"seckill/internal/identity/account"
 	"seckill/internal/identity/person"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 )
@@ -38,10 +39,7 @@ func (d Deletions) Keep(ctx context.Context, u *account.User) (func(context.Cont
 	}
 	epochs := make(map[id.Sale]int64, len(sales))
 	for _, v := range sales {
-		items := make([]id.Item, len(v.Items))
-		for i, item := range v.Items {
-			items[i] = item.ID
-		}
+		items := collect.Map(v.Items, func(item *sale.Item) id.Item { return item.ID })
 		keys := person.Keys{}.With(d.former(v.ID, v.LimitBy, contact, u.Verified)...)
 		if epochs[v.ID], err = d.Gate.CountFormer(ctx, v.ID, items, u.ID, keys); err != nil {
 			return nil, fault.Wrap(fault.Unavailable, "The sales cannot be reached now. Please try again shortly.", err)

@@ -14,6 +14,7 @@ import (
 	"seckill/ent/saleitem"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 )
 
@@ -82,11 +83,7 @@ func (p *Preloader) rowsOf(ctx context.Context, gates map[id.Sale][]id.Item) (ma
 	if err != nil {
 		return nil, fmt.Errorf("list sales: %w", err)
 	}
-	rows := make(map[id.Sale]*ent.Sale, len(found))
-	for _, row := range found {
-		rows[row.ID] = row
-	}
-	return rows, nil
+	return collect.Index(found, func(row *ent.Sale) id.Sale { return row.ID }), nil
 }
 
 // recoverSale rebuilds or removes the gates of a sale.
@@ -95,10 +92,7 @@ func (p *Preloader) recoverSale(ctx context.Context, row *ent.Sale, gates []id.I
 	if err != nil {
 		return "", 0, fmt.Errorf("list items: %w", err)
 	}
-	known := make(map[id.Item]*ent.SaleItem, len(rows))
-	for _, item := range rows {
-		known[item.ID] = item
-	}
+	known := collect.Index(rows, func(item *ent.SaleItem) id.Item { return item.ID })
 	var strange []id.Item
 	for _, item := range gates {
 		if known[item] == nil {

@@ -12,6 +12,7 @@ import (
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 )
 
@@ -152,10 +153,7 @@ func (w *Watch) divide(ctx context.Context, orders []*order.Order) (again, gone 
 func (w *Watch) users(ctx context.Context, orders []*order.Order) (map[id.User]bool, error) {
 	there := map[id.User]bool{}
 	for part := range slices.Chunk(orders, idChunk) {
-		ids := make([]id.User, len(part))
-		for i, o := range part {
-			ids[i] = o.User
-		}
+		ids := collect.Map(part, func(o *order.Order) id.User { return o.User })
 		found, err := w.cfg.DB.Ent.User.Query().Where(user.IDIn(ids...)).IDs(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("look up the users of %d orders: %w", len(part), err)

@@ -17,6 +17,7 @@ import (
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/batch"
 	"seckill/internal/platform/clock"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/priority"
@@ -176,10 +177,7 @@ func (d *Directory) fetchAll(ctx context.Context, ids []id.User) []batch.Result[
 // fromRedis returns the users cached in Redis, and the first error of the others.
 func (d *Directory) fromRedis(ctx context.Context, ids []id.User) (found map[id.User]*User, failed error) {
 	pipe := d.cfg.Client.Pipeline()
-	cmds := make([]*redis.StringCmd, len(ids))
-	for i, id := range ids {
-		cmds[i] = pipe.HGet(ctx, d.key(id), "user")
-	}
+	cmds := collect.Map(ids, func(id id.User) *redis.StringCmd { return pipe.HGet(ctx, d.key(id), "user") })
 	redisconn.ExecEach(ctx, pipe)
 	found = make(map[id.User]*User, len(ids))
 	for i, id := range ids {

@@ -24,6 +24,7 @@ import (
 	"seckill/internal/outbox/mail"
 	"seckill/internal/outbox/notice"
 	"seckill/internal/platform/auth"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/locale"
@@ -191,10 +192,7 @@ func (s *Store) purchases(ctx context.Context, user id.User, doc *personalData) 
 		return err
 	}
 	orders = newest(doc, "orders", orders)
-	ids := make([]id.Order, len(orders))
-	for i, r := range orders {
-		ids[i] = r.ID
-	}
+	ids := collect.Map(orders, func(r *ent.Order) id.Order { return r.ID })
 	recipients, err := recipient.Of(ctx, s.db.Ent.OrderRecipient, ids...)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"seckill/ent/user"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/clock"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
@@ -85,11 +86,7 @@ func (s *Store) users(ctx context.Context, ids []id.User) ([]*User, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read users: %w", err)
 	}
-	users := make([]*User, len(rows))
-	for i, row := range rows {
-		users[i] = toUser(row)
-	}
-	return users, nil
+	return collect.Map(rows, toUser), nil
 }
 
 // byAccount returns a user and the password hash; nil and "" if there is none.

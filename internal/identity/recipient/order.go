@@ -7,6 +7,7 @@ import (
 	"seckill/ent"
 	"seckill/ent/address"
 	"seckill/ent/orderrecipient"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 )
 
@@ -21,18 +22,12 @@ type Order struct {
 // Copy writes the recipients of new orders: the default addresses of their buyers, as they
 // are now. It returns the number of orders that got one, in the caller's transaction.
 func Copy(ctx context.Context, tx *ent.Tx, orders []Order) (copied int, err error) {
-	users := make([]id.User, len(orders))
-	for i, o := range orders {
-		users[i] = o.User
-	}
+	users := collect.Map(orders, func(o Order) id.User { return o.User })
 	rows, err := tx.Address.Query().Where(address.UserIDIn(users...), address.IsDefault(true)).All(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("read addresses of %d buyers: %w", len(users), err)
 	}
-	of := make(map[id.User]*ent.Address, len(rows))
-	for _, row := range rows {
-		of[row.UserID] = row
-	}
+	of := collect.Index(rows, func(row *ent.Address) id.User { return row.UserID })
 	var creates []*ent.OrderRecipientCreate
 	for _, o := range orders {
 		if a := of[o.User]; a != nil && (o.At == nil || o.At(fromAddress(a))) {

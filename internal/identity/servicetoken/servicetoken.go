@@ -23,6 +23,7 @@ import (
 	"seckill/ent/servicetoken"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/clock"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
@@ -233,11 +234,7 @@ func (s *Service) List(ctx context.Context) ([]*Token, error) {
 	if err != nil {
 		return nil, err
 	}
-	tokens := make([]*Token, len(rows))
-	for i, row := range rows {
-		tokens[i] = fromRow(row)
-	}
-	return tokens, nil
+	return collect.Map(rows, fromRow), nil
 }
 
 // CreatedBy returns the ids of all tokens that a user created, also revoked ones: what
@@ -287,10 +284,7 @@ func fromRow(row *ent.ServiceToken) *Token {
 }
 
 func joinScopes(scopes []auth.Scope) string {
-	words := make([]string, len(scopes))
-	for i, scope := range scopes {
-		words[i] = string(scope)
-	}
+	words := collect.Map(scopes, func(scope auth.Scope) string { return string(scope) })
 	return strings.Join(words, ",")
 }
 

@@ -13,6 +13,7 @@ import (
 	"seckill/ent/noticechoice"
 	"seckill/ent/pushsubscription"
 	"seckill/internal/outbox/mail"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/periodic"
 )
@@ -146,21 +147,14 @@ func (s *Service) writeAdmissions(ctx context.Context, batch []Admission) (int, 
 // wantAdmissions returns the users of a batch with a browser who chose these notices: few of
 // a crowd, found by one query.
 func (s *Service) wantAdmissions(ctx context.Context, batch []Admission) (map[id.User]bool, error) {
-	users := make([]id.User, len(batch))
-	for i, a := range batch {
-		users[i] = a.User
-	}
+	users := collect.Map(batch, func(a Admission) id.User { return a.User })
 	var found []id.User
 	err := s.cfg.DB.Ent.PushSubscription.Query().Where(pushsubscription.UserIDIn(users...), s.active(), choseAdmissions).
 		Unique(true).Select(pushsubscription.FieldUserID).Scan(ctx, &found)
 	if err != nil {
 		return nil, fmt.Errorf("read users for notices: %w", err)
 	}
-	wanting := make(map[id.User]bool, len(found))
-	for _, user := range found {
-		wanting[user] = true
-	}
-	return wanting, nil
+	return collect.Set(found), nil
 }
 
 // choseAdmissions matches subscriptions of users who chose notices of admissions.

@@ -12,6 +12,7 @@ import (
 	"seckill/ent/noticechoice"
 	"seckill/ent/noticefact"
 	"seckill/ent/user"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/periodic"
 	"seckill/internal/platform/postgres"
@@ -156,10 +157,7 @@ func (s *Service) dispatch(ctx context.Context, tx *ent.Tx, notices []notice) er
 }
 
 func (s *Service) readRecipients(ctx context.Context, tx *ent.Tx, notices []notice) (map[id.User]recipient, error) {
-	ids := make([]id.User, len(notices))
-	for i, n := range notices {
-		ids[i] = n.user
-	}
+	ids := collect.Map(notices, func(n notice) id.User { return n.user })
 	users, err := tx.User.Query().Where(user.IDIn(ids...), user.DisabledAtIsNil()).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read users of notices: %w", err)

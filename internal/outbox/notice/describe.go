@@ -14,6 +14,7 @@ import (
 	"seckill/ent/saleitem"
 	"seckill/ent/waitlistentry"
 	"seckill/internal/outbox/mail"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/locale"
 	"seckill/internal/platform/money"
@@ -54,10 +55,7 @@ func describe(ctx context.Context, tx *ent.Tx, page mail.OrderPage, kind Kind, s
 	if kind == WaitlistOffer {
 		return describeOffers(ctx, tx, subjects)
 	}
-	ids := make([]id.Order, len(subjects))
-	for i, sub := range subjects {
-		ids[i] = id.Order(sub.ID)
-	}
+	ids := collect.Map(subjects, func(sub subject) id.Order { return id.Order(sub.ID) })
 	query := tx.Order.Query().Where(order.IDIn(ids...))
 	if kind != Refund {
 		query.Where(order.StatusEQ(order.StatusPENDING_PAYMENT))
@@ -108,19 +106,13 @@ func describe(ctx context.Context, tx *ent.Tx, page mail.OrderPage, kind Kind, s
 // describeOffers returns the notices of offers of the waitlist. Their link opens the sale,
 // where the offer waits whether or not the tab is the one that joined.
 func describeOffers(ctx context.Context, tx *ent.Tx, subjects []subject) ([]notice, error) {
-	ids := make([]id.Waitlist, len(subjects))
-	for i, sub := range subjects {
-		ids[i] = id.Waitlist(sub.ID)
-	}
+	ids := collect.Map(subjects, func(sub subject) id.Waitlist { return id.Waitlist(sub.ID) })
 	rows, err := tx.WaitlistEntry.Query().Where(waitlistentry.IDIn(ids...),
 		waitlistentry.StatusEQ(waitlistentry.StatusOFFERED)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read offers of notices: %w", err)
 	}
-	items := make([]id.Item, len(rows))
-	for i, row := range rows {
-		items[i] = row.ItemID
-	}
+	items := collect.Map(rows, func(row *ent.WaitlistEntry) id.Item { return row.ItemID })
 	products, err := productsOf(ctx, tx, items)
 	if err != nil {
 		return nil, err

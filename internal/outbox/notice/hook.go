@@ -12,6 +12,7 @@ import (
 	"seckill/internal/outbox/mail"
 	"seckill/internal/outbox/queue"
 	"seckill/internal/outbox/webhook"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/locale"
 )
@@ -115,10 +116,9 @@ func (s *Service) deliverToBrowsers(ctx context.Context, tx *ent.Tx, n notice, t
 		return err
 	}
 	s.metrics.written.WithLabelValues(string(n.kind), string(Push)).Inc()
-	rows := make([]*ent.NoticeDeliveryCreate, len(to.subscriptions))
-	for i, subscription := range to.subscriptions {
-		rows[i] = s.enqueue(tx, n, body).SetSubscriptionID(subscription)
-	}
+	rows := collect.Map(to.subscriptions, func(browser id.Device) *ent.NoticeDeliveryCreate {
+		return s.enqueue(tx, n, body).SetSubscriptionID(browser)
+	})
 	return tx.NoticeDelivery.CreateBulk(rows...).Exec(ctx)
 }
 

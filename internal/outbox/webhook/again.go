@@ -11,6 +11,7 @@ import (
 	"seckill/ent"
 	"seckill/ent/webhookdelivery"
 	"seckill/ent/webhookevent"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 )
@@ -116,15 +117,9 @@ func eventsOfRange(ctx context.Context, tx *ent.Tx, in RangeInput, after *ent.We
 // sendAgain makes the deliveries of events due, and adds those that are missing.
 func (s *Service) sendAgain(ctx context.Context, tx *ent.Tx, in RangeInput, kinds []Kind,
 	events []*ent.WebhookEvent) (int, error) {
-	ids := make([]int64, len(events))
-	for i, e := range events {
-		ids[i] = e.ID
-	}
+	ids := collect.Map(events, func(e *ent.WebhookEvent) int64 { return e.ID })
 	found, err := tx.WebhookDelivery.Query().Where(webhookdelivery.EndpointID(in.Endpoint), func(s *sql.Selector) {
-		values := make([]any, len(ids))
-		for i, v := range ids {
-			values[i] = v
-		}
+		values := collect.Map(ids, func(v int64) any { return v })
 		s.Where(sql.In(s.C(webhookdelivery.FieldEventID), values...))
 	}).All(ctx)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 )
 
@@ -107,11 +108,7 @@ var reserved = prefixes(
 var globalIPv6 = netip.MustParsePrefix("2000::/3")
 
 func prefixes(texts ...string) []netip.Prefix {
-	out := make([]netip.Prefix, len(texts))
-	for i, text := range texts {
-		out[i] = netip.MustParsePrefix(text)
-	}
-	return out
+	return collect.Map(texts, netip.MustParsePrefix)
 }
 
 // target sends requests to endpoints, and to no address inside of the installation.

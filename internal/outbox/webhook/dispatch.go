@@ -12,6 +12,7 @@ import (
 	"seckill/ent/webhookdelivery"
 	"seckill/ent/webhookendpoint"
 	"seckill/ent/webhookevent"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 )
 
@@ -99,10 +100,7 @@ func (s *Service) number(ctx context.Context, tx *ent.Tx, events []*ent.WebhookE
 	if err != nil {
 		return err
 	}
-	ids := make([]int64, len(events))
-	for i, e := range events {
-		ids[i] = e.ID
-	}
+	ids := collect.Map(events, func(e *ent.WebhookEvent) int64 { return e.ID })
 	// The time keeps the numbers growing when all former events were purged.
 	batch := max(last.Batch+1, s.now().UnixMilli())
 	return tx.WebhookEvent.Update().Where(webhookevent.IDIn(ids...)).SetBatch(batch).Exec(ctx)

@@ -12,6 +12,7 @@ import (
 	"seckill/ent"
 	"seckill/ent/webhookendpoint"
 	"seckill/internal/platform/clock"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/typed"
@@ -231,11 +232,7 @@ func (s *Service) Endpoints(ctx context.Context) ([]*Endpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read webhook endpoints: %w", err)
 	}
-	endpoints := make([]*Endpoint, len(rows))
-	for i, row := range rows {
-		endpoints[i] = endpointFromRow(row)
-	}
-	return endpoints, nil
+	return collect.Map(rows, endpointFromRow), nil
 }
 
 // newSecret returns a secret to show, and its form to store.

@@ -9,6 +9,7 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/webhookevent"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 )
@@ -66,10 +67,7 @@ func (s *Service) Events(ctx context.Context, in EventsInput) (page []Record, mo
 		webhookevent.And(webhookevent.Batch(in.After.batch), webhookevent.IDGT(in.After.id)),
 	)).Order(ent.Asc(webhookevent.FieldBatch, webhookevent.FieldID)).Limit(min(in.Limit, MaxEvents) + 1)
 	if len(in.Kinds) > 0 {
-		names := make([]string, len(in.Kinds))
-		for i, k := range in.Kinds {
-			names[i] = string(k)
-		}
+		names := collect.Map(in.Kinds, func(k Kind) string { return string(k) })
 		query.Where(webhookevent.KindIn(names...))
 	}
 	rows, err := query.All(ctx)

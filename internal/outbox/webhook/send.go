@@ -16,6 +16,7 @@ import (
 	"seckill/ent/webhookendpoint"
 	"seckill/ent/webhookevent"
 	"seckill/internal/outbox/queue"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/periodic"
 	"seckill/internal/platform/postgres"
@@ -151,19 +152,12 @@ func isFirst(s *sql.Selector) {
 
 func (s *Service) eventsOf(ctx context.Context, deliveries []*ent.WebhookDelivery) (map[int64]*ent.WebhookEvent,
 	error) {
-	ids := make([]int64, len(deliveries))
-	for i, d := range deliveries {
-		ids[i] = d.EventID
-	}
+	ids := collect.Map(deliveries, func(d *ent.WebhookDelivery) int64 { return d.EventID })
 	rows, err := s.cfg.DB.Ent.WebhookEvent.Query().Where(webhookevent.IDIn(ids...)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", err)
 	}
-	events := make(map[int64]*ent.WebhookEvent, len(rows))
-	for _, row := range rows {
-		events[row.ID] = row
-	}
-	return events, nil
+	return collect.Index(rows, func(row *ent.WebhookEvent) int64 { return row.ID }), nil
 }
 
 // result is the response to an attempt.

@@ -10,6 +10,7 @@ import (
 	entpayment "seckill/ent/payment"
 	"seckill/ent/paymentevent"
 	entrefund "seckill/ent/refund"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/money"
 )
@@ -90,10 +91,7 @@ func (s *Service) reconcileBill(ctx context.Context, b Biller, day time.Time, re
 }
 
 func (s *Service) billed(ctx context.Context, b Biller, lines []BillLine) (map[id.Payment]*Payment, error) {
-	ids := make([]id.Payment, len(lines))
-	for i, line := range lines {
-		ids[i] = line.Payment
-	}
+	ids := collect.Map(lines, func(line BillLine) id.Payment { return line.Payment })
 	rows, err := s.cfg.DB.Ent.Payment.Query().
 		Where(entpayment.IDIn(ids...), entpayment.ProviderIn(s.namesOf(b)...)).All(ctx)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"seckill/ent/paymentevent"
 	entrefund "seckill/ent/refund"
 	"seckill/internal/buy/order"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
@@ -278,19 +279,12 @@ func (s *Service) closeLine(ctx context.Context, line []*order.Order, open map[i
 
 // openBy returns the open payments by order; each order has at most one.
 func (s *Service) openBy(ctx context.Context, orders []*order.Order) (map[id.Order]*Payment, error) {
-	ids := make([]id.Order, len(orders))
-	for i, o := range orders {
-		ids[i] = o.ID
-	}
+	ids := collect.Map(orders, func(o *order.Order) id.Order { return o.ID })
 	open, err := s.open(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
-	by := make(map[id.Order]*Payment, len(open))
-	for _, p := range open {
-		by[p.Order] = p
-	}
-	return by, nil
+	return collect.Index(open, func(p *Payment) id.Order { return p.Order }), nil
 }
 
 // VoidInput voids an order.

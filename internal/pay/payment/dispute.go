@@ -9,6 +9,7 @@ import (
 	entpayment "seckill/ent/payment"
 	"seckill/ent/paymentevent"
 	"seckill/internal/buy/order"
+	"seckill/internal/platform/collect"
 )
 
 // eventKinds are the kinds that providers may report.
@@ -100,9 +101,5 @@ func (s *Service) Disputed(ctx context.Context, limit int) ([]*Payment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read disputed payments: %w", err)
 	}
-	payments := make([]*Payment, len(rows))
-	for i, row := range rows {
-		payments[i] = fromRow(row)
-	}
-	return payments, nil
+	return collect.Map(rows, fromRow), nil
 }

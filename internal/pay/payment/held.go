@@ -11,6 +11,7 @@ import (
 	"seckill/ent/paymentevent"
 	"seckill/ent/predicate"
 	"seckill/internal/buy/order"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
@@ -43,11 +44,7 @@ func (s *Service) HeldEvents(ctx context.Context, in HeldList) ([]Held, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read held payment events: %w", err)
 	}
-	held := make([]Held, 0, len(rows))
-	for _, row := range rows {
-		held = append(held, heldFromRow(row))
-	}
-	return held, nil
+	return collect.Map(rows, heldFromRow), nil
 }
 
 // CountHeld returns the number of events that wait for an operator, whatever After is.

@@ -12,6 +12,7 @@ import (
 	entorder "seckill/ent/order"
 	"seckill/ent/predicate"
 	"seckill/ent/refund"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 )
 
@@ -78,10 +79,7 @@ func (s *Service) CountRefunds(ctx context.Context, in RefundFilter) (int, error
 
 func (f RefundFilter) match() (match []predicate.Refund) {
 	if len(f.Statuses) > 0 {
-		statuses := make([]refund.Status, len(f.Statuses))
-		for i, status := range f.Statuses {
-			statuses[i] = refund.Status(status)
-		}
+		statuses := collect.Map(f.Statuses, func(status RefundStatus) refund.Status { return refund.Status(status) })
 		match = append(match, refund.StatusIn(statuses...))
 	}
 	if !f.NotOf.IsZero() {

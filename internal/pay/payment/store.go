@@ -10,6 +10,7 @@ import (
 	entpayment "seckill/ent/payment"
 	"seckill/ent/refund"
 	"seckill/ent/waitlistentry"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 )
 
@@ -54,11 +55,7 @@ func (s *Service) PaymentsOf(ctx context.Context, order id.Order) ([]*Payment, e
 	if err != nil {
 		return nil, fmt.Errorf("read payments of order %s: %w", order, err)
 	}
-	payments := make([]*Payment, len(rows))
-	for i, row := range rows {
-		payments[i] = fromRow(row)
-	}
-	return payments, nil
+	return collect.Map(rows, fromRow), nil
 }
 
 func (s *Service) open(ctx context.Context, orders []id.Order) ([]*Payment, error) {
@@ -70,11 +67,7 @@ func (s *Service) open(ctx context.Context, orders []id.Order) ([]*Payment, erro
 	if err != nil {
 		return nil, fmt.Errorf("read open payments of %d orders: %w", len(orders), err)
 	}
-	payments := make([]*Payment, 0, len(rows))
-	for _, row := range rows {
-		payments = append(payments, fromRow(row))
-	}
-	return payments, nil
+	return collect.Map(rows, fromRow), nil
 }
 
 // Refund returns a refund, or nil when there is none.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	entpayment "seckill/ent/payment"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 )
 
@@ -55,10 +56,7 @@ func (s *Service) nameBuyers(ctx context.Context, waiting []Waiting) error {
 	if len(waiting) == 0 {
 		return nil
 	}
-	ids := make([]id.Payment, len(waiting))
-	for i, w := range waiting {
-		ids[i] = w.payment()
-	}
+	ids := collect.Map(waiting, func(w Waiting) id.Payment { return w.payment() })
 	rows, err := s.cfg.DB.Ent.Payment.Query().Where(entpayment.IDIn(ids...)).
 		Select(entpayment.FieldID, entpayment.FieldOrderID, entpayment.FieldUserID).All(ctx)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/platform/clock"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 )
@@ -227,10 +228,7 @@ func (r *Revocations) OnUserChanged(fn func(user id.User)) (unregister func()) {
 func (r *Revocations) Ready() <-chan struct{} { return r.ready }
 
 func publish[T fmt.Stringer](ctx context.Context, r *Revocations, kind string, ids []T) error {
-	texts := make([]string, len(ids))
-	for i, id := range ids {
-		texts[i] = id.String()
-	}
+	texts := collect.Map(ids, func(id T) string { return id.String() })
 	err := publishScript.Run(ctx, r.cfg.Client, []string{r.stream}, kind, strings.Join(texts, ","),
 		r.cfg.Keep.Milliseconds()).Err()
 	if err != nil && !errors.Is(err, redis.Nil) {

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 )
 
@@ -129,10 +130,7 @@ func (b *Batcher[Q, A]) work() {
 		if len(calls) == 0 {
 			return
 		}
-		requests := make([]Q, len(calls))
-		for i, c := range calls {
-			requests[i] = c.request
-		}
+		requests := collect.Map(calls, func(c call[Q, A]) Q { return c.request })
 		for i, r := range b.process(requests) {
 			calls[i].done <- r
 		}

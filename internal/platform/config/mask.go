@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"seckill/internal/platform/collect"
 )
 
 // mask replaces secret text.
@@ -20,11 +22,7 @@ var (
 )
 
 func setOf(words ...string) map[string]bool {
-	set := make(map[string]bool, len(words))
-	for _, w := range words {
-		set[w] = true
-	}
-	return set
+	return collect.Set(words)
 }
 
 // schemes are those of addresses: any other text with :// in it is masked whole.

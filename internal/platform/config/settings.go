@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"seckill/internal/platform/collect"
 )
 
 // Setting is one setting with its value and the origin of the value.
@@ -25,10 +27,7 @@ type Setting struct {
 // Options returns the options of a kong parser for an embedded Config: the groups, the
 // source, the names of the variables in the help.
 func Options(source *Source) []kong.Option {
-	groups := make([]kong.Group, 0, len(Groups()))
-	for _, g := range Groups() {
-		groups = append(groups, kong.Group{Key: g.Key, Title: g.Title})
-	}
+	groups := collect.Map(Groups(), func(g Group) kong.Group { return kong.Group{Key: g.Key, Title: g.Title} })
 	return []kong.Option{
 		kong.ExplicitGroups(groups),
 		kong.Resolvers(source),

@@ -25,6 +25,7 @@ import (
 	"seckill/ent/deadletter"
 	"seckill/ent/predicate"
 	"seckill/internal/platform/clock"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
@@ -156,11 +157,7 @@ func (s *Store) List(ctx context.Context, in List) ([]stream.Letter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list dead letters: %w", err)
 	}
-	letters := make([]stream.Letter, len(rows))
-	for i, r := range rows {
-		letters[i] = toLetter(r)
-	}
-	return letters, nil
+	return collect.Map(rows, toLetter), nil
 }
 
 // Letter returns an open letter with its fields, or nil when none has that id.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"time"
+
+	"seckill/internal/platform/collect"
 )
 
 // Reason is the machine-readable reason of a refusal: the ErrorCode enum of the public
@@ -165,20 +167,13 @@ func (r Refusals) Reason() Reason { return r[0].Reason() }
 func (r Refusals) Path() []string { return r[0].Path() }
 
 func (r Refusals) Error() string {
-	texts := make([]string, len(r))
-	for i, refusal := range r {
-		texts[i] = refusal.Error()
-	}
+	texts := collect.Map(r, func(refusal Refusal) string { return refusal.Error() })
 	return strings.Join(texts, "; ")
 }
 
 // Unwrap returns the refusals, for errors.As.
 func (r Refusals) Unwrap() []error {
-	errs := make([]error, len(r))
-	for i, refusal := range r {
-		errs[i] = refusal
-	}
-	return errs
+	return collect.Map(r, func(refusal Refusal) error { return refusal })
 }
 
 // Cause is what a wait is for: the RateLimitCause enum of the public API.

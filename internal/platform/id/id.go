@@ -16,6 +16,8 @@ import (
 
 	"github.com/google/uuid"
 	"go.jetify.com/typeid"
+
+	"seckill/internal/platform/collect"
 )
 
 // ErrMalformed means that a text is not an id of the expected kind.
@@ -144,9 +146,5 @@ func ParseUUID[T ~[16]byte](text string) (T, error) {
 
 // As returns ids as those of another kind. An order has the id of its task.
 func As[To, From ~[16]byte](from []From) []To {
-	to := make([]To, len(from))
-	for i, u := range from {
-		to[i] = To(u)
-	}
-	return to
+	return collect.Map(from, func(u From) To { return To(u) })
 }

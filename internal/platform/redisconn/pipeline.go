@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/platform/collect"
 )
 
 // ExecEach executes a pipeline whose commands are checked one by one, because in a Cluster
@@ -36,10 +38,7 @@ type Run struct {
 // not have it. As after ExecEach, each command has its own reply or an error.
 func RunEach(ctx context.Context, client redis.UniversalClient, script *redis.Script, runs []Run) []*redis.Cmd {
 	pipe := client.Pipeline()
-	cmds := make([]*redis.Cmd, len(runs))
-	for i, r := range runs {
-		cmds[i] = script.EvalSha(ctx, pipe, r.Keys, r.Args...)
-	}
+	cmds := collect.Map(runs, func(r Run) *redis.Cmd { return script.EvalSha(ctx, pipe, r.Keys, r.Args...) })
 	ExecEach(ctx, pipe)
 	for i, r := range runs {
 		if redis.HasErrorPrefix(cmds[i].Err(), "NOSCRIPT") {

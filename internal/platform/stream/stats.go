@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/platform/clock"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/redisconn"
 )
 
@@ -305,10 +306,7 @@ func (i Inspector) unfinished(ctx context.Context, key, group string, earlier Un
 
 // held returns the pending entries up to one.
 func (i Inspector) held(ctx context.Context, key, group, upTo string, earlier Unfinished) ([]span, error) {
-	known := make(map[string]span, len(earlier.held))
-	for _, s := range earlier.held {
-		known[s.entry] = s
-	}
+	known := collect.Index(earlier.held, func(s span) string { return s.entry })
 	var held []span
 	for start := "-"; ; {
 		page, err := i.Client.XPendingExt(ctx, &redis.XPendingExtArgs{Stream: key, Group: group, Start: start, End: upTo,

@@ -3,6 +3,8 @@ package stream
 import (
 	"sync"
 	"time"
+
+	"seckill/internal/platform/collect"
 )
 
 // window tracks the entries of a topic in flight: being handled, waiting for a retry,
@@ -117,9 +119,5 @@ func (w *window) forget() {
 func (w *window) left() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	ids := make([]string, len(w.inFlight))
-	for i, d := range w.inFlight {
-		ids[i] = d.id
-	}
-	return ids
+	return collect.Map(w.inFlight, func(d *delivery) string { return d.id })
 }

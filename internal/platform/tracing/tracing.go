@@ -19,6 +19,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+
+	"seckill/internal/platform/collect"
 )
 
 // scope names the origin of the spans.
@@ -116,10 +118,7 @@ func (t *Tracer) Batch(ctx context.Context, name string, refs []Ref) (context.Co
 	if t == nil || len(refs) == 0 {
 		return ctx, Span{}
 	}
-	links := make([]trace.Link, len(refs))
-	for i, ref := range refs {
-		links[i] = trace.Link{SpanContext: ref}
-	}
+	links := collect.Map(refs, func(ref Ref) trace.Link { return trace.Link{SpanContext: ref} })
 	ctx, span := t.tracer.Start(trace.ContextWithRemoteSpanContext(ctx, refs[0]), name,
 		trace.WithLinks(links...), trace.WithSpanKind(trace.SpanKindConsumer))
 	return ctx, Span{span}

@@ -15,6 +15,7 @@ import (
 	"seckill/internal/buy/sale"
 	"seckill/internal/identity/account"
 	"seckill/internal/identity/recipient"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/money"
 	"seckill/internal/platform/spreadsheet"
@@ -89,10 +90,7 @@ func (e *Export) CSV(ctx context.Context, out io.Writer) (orders int, err error)
 		if err != nil {
 			return orders, err
 		}
-		ids := make([]id.Order, len(rows))
-		for i, row := range rows {
-			ids[i] = row.ID
-		}
+		ids := collect.Map(rows, func(row *ent.Order) id.Order { return row.ID })
 		recipients, err := recipient.Of(ctx, e.s.cfg.DB.Ent.OrderRecipient, ids...)
 		if err != nil {
 			return orders, err
@@ -128,10 +126,7 @@ func (e *Export) page(ctx context.Context, last id.Order) ([]*ent.Order, map[id.
 	if err != nil {
 		return nil, nil, fmt.Errorf("export orders: %w", err)
 	}
-	ids := make([]id.User, len(rows))
-	for i, row := range rows {
-		ids[i] = row.UserID
-	}
+	ids := collect.Map(rows, func(row *ent.Order) id.User { return row.UserID })
 	users, err := e.s.cfg.DB.Ent.User.Query().Where(entuser.IDIn(ids...)).Select(entuser.FieldID, entuser.FieldAccount).
 		All(ctx)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"seckill/ent"
 	"seckill/ent/intervention"
 	"seckill/ent/predicate"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 )
 
@@ -30,10 +31,7 @@ func (f InterventionList) match() (match []predicate.Intervention) {
 		match = append(match, intervention.SaleID(*f.Sale))
 	}
 	if len(f.States) > 0 {
-		in := make([]intervention.State, len(f.States))
-		for i, st := range f.States {
-			in[i] = intervention.State(st)
-		}
+		in := collect.Map(f.States, func(st State) intervention.State { return intervention.State(st) })
 		match = append(match, intervention.StateIn(in...))
 	}
 	return match
@@ -53,11 +51,7 @@ func (s *Service) Interventions(ctx context.Context, f InterventionList) ([]*Int
 	if err != nil {
 		return nil, fmt.Errorf("list interventions: %w", err)
 	}
-	list := make([]*Intervention, len(rows))
-	for i, row := range rows {
-		list[i] = fromRow(row)
-	}
-	return list, nil
+	return collect.Map(rows, fromRow), nil
 }
 
 // CountInterventions returns the number of interventions, whatever After and Limit are.

@@ -19,6 +19,7 @@ import (
 	"seckill/internal/buy/sale"
 	"seckill/internal/identity/account"
 	"seckill/internal/platform/auth"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/typed"
@@ -127,10 +128,7 @@ func (s *Service) OrderMatch(ctx context.Context, by sale.Actor, text string) (p
 	}
 	s.audit(ctx, by.ID, account.EventBuyerSearch, fmt.Sprintf("orders of %d found", len(buyers)))
 	if len(buyers) > 0 {
-		ids := make([]id.User, len(buyers))
-		for i, b := range buyers {
-			ids[i] = b.ID
-		}
+		ids := collect.Map(buyers, func(b *ent.User) id.User { return b.ID })
 		match = append(match, entorder.UserIDIn(ids...))
 	}
 	return entorder.Or(match...), nil
@@ -151,9 +149,5 @@ func (s *Service) paidBy(ctx context.Context, q typed.Query) ([]id.Order, error)
 	if err != nil {
 		return nil, fmt.Errorf("find payments: %w", err)
 	}
-	ids := make([]id.Order, len(rows))
-	for i, row := range rows {
-		ids[i] = row.OrderID
-	}
-	return ids, nil
+	return collect.Map(rows, func(row *ent.Payment) id.Order { return row.OrderID }), nil
 }

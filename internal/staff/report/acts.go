@@ -13,6 +13,7 @@ import (
 	entorder "seckill/ent/order"
 	"seckill/ent/user"
 	"seckill/internal/buy/sale"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/locale"
 )
@@ -196,10 +197,7 @@ func (r *Report) value(w words, name string, value any) string {
 }
 
 func joined[T any](list []T, by string, text func(T) string) string {
-	parts := make([]string, len(list))
-	for i, each := range list {
-		parts[i] = text(each)
-	}
+	parts := collect.Map(list, text)
 	return strings.Join(parts, by)
 }
 

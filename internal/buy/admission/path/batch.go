@@ -11,6 +11,7 @@ import (
 	"seckill/internal/buy/reservation"
 	"seckill/internal/platform/batch"
 	"seckill/internal/platform/captcha"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 )
 
@@ -25,10 +26,7 @@ type request struct {
 func (s *Service) issueAll(ctx context.Context, requests []*request) []batch.Result[reply] {
 	results := make([]batch.Result[reply], len(requests))
 	for _, call := range OnePerUser(requests, func(r *request) (id.Sale, id.User) { return r.Sale, r.User }) {
-		now := make([]*request, len(call))
-		for i, at := range call {
-			now[i] = requests[at]
-		}
+		now := collect.Map(call, func(at int) *request { return requests[at] })
 		replies, err := s.send(ctx, now)
 		if Ambiguous(ctx, err) {
 			replies, err = s.send(ctx, now) // the same requests: each takes effect in one of the two runs at most

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/buy/reservation"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 )
 
@@ -54,9 +55,5 @@ func (s *Service) Grant(ctx context.Context, in GrantInput) ([]string, error) {
 	if err := s.cfg.Client.PExpire(ctx, permits, in.Life+reservation.ExpiredWait).Err(); err != nil {
 		return nil, fmt.Errorf("grant paths: %w", err)
 	}
-	tokens := make([]string, len(in.Users))
-	for i, user := range in.Users {
-		tokens[i] = s.cfg.Tokens.Token(user, in.Item, permit)
-	}
-	return tokens, nil
+	return collect.Map(in.Users, func(user id.User) string { return s.cfg.Tokens.Token(user, in.Item, permit) }), nil
 }

@@ -18,6 +18,7 @@ import (
 	"seckill/internal/identity/person"
 	"seckill/internal/platform/batch"
 	"seckill/internal/platform/captcha"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 )
@@ -144,10 +145,7 @@ type entry struct {
 func (s *Service) enterAll(ctx context.Context, entries []*entry) []batch.Result[entered] {
 	results := make([]batch.Result[entered], len(entries))
 	for _, call := range path.OnePerUser(entries, func(e *entry) (id.Sale, id.User) { return e.Sale, e.User }) {
-		now := make([]*entry, len(call))
-		for i, at := range call {
-			now[i] = entries[at]
-		}
+		now := collect.Map(call, func(at int) *entry { return entries[at] })
 		replies, err := s.send(ctx, now)
 		if path.Ambiguous(ctx, err) {
 			replies, err = s.send(ctx, now) // returns the tickets of the first run

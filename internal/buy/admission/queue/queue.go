@@ -49,6 +49,7 @@ import (
 	"seckill/internal/outbox/notice"
 	"seckill/internal/platform/batch"
 	"seckill/internal/platform/captcha"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 )
@@ -259,10 +260,7 @@ func (s *Service) openRooms(ctx context.Context, shard int) (map[string]bool, er
 	if err != nil {
 		return nil, unavailable("list rooms", err)
 	}
-	rooms := make(map[string]bool, len(names))
-	for _, name := range names {
-		rooms[name] = true
-	}
+	rooms := collect.Set(names)
 	s.open.rooms[shard], s.open.until[shard] = rooms, now.Add(roomsFor)
 	return rooms, nil
 }
