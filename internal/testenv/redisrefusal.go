@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/platform/fault"
 )
 
 // LockableURL returns the URL of a user of a server with a password, which a Lockout turns
@@ -93,4 +95,15 @@ func command(t testing.TB, s *RedisProcess, args ...any) {
 	if err := s.Conn().Cmd.Do(ctx, args...).Err(); err != nil {
 		t.Fatalf("%v: %v", args, err)
 	}
+}
+
+// Refusal returns the refusal in an error, nil for no error. Any other error fails the
+// test.
+func Refusal(t testing.TB, err error) fault.Refusal {
+	t.Helper()
+	refusal, ok := fault.AsRefusal(err)
+	if err != nil && !ok {
+		t.Error(err)
+	}
+	return refusal
 }

@@ -7,6 +7,7 @@ package testenv
 
 import (
 	"bufio"
+	"fmt"
 	"maps"
 	"net/url"
 	"os"
@@ -15,6 +16,10 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
+
+	"seckill/internal/platform/auth"
 )
 
 // Environment variables that name the services; they override .services/env.
@@ -176,4 +181,36 @@ func Promptly(t testing.TB, bound time.Duration, try func() time.Duration) {
 	if best > bound {
 		t.Errorf("it takes %s at the least, want %s at the most", best, bound)
 	}
+}
+
+// Main runs the tests of a package, checks that no goroutine is left, and exits.
+func Main(m *testing.M, options ...goleak.Option) { os.Exit(Run(m, options...)) }
+
+// Run is Main without the exit; it returns the exit code. goleak.VerifyTestMain gives
+// goroutines half a second to end, which is too short for a busy machine.
+func Run(m *testing.M, options ...goleak.Option) int {
+	code := m.Run()
+	if code != 0 {
+		return code
+	}
+	for start := time.Now(); ; {
+		err := goleak.Find(options...)
+		if err == nil {
+			return 0
+		}
+		if time.Since(start) > Wait {
+			_, _ = fmt.Fprintf(os.Stderr, "the tests pass, but %v\n", err)
+			return 1
+		}
+	}
+}
+
+// Keys returns signing keys.
+func Keys(t testing.TB) auth.Keys {
+	t.Helper()
+	keys, err := auth.NewKeys(auth.Key{ID: "1", Secret: []byte(strings.Repeat("k", 32))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
 }

@@ -16,6 +16,9 @@ import (
 )
 
 const (
+	// windowSlack is the distance from opening and closing time within which the local
+	// clock does not decide; Redis TIME decides.
+	windowSlack = 250 * time.Millisecond
 	// acceptedPage is the COUNT of one HSCAN: it occupies Redis for less than 1 ms.
 	acceptedPage = 1_000
 	// maxAccepted bounds the keys and the buyers of an item, and the recorded keys of a sale,
@@ -64,6 +67,39 @@ type gateState struct {
 
 func (t gateState) matches(o Outcome) bool {
 	return t.epoch == o.Epoch && (t.revision == o.Revision || t.ended && o.Code == Ended)
+}
+
+// Refuse returns the refusal that Redis would certainly return: NotStarted, Ended or
+// SoldOut, for a buyer of a share ("" = of none). It returns false for every other state, and near
+// the opening and closing time, and the time of a share.
+func (c *StockCache) Refuse(item id.Item, share person.Key) (Outcome, bool) {
+	c.touch(c.clock.Now())
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.refuse(item, share)
+}
+
+// refuse is Refuse; the caller holds mu.
+func (c *StockCache) refuse(item id.Item, share person.Key) (Outcome, bool) {
+	v, ok := c.views[item]
+	local := c.clock.Now()
+	if !ok || !c.shared.Known() || local.Sub(v.ReadAt) > viewTTL {
+		return Outcome{}, false
+	}
+	now := c.shared.Now()
+	o := Outcome{Remaining: v.Stock, Revision: v.Revision, Epoch: v.Epoch, Opens: v.Opens, At: now}
+	switch {
+	case now.Add(windowSlack).Before(v.Opens):
+		o.Code = NotStarted
+	case now.After(v.Closes.Add(windowSlack)):
+		o.Code = Ended
+	case v.State == GateOpen && v.ForShare(share, now) == 0 &&
+		(v.Kept == "" || v.ForShare(share, now.Add(windowSlack)) == 0):
+		o.Code = SoldOut
+	default:
+		return Outcome{}, false
+	}
+	return o, true
 }
 
 // RefuseAttempt is Refuse, except for an idempotency key that may have been accepted, and

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/platform/batch"
 	"seckill/internal/platform/fault"
@@ -270,4 +273,22 @@ func parseOutcomes(reply []any, itemOf []int, items int) ([]Outcome, error) {
 			items)
 	}
 	return outcomes, nil
+}
+
+// ambiguous reports whether a command that failed with err may have been executed. An
+// error reply of Redis, a failed dial and an exhausted pool are certain: nothing was
+// executed.
+func ambiguous(err error) bool {
+	var answered redis.Error
+	if errors.As(err, &answered) {
+		return strings.HasPrefix(answered.Error(), "UNKILLABLE") // UNKILLABLE: the write script is still running
+	}
+	if errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed) {
+		return false
+	}
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return false
+	}
+	return !errors.Is(err, context.Canceled)
 }

@@ -28,9 +28,6 @@ const (
 	idleAfter   = 5 * time.Second
 	// viewTTL is how long after a read a view may refuse attempts.
 	viewTTL = time.Second
-	// windowSlack is the distance from opening and closing time within which the local
-	// clock does not decide; Redis TIME decides.
-	windowSlack = 250 * time.Millisecond
 )
 
 // View is the gate of an item as this process last read it.
@@ -315,39 +312,6 @@ func (c *StockCache) Lost(item id.Item) bool {
 
 // ServerTime returns the time that all processes share.
 func (c *StockCache) ServerTime() time.Time { return c.shared.Now() }
-
-// Refuse returns the refusal that Redis would certainly return: NotStarted, Ended or
-// SoldOut, for a buyer of a share ("" = of none). It returns false for every other state, and near
-// the opening and closing time, and the time of a share.
-func (c *StockCache) Refuse(item id.Item, share person.Key) (Outcome, bool) {
-	c.touch(c.clock.Now())
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.refuse(item, share)
-}
-
-// refuse is Refuse; the caller holds mu.
-func (c *StockCache) refuse(item id.Item, share person.Key) (Outcome, bool) {
-	v, ok := c.views[item]
-	local := c.clock.Now()
-	if !ok || !c.shared.Known() || local.Sub(v.ReadAt) > viewTTL {
-		return Outcome{}, false
-	}
-	now := c.shared.Now()
-	o := Outcome{Remaining: v.Stock, Revision: v.Revision, Epoch: v.Epoch, Opens: v.Opens, At: now}
-	switch {
-	case now.Add(windowSlack).Before(v.Opens):
-		o.Code = NotStarted
-	case now.After(v.Closes.Add(windowSlack)):
-		o.Code = Ended
-	case v.State == GateOpen && v.ForShare(share, now) == 0 &&
-		(v.Kept == "" || v.ForShare(share, now.Add(windowSlack)) == 0):
-		o.Code = SoldOut
-	default:
-		return Outcome{}, false
-	}
-	return o, true
-}
 
 func viewFrom(ref ItemRef, f []any, now time.Time) (View, bool) {
 	n := make([]int64, len(f))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"entgo.io/ent/dialect/sql"
 
@@ -217,3 +218,17 @@ func HasWaiting(ctx context.Context, client *ent.WaitlistEntryClient, item id.It
 
 // namesAtOnce bounds the ids in one query.
 const namesAtOnce = 1000
+
+// purgeAfter is how long an entry is kept after the buyer left or the offer expired.
+const purgeAfter = 7 * 24 * time.Hour
+
+// Purge deletes entries that ended without an order a week ago, but for those of a draw that had
+// their turn, which its record names. It is a periodic.Step.
+func (s *Service) Purge(ctx context.Context) (map[string]int, error) {
+	return s.cfg.DB.Purge(ctx, "purged", waitlistentry.Table,
+		waitlistentry.StatusIn(waitlistentry.StatusLEFT, waitlistentry.StatusEXPIRED), waitlistentry.ReturnDue(false),
+		waitlistentry.CardIn(waitlistentry.CardNONE, waitlistentry.CardDONE),
+		waitlistentry.UpdatedAtLT(s.now().Add(-purgeAfter)),
+		waitlistentry.Or(waitlistentry.Line(0),
+			waitlistentry.And(waitlistentry.StatusEQ(waitlistentry.StatusEXPIRED), waitlistentry.OfferExpiresAtIsNil())))
+}

@@ -5,10 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strconv"
 	"time"
+
+	"github.com/google/uuid"
 
 	"seckill/ent"
 	entpayment "seckill/ent/payment"
+	"seckill/ent/predicate"
 	entrefund "seckill/ent/refund"
 	"seckill/internal/buy/order"
 	"seckill/internal/platform/fault"
@@ -364,4 +369,284 @@ func (s *Service) noteOrder(ctx context.Context, tx *ent.Tx, p *Payment, entry o
 	}
 	entry.By = order.Actor{Kind: order.Provider}
 	return order.Note(ctx, tx, order.FromRow(row), s.now(), entry)
+}
+
+// UnitsOf returns the units of an order to refund: those that were asked for, or all that
+// are left.
+func UnitsOf(o *order.Order, asked *int) (int, error) {
+	left := o.Left()
+	switch {
+	case asked == nil:
+		return left, nil
+	case *asked < 1 || *asked > left:
+		return 0, fault.BadField{At: []string{"quantity"}, Rule: fault.Rule{Code: fmt.Sprintf("1 to %d", left)}}
+	}
+	return *asked, nil
+}
+
+// amountOf returns what is refunded for units of an order of whose payment an amount is left. The
+// last units take all of it, and others no more than it.
+func amountOf(o *order.Order, left int64, units int) int64 {
+	if units == o.Left() {
+		return left
+	}
+	return min(left, o.UnitPriceMinor*int64(units))
+}
+
+// units returns the units of the refund. Rows of the first releases have none: they are of
+// all units.
+func (r *Refund) units(o *order.Order) int {
+	if r.Quantity == 0 && r.Cause.moves() {
+		return o.Quantity
+	}
+	return r.Quantity
+}
+
+// move returns the move of an order that the refund ends, wholly or in part.
+func (r *Refund) move(o *order.Order) order.Move {
+	m := order.Move{Order: o, To: order.Refunded, KeepUnits: !r.Restock}
+	units := r.units(o)
+	if units < o.Quantity {
+		m.Part = &order.Part{Refund: r.ID, Units: units}
+	}
+	if units < o.Left() {
+		m.To = order.Paid
+	}
+	return m
+}
+
+// rejected counts the refunds that operators rejected.
+func rejected(refunds []*Refund) (n int) {
+	for _, r := range refunds {
+		if r.Status == RefundRejected {
+			n++
+		}
+	}
+	return n
+}
+
+// finishedPart matches refunds of units whose money is back with the buyer.
+func finishedPart() predicate.Refund {
+	return entrefund.And(entrefund.QuantityGT(0), entrefund.StatusIn(entrefund.StatusSUCCEEDED, entrefund.StatusSETTLED))
+}
+
+// afterRefund returns the state of a payment once a refund of it has succeeded: REFUNDED
+// when its provider keeps no money of it. The caller changes the payment with a
+// compare-and-set, so that of two refunds at the same time the second one counts the first.
+func afterRefund(ctx context.Context, tx *ent.Tx, r *Refund, p *Payment) (entpayment.Status, error) {
+	if r.Quantity == 0 {
+		return entpayment.StatusREFUNDED, nil
+	}
+	others, err := tx.Refund.Query().Where(ownMoney(p)...).
+		Where(entrefund.IDNEQ(r.ID), entrefund.StatusEQ(entrefund.StatusSUCCEEDED)).All(ctx)
+	if err != nil {
+		return "", fmt.Errorf("read refunds of payment %s: %w", p.ID, err)
+	}
+	back := r.AmountMinor
+	for _, other := range others {
+		back += other.AmountMinor
+	}
+	if back < p.AmountMinor {
+		return entpayment.StatusSUCCEEDED, nil
+	}
+	return entpayment.StatusREFUNDED, nil
+}
+
+// retryRefund is the pause before a refund is sent again; it doubles.
+const retryRefund = 500 * time.Millisecond
+
+// send sends a refund to the provider, and records its success.
+func (s *Service) send(ctx context.Context, r *Refund) error {
+	p, err := s.Payment(ctx, r.Payment)
+	if err != nil || p == nil {
+		return errors.Join(err, fmt.Errorf("refund %s: read its payment", r.ID))
+	}
+	provider, err := s.provider(p.Provider)
+	if err != nil {
+		return err
+	}
+	known, err := s.knownTo(ctx, p)
+	if err != nil {
+		return err
+	}
+	err = s.ask(ctx, p.Provider, "refund", func(ctx context.Context) error {
+		return provider.Refund(ctx, RefundInput{
+			Refund: r.key(), Paid: known, Transaction: r.Transaction, AmountMinor: r.AmountMinor, Currency: r.Currency,
+			Reason: r.Reason,
+		})
+	})
+	if gaveUp, ok := errors.AsType[RefundFailed](err); ok {
+		return s.giveUp(ctx, r, gaveUp.Why)
+	}
+	if err != nil {
+		return err
+	}
+	for range maxRaces {
+		var moved *order.Order
+		moved, err = s.sent(ctx, r, p)
+		if err == nil {
+			s.metrics.result(p.Provider, resultRefunded)
+			if moved != nil {
+				s.cfg.Publisher.Publish(ctx, moved)
+			}
+			return nil
+		}
+		if !errors.Is(err, order.ErrMoved) {
+			return err
+		}
+		if r, err = s.Refund(ctx, r.ID); err != nil || r.Status != RefundSending {
+			return err // another process recorded it
+		}
+		if p, err = s.Payment(ctx, p.ID); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// sent records that money was refunded; where the refund ends the order, the order
+// moves.
+func (s *Service) sent(ctx context.Context, r *Refund, p *Payment) (moved *order.Order, err error) {
+	o, err := s.refundedOrder(ctx, r, p)
+	if err != nil {
+		return nil, err
+	}
+	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		moved = nil
+		if r.Transaction == "" {
+			to, err := afterRefund(ctx, tx, r, p)
+			if err != nil {
+				return err
+			}
+			if err := s.mark(ctx, tx, p, to, nil); err != nil {
+				return err
+			}
+		}
+		update := tx.Refund.Update().Where(entrefund.ID(r.ID), entrefund.Version(r.Version),
+			entrefund.StatusEQ(entrefund.Status(r.Status))).
+			SetStatus(entrefund.StatusSUCCEEDED).AddVersion(1).SetUpdatedAt(s.now())
+		if r.Status != RefundSending { // made on the provider's pages
+			update.SetDecision(outsideReason).SetDecidedAt(s.now())
+		}
+		n, err := update.Save(ctx)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return order.ErrMoved
+		}
+		moved, err = s.endRefund(ctx, tx, r, o, order.Entry{By: order.Actor{Kind: order.Provider}, Code: order.CodeRefunded,
+			Units: r.Quantity})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("note refund %s: %w", r.ID, err)
+	}
+	return moved, nil
+}
+
+const (
+	// maxAttempts bounds the attempts of one refund.
+	maxAttempts = 20
+	// maxReason bounds the stored words of a provider, in bytes.
+	maxReason = 200
+)
+
+// key returns the provider's idempotency key of the present attempt: a provider answers a
+// repeated key with the failure that it answered before.
+func (r *Refund) key() id.Refund {
+	if r.Attempts <= 1 {
+		return r.ID
+	}
+	return id.Refund(uuid.NewSHA1(r.ID.UUID(), []byte(strconv.Itoa(r.Attempts))))
+}
+
+// settleRefundFailed records that a refund failed, maybe after it had succeeded. Reports
+// about former attempts change nothing.
+func (s *Service) settleRefundFailed(ctx context.Context, e *ent.PaymentEvent, p *Payment) (done, error) {
+	rows, err := s.cfg.DB.Ent.Refund.Query().Where(entrefund.PaymentID(p.ID)).All(ctx)
+	if err != nil {
+		return done{}, fmt.Errorf("read refunds of payment %s: %w", p.ID, err)
+	}
+	for _, row := range rows {
+		r := refundFromRow(row)
+		if e.RefundKey == nil || r.key() != *e.RefundKey || r.Status != RefundSending && r.Status != RefundSucceeded {
+			continue
+		}
+		return s.finish(ctx, e, outcomeRefundFailed, func(ctx context.Context, tx *ent.Tx) (*order.Order, error) {
+			return s.failRefund(ctx, tx, r, p, e.Reason)
+		})
+	}
+	return s.finish(ctx, e, outcomeRepeated, nil)
+}
+
+// giveUp records that a provider refused a refund for good.
+func (s *Service) giveUp(ctx context.Context, r *Refund, why string) error {
+	p, err := s.Payment(ctx, r.Payment)
+	if err != nil || p == nil {
+		return errors.Join(err, fmt.Errorf("refund %s: read its payment", r.ID))
+	}
+	var noted *order.Order
+	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		noted, err = s.failRefund(ctx, tx, r, p, why)
+		return err
+	})
+	if errors.Is(err, order.ErrMoved) {
+		return nil // another process recorded it
+	}
+	if err != nil {
+		return fmt.Errorf("note failed refund %s: %w", r.ID, err)
+	}
+	s.cfg.Publisher.Publish(ctx, noted)
+	s.reportChange(ctx)
+	return nil
+}
+
+// failRefund sets a refund to FAILED, with a compare-and-set. The shop has the money again.
+// Units that were refunded stay it: they may be sold.
+func (s *Service) failRefund(ctx context.Context, tx *ent.Tx, r *Refund, p *Payment, why string) (*order.Order, error) {
+	n, err := tx.Refund.Update().
+		Where(entrefund.ID(r.ID), entrefund.Version(r.Version),
+			entrefund.StatusIn(entrefund.StatusSENDING, entrefund.StatusSUCCEEDED)).
+		SetStatus(entrefund.StatusFAILED).SetFailure(fault.Shorten(why, maxReason)).SetUpdatedAt(s.now()).AddVersion(1).
+		Save(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("mark refund %s as failed: %w", r.ID, err)
+	}
+	if n == 0 {
+		return nil, order.ErrMoved
+	}
+	if r.Status == RefundSucceeded && r.Transaction == "" {
+		if err := s.mark(ctx, tx, p, entpayment.StatusSUCCEEDED, nil); err != nil {
+			return nil, err
+		}
+	}
+	s.cfg.Log.ErrorContext(ctx, "refund failed", slog.String("refund", r.ID.String()),
+		slog.String("reason", fault.Shorten(why, maxReason)))
+	return s.noteOrder(ctx, tx, p, order.Entry{Code: order.CodeRefundFailed, Units: r.Quantity})
+}
+
+// sendAgain orders another attempt of a refund that failed.
+func (s *Service) sendAgain(ctx context.Context, r *Refund, o *order.Order, d Decision) (noted *order.Order,
+	err error) {
+	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: d.Operator}, Code: order.CodeRefundApproved,
+		Note: d.Note, Units: r.Quantity}
+	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		now := s.now()
+		n, err := tx.Refund.Update().Where(entrefund.ID(r.ID), entrefund.Version(r.Version)).
+			SetStatus(entrefund.StatusSENDING).SetDecidedBy(d.Operator).SetDecidedAt(now).SetDecision(d.Note).
+			SetTries(0).SetTryAt(now).SetUpdatedAt(now).AddAttempts(1).AddVersion(1).Save(ctx)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return order.ErrMoved
+		}
+		noted, err = order.Note(ctx, tx, o, now, entry)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("send refund %s again: %w", r.ID, err)
+	}
+	return noted, nil
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"compress/zlib"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"hash/crc32"
 	"image"
 	"image/color"
@@ -12,6 +14,8 @@ import (
 	"github.com/bep/imagemeta"
 	"golang.org/x/image/draw"
 	"golang.org/x/image/riff"
+	"golang.org/x/image/vp8"
+	"golang.org/x/image/vp8l"
 )
 
 // maxProfile bounds a colour profile. Those of cameras and screens have a few kilobytes,
@@ -218,4 +222,45 @@ func profileChunk(icc []byte) []byte {
 	out := binary.BigEndian.AppendUint32(nil, uint32(packed.Len()-len("iCCP"))) // bounded
 	out = append(out, packed.Bytes()...)
 	return binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(packed.Bytes()))
+}
+
+// errTwoSizes rejects a WebP whose bit stream has another size than its canvas: the
+// decoder allocates the size of the stream, but DecodeConfig reports the canvas.
+var errTwoSizes = errors.New("the picture has two sizes")
+
+// webpStreamSize returns the size of the first bit stream of a WebP file.
+func webpStreamSize(raw []byte) (image.Point, error) {
+	kind, chunks, err := riff.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		return image.Point{}, fmt.Errorf("read WebP: %w", err)
+	}
+	if kind != (riff.FourCC{'W', 'E', 'B', 'P'}) {
+		return image.Point{}, errors.New("read WebP: not a WebP file")
+	}
+	for {
+		id, length, data, err := chunks.Next()
+		if err != nil {
+			return image.Point{}, fmt.Errorf("read WebP: %w", err)
+		}
+		switch id {
+		case riff.FourCC{'V', 'P', '8', ' '}:
+			return vp8Size(data, int(length))
+		case riff.FourCC{'V', 'P', '8', 'L'}:
+			head, err := vp8l.DecodeConfig(data)
+			if err != nil {
+				return image.Point{}, fmt.Errorf("read VP8L: %w", err)
+			}
+			return image.Pt(head.Width, head.Height), nil
+		}
+	}
+}
+
+func vp8Size(data io.Reader, length int) (image.Point, error) {
+	d := vp8.NewDecoder()
+	d.Init(data, length)
+	head, err := d.DecodeFrameHeader()
+	if err != nil {
+		return image.Point{}, fmt.Errorf("read VP8: %w", err)
+	}
+	return image.Pt(head.Width, head.Height), nil
 }

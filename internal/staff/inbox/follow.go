@@ -2,10 +2,13 @@ package inbox
 
 import (
 	"context"
+	"encoding/json"
+	"log/slog"
 	"reflect"
 	"slices"
 	"time"
 
+	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/notifier"
 	"seckill/internal/platform/periodic"
@@ -104,4 +107,34 @@ func (b *Inbox) lostGates(ctx context.Context) (lost []id.Sale) {
 		}
 	}
 	return lost
+}
+
+// Reporter reports what waits to the inboxes of all processes. It is safe for concurrent
+// use.
+type Reporter struct {
+	bus   *notifier.Bus
+	clock clock.Clock
+	log   *slog.Logger
+}
+
+// NewReporter returns a Reporter.
+func NewReporter(bus *notifier.Bus, c clock.Clock, log *slog.Logger) *Reporter {
+	return &Reporter{bus: bus, clock: c, log: log}
+}
+
+// Changed reports that something is new or decided: inboxes with followers read again. Call
+// it after the commit.
+func (r *Reporter) Changed(ctx context.Context) { r.bus.Signal(ctx, changedKey) }
+
+// ProviderAway reports until when a payment provider is away; a zero time means that it
+// answers.
+func (r *Reporter) ProviderAway(ctx context.Context, provider string, until time.Time) {
+	value, err := json.Marshal(providerReport{Until: until})
+	if err == nil {
+		err = r.bus.Publish(ctx, []notifier.StatusEntry{{Key: providerKey(provider), Revision: r.clock.Now().UnixNano(),
+			Value: value}})
+	}
+	if err != nil {
+		r.log.WarnContext(ctx, "report about a payment provider", slog.String("provider", provider), slog.Any("error", err))
+	}
 }

@@ -3,19 +3,25 @@ package operator
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"net/http"
 	"strconv"
 	"time"
 
 	"seckill/ent"
 	entorder "seckill/ent/order"
+	entpayment "seckill/ent/payment"
+	"seckill/ent/refund"
 	entuser "seckill/ent/user"
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/sale"
 	"seckill/internal/identity/account"
 	"seckill/internal/identity/recipient"
 	"seckill/internal/platform/collect"
+	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/money"
 	"seckill/internal/platform/spreadsheet"
@@ -173,4 +179,162 @@ func stamp(t *time.Time) string {
 		return ""
 	}
 	return t.UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+// moneyOf is the money of the payment that paid an order, and what went back of it.
+// Without such a payment it is that of the last one whose money came late.
+type moneyOf struct {
+	payment    *ent.Payment // nil = none
+	refund     *ent.Refund  // the newest; nil = none
+	refunded   money.Amount // the sum of finished refunds
+	refundedAt *time.Time   // when the last of them finished; nil = none
+}
+
+// money reads the payments and refunds of a page of orders.
+func (e *Export) money(ctx context.Context, rows []*ent.Order) (map[id.Order]*moneyOf, error) {
+	found := make(map[id.Order]*moneyOf, len(rows))
+	ids := make([]id.Order, len(rows))
+	for i, row := range rows {
+		ids[i], found[row.ID] = row.ID, &moneyOf{refunded: money.Amount{Currency: row.Currency}}
+	}
+	payments, err := e.s.cfg.DB.Ent.Payment.Query().
+		Where(entpayment.OrderIDIn(ids...), entpayment.StatusIn(entpayment.StatusSUCCEEDED, entpayment.StatusREFUNDED)).
+		Order(ent.Asc(entpayment.FieldID)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("export payments: %w", err)
+	}
+	refunds, err := e.s.cfg.DB.Ent.Refund.Query().Where(refund.OrderIDIn(ids...), refund.Transaction("")).
+		Order(ent.Asc(refund.FieldID)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("export refunds: %w", err)
+	}
+	unused := make(map[id.Payment]bool) // their money went back by itself
+	for _, r := range refunds {
+		if (r.Cause == refund.CauseLATE || r.Cause == refund.CauseDOUBLE) && r.Status != refund.StatusREJECTED {
+			unused[r.PaymentID] = true
+		}
+	}
+	for _, p := range payments {
+		if m := found[p.OrderID]; m.payment == nil || unused[m.payment.ID] {
+			m.payment = p
+		}
+	}
+	for _, r := range refunds {
+		m := found[r.OrderID]
+		if m.payment == nil || m.payment.ID != r.PaymentID {
+			continue
+		}
+		m.refund = r
+		if r.Status == refund.StatusSUCCEEDED || r.Status == refund.StatusSETTLED {
+			m.refunded.Minor += r.AmountMinor
+			m.refundedAt = &r.UpdatedAt
+		}
+	}
+	return found, nil
+}
+
+// columns returns the columns of the money of exportHeader.
+func (m *moneyOf) columns() []string {
+	columns := make([]string, 5)
+	if m.payment != nil {
+		columns[0], columns[1] = spreadsheet.Safe(m.payment.Provider), spreadsheet.Safe(m.payment.Transaction)
+	}
+	if m.refund != nil {
+		columns[2] = string(m.refund.Status)
+		columns[3] = m.refunded.Decimal()
+		columns[4] = stamp(m.refundedAt)
+	}
+	return columns
+}
+
+// ExportPath is the download URL of a sale's orders: ?sale=<public id>.
+const ExportPath = "/exports/orders.csv"
+
+// writeDeadline is the timeout of one write of a download.
+const writeDeadline = 30 * time.Second
+
+// Downloads serves exports to operators. authenticate returns the user of a request; its
+// error is a fault.
+func (s *Service) Downloads(authenticate func(*http.Request) (sale.Actor, error)) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+ExportPath, func(w http.ResponseWriter, r *http.Request) {
+		by, err := authenticate(r)
+		if err != nil {
+			s.refuse(w, r, err)
+			return
+		}
+		saleID, err := id.ParseSale(r.URL.Query().Get("sale"))
+		if err != nil {
+			http.Error(w, "There is no such sale.", http.StatusNotFound)
+			return
+		}
+		export, err := s.ExportOrders(r.Context(), by, saleID)
+		switch {
+		case fault.ReasonOf(err) == fault.Unknown:
+			http.Error(w, "There is no such sale.", http.StatusNotFound)
+		case err != nil:
+			s.refuse(w, r, err)
+		default:
+			s.send(w, r, export)
+		}
+	})
+	mux.HandleFunc("GET "+CodesExportPath, func(w http.ResponseWriter, r *http.Request) {
+		by, err := authenticate(r)
+		if err == nil {
+			err = s.downloadCodes(w, r, by)
+		}
+		switch {
+		case fault.ReasonOf(err) == fault.Unknown:
+			http.Error(w, "There are no such codes.", http.StatusNotFound)
+		case err != nil:
+			s.refuse(w, r, err)
+		}
+	})
+	return mux
+}
+
+// send streams an export. After an error the connection is aborted, so that a partial
+// file is not taken for a complete one.
+func (s *Service) send(w http.ResponseWriter, r *http.Request, export *Export) {
+	headers(w, export.Name())
+	_, err := export.CSV(r.Context(), deadlineWriter{w})
+	s.brokeOff(r.Context(), err)
+}
+
+// headers makes a response the download of a CSV file.
+func headers(w http.ResponseWriter, name string) {
+	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
+	w.Header().Set("Cache-Control", "no-store")
+}
+
+// brokeOff aborts a download after an error.
+func (s *Service) brokeOff(ctx context.Context, err error) {
+	if err != nil {
+		s.cfg.Log.WarnContext(ctx, "export broke off", slog.Any("error", err))
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// deadlineWriter sets a deadline for each write, independent of the total duration.
+type deadlineWriter struct{ w http.ResponseWriter }
+
+func (p deadlineWriter) Write(b []byte) (int, error) {
+	err := http.NewResponseController(p.w).SetWriteDeadline(time.Now().Add(writeDeadline))
+	if err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return 0, err
+	}
+	return p.w.Write(b)
+}
+
+func (s *Service) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	switch fault.CodeOf(err) {
+	case fault.Unauthenticated:
+		http.Error(w, "Please sign in first.", http.StatusUnauthorized)
+	case fault.Forbidden:
+		http.Error(w, "Your role may not do this.", http.StatusForbidden)
+	default:
+		s.cfg.Log.ErrorContext(r.Context(), "export", slog.Any("error", err))
+		http.Error(w, "The orders cannot be read now.", http.StatusServiceUnavailable)
+	}
 }

@@ -1,5 +1,172 @@
 package report
 
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // the zones of readers, also where the machine has none
+
+	"seckill/internal/platform/locale"
+)
+
+// JSON writes the report for programs.
+func (r *Report) JSON(out io.Writer) error {
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(r); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// Text writes the report in a few lines for a terminal.
+func (r *Report) Text(out io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  (%s, %s)\n", r.Title, r.SaleID, r.Status)
+	fmt.Fprintf(&b, "  sold       %d of %d units, %d unpaid, %d left; sold out after %s\n",
+		r.Units.Sold, r.Units.Total, r.Units.Held, r.Units.Remaining, orNever(r.Sale.SoldOutMs))
+	fmt.Fprintf(&b, "  people     %d tried, %d got a unit, %d paid, %d were not refunded\n", r.People.Tried, r.People.Ordered,
+		r.People.Paid, r.People.Kept)
+	fmt.Fprintf(&b, "  requests   %d: %d accepted, %d replayed, %d faulted; p50 %s, p99 %s\n", r.Requests.Total,
+		r.Requests.Accepted, r.Requests.Replayed, r.Requests.Faulted, lasts(r.Requests.P50Ms), lasts(r.Requests.P99Ms))
+	if since := r.Requests.CountedSince; since != nil {
+		fmt.Fprintf(&b, "  counted    requests since %s; Redis lost the counts before\n", since.Format(time.RFC3339))
+	}
+	for _, g := range r.Requests.Gate {
+		if g.Calls == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "  %-9s  %d calls: %d passed, %d queued, %d faulted\n", strings.ToLower(string(g.Stage)), g.Calls,
+			g.Passed, g.Queued, g.Faulted)
+		for _, f := range g.Refused {
+			fmt.Fprintf(&b, "    refused  %d %s\n", f.Count, f.Reason)
+		}
+	}
+	fmt.Fprintf(&b, "  orders     %d written, %d paid (net %s %s), %d expired, %d cancelled, %d refunded, %d tasks failed\n",
+		r.Orders.Written, r.Orders.Paid, r.Orders.Net, r.Orders.Currency, r.Orders.Expired, r.Orders.Cancelled,
+		r.Orders.Refunded, r.Orders.Failed)
+	fmt.Fprintf(&b, "  queue      p50 %s, p99 %s, at most %s from the unit to the order\n", lasts(r.Lag.P50Ms),
+		lasts(r.Lag.P99Ms), lasts(r.Lag.MaxMs))
+	fmt.Fprintf(&b, "  returned   %d units, %d of them from expired orders; %d found another buyer\n", r.Units.Returned,
+		r.Units.Expired, r.Units.Resold)
+	if e := r.Earlier; e != nil {
+		fmt.Fprintf(&b, "  earlier    %s: %d buyers (now %d), %d accepted, %d paid, net %s %s, %.1f%% sold (now %.1f%%), sold out after %s\n", e.Title, e.Buyers,
+			r.Orders.Buyers, e.Accepted, e.Paid, e.Net, e.Currency, 100*e.SellThrough, 100*r.Summary.SellThrough,
+			orNever(e.SoldOutMs))
+	}
+	people := 0
+	for _, a := range r.Acts {
+		if a.Actor != "" {
+			people++
+		}
+	}
+	fmt.Fprintf(&b, "  operators  %d acts; the system %d\n", people, len(r.Acts)-people)
+	if r.Conserved {
+		b.WriteString("  everything adds up\n")
+	}
+	for _, f := range r.Findings {
+		fmt.Fprintf(&b, "  DOES NOT ADD UP: %s\n", f)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func orNever(ms int64) string {
+	if ms < 0 {
+		return "never"
+	}
+	return lasts(float64(ms))
+}
+
+// Reader is the language and time zone of a report. The zero value is English and UTC.
+type Reader struct {
+	Language locale.Language
+	Zone     *time.Location
+}
+
+// words are the texts and formats of a reader.
+type words struct {
+	chinese bool
+	zone    *time.Location
+}
+
+func (r Reader) words() words {
+	w := words{chinese: r.Language == locale.Chinese, zone: r.Zone}
+	if w.zone == nil {
+		w.zone = time.UTC
+	}
+	return w
+}
+
+// text is a text in both languages. A text without Chinese was read from a stored report.
+type text struct{ en, zh string }
+
+// say returns a text with its values in the reader's language.
+func (w words) say(t text, values ...any) string {
+	said := t.en
+	if w.chinese && t.zh != "" {
+		said = t.zh
+	}
+	if len(values) == 0 {
+		return said
+	}
+	return fmt.Sprintf(said, values...)
+}
+
+// page returns a text of the page with its values.
+func (w words) page(name string, values ...any) string { return w.say(pageTexts[name], values...) }
+
+// lasts returns milliseconds as a duration.
+func (w words) lasts(ms float64) string {
+	number, unit := lasting(ms)
+	return strings.TrimSpace(number + " " + w.say(unit))
+}
+
+// reached returns the time from the opening until the sale was sold out, if it was.
+func (w words) reached(ms int64) string {
+	if ms < 0 {
+		return w.say(notSoldOut)
+	}
+	return w.lasts(float64(ms))
+}
+
+// at returns a time to the second, without its zone.
+func (w words) at(t time.Time) string { return t.In(w.zone).Format("2006-01-02 15:04:05") }
+
+// day returns a time in words.
+func (w words) day(t time.Time) string {
+	if w.chinese {
+		return t.In(w.zone).Format("2006年1月2日 15:04:05")
+	}
+	return t.In(w.zone).Format("2 January 2006, 15:04:05")
+}
+
+// when returns the time of day of a time that may be missing.
+func (w words) when(t *time.Time) string {
+	if t == nil {
+		return "–"
+	}
+	return t.In(w.zone).Format("15:04:05")
+}
+
+// share returns a share as a percentage.
+func (w words) share(v float64) string {
+	return strconv.FormatFloat(math.Floor(v*1000)/10, 'f', -1, 64) + "%"
+}
+
+// Units of time, and what stands for a missing one.
+var (
+	milliseconds = text{"ms", "毫秒"}
+	seconds      = text{"s", "秒"}
+	minutes      = text{"min", "分钟"}
+	hours        = text{"h", "小时"}
+	notSoldOut   = text{"not sold out", "未售罄"}
+)
+
 // pageTexts are the texts of page.gohtml by their names there.
 var pageTexts = map[string]text{
 	"advice":    {"For the next sale", "下次活动建议"},
