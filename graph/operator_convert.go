@@ -63,7 +63,7 @@ func goodsPatch(in model.UpdateGoodsInput) operator.GoodsPatch {
 	return p
 }
 
-// itemDrafts parses the items of a sale's input. A malformed id becomes that of no product.
+// itemDrafts parses the items of a sale's input. A malformed id becomes the zero id, which no product has.
 func itemDrafts(in []*model.SaleItemInput) []operator.ItemDraft {
 	items := make([]operator.ItemDraft, len(in))
 	for i, item := range in {

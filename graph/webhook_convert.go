@@ -77,7 +77,7 @@ func toDelivery(d *webhook.Delivery) *model.WebhookDelivery {
 func deliveryPage(endpoint string, first int, after *string, state *webhook.DeliveryState) (in webhook.DeliveriesInput,
 	err error) {
 	in = webhook.DeliveriesInput{Limit: first, State: state}
-	in.Endpoint, _ = id.ParseEndpoint(endpoint) // a malformed id is that of no endpoint
+	in.Endpoint, _ = id.ParseEndpoint(endpoint) // no endpoint has the zero id of a malformed one
 	in.After, err = cursor.Parse(after, id.ParseDelivery)
 	return in, err
 }

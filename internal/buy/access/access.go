@@ -42,7 +42,7 @@ func (k Kind) ValidSource(source string) bool {
 // Kind is whom a rule fits.
 type Kind string
 
-// Kinds.
+// Kinds of rules.
 const (
 	All             Kind = "ALL"
 	VerifiedContact Kind = "VERIFIED_CONTACT"

@@ -184,7 +184,7 @@ func (s *Service) names(u *account.User) []string {
 func byAccount(u id.User) string            { return "a:" + u.String() }
 func byExternalID(externalID string) string { return "x:" + externalID }
 
-// byContact names a normalised contact. The hash is that of no sale.
+// byContact returns the name of a normalised contact in all lists: its hash depends on no sale.
 func byContact(h person.Hasher, contact string) string {
 	return "c:" + string(h.Contact(id.Sale{}, contact, true))
 }

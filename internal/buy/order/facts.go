@@ -27,7 +27,7 @@ type Facts interface {
 	UnitsLost(ctx context.Context, tx *ent.Tx, item id.Item, lost LostUnits) error
 }
 
-// LostUnits are units that an item lost at a time.
+// LostUnits are the units that a change took from an item.
 type LostUnits struct {
 	Available int // units that are no longer available
 	Total     int // units that left the item

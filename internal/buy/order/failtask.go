@@ -9,7 +9,7 @@ import (
 	"seckill/internal/platform/money"
 )
 
-// Reasons of tasks that no store has any more.
+// Reasons of tasks that were lost from every store.
 const (
 	// ReasonLost is the reason of a task that was accepted and that Redis lost.
 	ReasonLost = "lost: neither a reservation nor a message is left"

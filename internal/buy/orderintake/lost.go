@@ -100,7 +100,7 @@ func (g RedisGates) Epoch(item id.Item) int64 {
 	return view.Epoch
 }
 
-// LostTasks fails tasks that have neither a reservation nor a message any more: Redis
+// LostTasks fails tasks that have neither a reservation nor a message left: Redis
 // was emptied or restored from an older copy, or an entry was deleted. It checks the
 // tasks that its Store has returned, and those that it accepted before a gate was lost,
 // so each process runs its own. The row in Postgres is the end of the task: no process

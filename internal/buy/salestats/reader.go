@@ -63,7 +63,7 @@ type Reader struct {
 type known struct {
 	stats   *Stats
 	orders  map[int64]int // written in each second of the window
-	settled int64         // seconds up to this one will not change any more
+	settled int64         // seconds up to this one are final
 }
 
 // NewReader returns a Reader.

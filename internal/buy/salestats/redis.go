@@ -129,7 +129,7 @@ func (r *Reader) inRedis(ctx context.Context, sale id.Sale) (counters, error) {
 	return c, nil
 }
 
-// lack reports whether stored counts are missing here: counters only grow.
+// lack reports whether a counter is below its stored value; counters only grow.
 func (c counters) lack(kept counters) bool {
 	for field, n := range kept {
 		if c[field] < n {

@@ -13,7 +13,7 @@ import (
 	"seckill/internal/platform/id"
 )
 
-// Card is what became of the card that a draw asks for at entry. Package payment authorizes,
+// Card is the state of the card that a draw asks for at entry. Package payment authorizes,
 // charges and releases it; here it decides what counts.
 //
 //	DUE ──► AUTHORIZED ──► DONE
@@ -75,7 +75,7 @@ func Authorized(ctx context.Context, tx *ent.Tx, in AuthorizedInput) error {
 	return exactly(update.SetCard(waitlistentry.CardAUTHORIZED).Save(ctx))
 }
 
-// Unauthorized records that the card of an entry is not authorized any more, in the transaction of
+// Unauthorized records that the card of an entry is no longer authorized, in the transaction of
 // its payment: the buyer may authorize one again until the entries are closed. Later the entry keeps
 // its place, and an offer has to be taken by its buyer.
 func Unauthorized(ctx context.Context, tx *ent.Tx, entry id.Waitlist, at time.Time) error {

@@ -137,7 +137,7 @@ func (d *Drawing) record() *draw.Record {
 	return r
 }
 
-// turns returns what became of the entries up to the last one that was offered units, in the order
+// turns returns the results of the entries up to the last one that was offered units, in the order
 // of their numbers. Those that wait wanted more units than were left.
 func (s *Service) turns(ctx context.Context, item id.Item) iter.Seq2[[]draw.Offer, error] {
 	return func(yield func([]draw.Offer, error) bool) {
@@ -176,7 +176,7 @@ func (s *Service) turns(ctx context.Context, item id.Item) iter.Seq2[[]draw.Offe
 	}
 }
 
-// turnOf returns what became of an entry whose turn has come.
+// turnOf returns the result of an entry whose turn has come.
 func turnOf(row *ent.WaitlistEntry) draw.Offer {
 	turn := draw.Offer{Rank: int(row.Line), Quantity: row.Quantity}
 	switch {

@@ -13,7 +13,7 @@ import (
 // Redeem turns an offer into an order task, without captcha, path token or waiting
 // room. The attempt is built as for Reserve; its path token is ignored. The refusal
 // means that the entry is not the user's, or has no offer yet; the outcome PathInvalid
-// means that nothing is reserved for it any more.
+// means that its units are no longer reserved.
 func (s *Service) Redeem(ctx context.Context, entry id.Waitlist, a reservation.Attempt) (reservation.Outcome, error) {
 	invalid := fault.Refused{Why: fault.PathInvalid, At: []string{"pathToken"}}
 	e, err := s.Entry(ctx, entry)

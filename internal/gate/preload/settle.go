@@ -70,7 +70,7 @@ func (p *Preloader) settle(ctx context.Context, row *ent.Sale, now time.Time) (s
 // forgetBatch bounds the rows of one transaction that lose their person keys.
 const forgetBatch = 1000
 
-// forgetPersons clears the person keys of a sale whose limits count nothing any more. A step after
+// forgetPersons clears the person keys of a sale whose limits no longer count. A step after
 // a crash continues.
 func (p *Preloader) forgetPersons(ctx context.Context, saleID id.Sale) error {
 	for cleared := forgetBatch; cleared == forgetBatch; {

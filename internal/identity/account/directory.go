@@ -192,7 +192,7 @@ func (d *Directory) fromRedis(ctx context.Context, ids []id.User) (found map[id.
 	return found, failed
 }
 
-// opened returns the user of a copy in Redis; nil if there is none.
+// opened decrypts the copy of a user in Redis; nil if there is none.
 func (d *Directory) opened(id id.User, reply *redis.StringCmd) (*User, error) {
 	sealed, err := reply.Bytes()
 	if errors.Is(err, redis.Nil) || bytes.HasPrefix(sealed, []byte("{")) { // in clear, by a former version

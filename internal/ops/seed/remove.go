@@ -45,7 +45,7 @@ type Remover struct {
 
 // Removed lists what Remove did, with public ids.
 type Removed struct {
-	Sales    []string `json:"sales"`    // not shown to buyers any more
+	Sales    []string `json:"sales"`    // no longer shown to buyers
 	Accounts int      `json:"accounts"` // removed
 	Kept     []Kept   `json:"kept"`
 }

@@ -307,7 +307,7 @@ func classify(err error) error {
 }
 
 // words returns the text of a message, and what it is made of. The error is queue.ErrOver if
-// it is of no use.
+// it is outdated.
 func (s *Sender) words(ctx context.Context, row *ent.Mail) (words text, content Content, err error) {
 	sealed, _, err := s.sealer.Open(row.ID, row.Content)
 	if err != nil {

@@ -27,7 +27,7 @@ type notice struct {
 	subject uuid.UUID // the order, waitlist entry, sale or ticket of the waiting room
 	kind    Kind
 	content mail.Content
-	until   time.Time // from when on it is of no use
+	until   time.Time // when it expires
 }
 
 var texts = map[Kind]mail.Kind{

@@ -37,7 +37,7 @@ type subject struct {
 	Currency string    `json:"currency,omitempty"`
 }
 
-// Placed is an order that was placed.
+// Placed is what notices need to know of a new order.
 type Placed struct {
 	Order        id.Order
 	User         id.User

@@ -166,7 +166,7 @@ func (s *Service) Rotate(ctx context.Context, by id.User, endpoint id.Endpoint) 
 	return rotated, secret, nil
 }
 
-// Delete removes an endpoint. Its deliveries are not sent any more, and purged later.
+// Delete removes an endpoint. Its deliveries are no longer sent, and purged later.
 // Refusal: NOT_FOUND.
 func (s *Service) Delete(ctx context.Context, by id.User, endpoint id.Endpoint) (*Endpoint, error) {
 	return s.change(ctx, change{by, endpoint, "deleted", false},

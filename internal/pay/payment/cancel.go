@@ -22,7 +22,7 @@ import (
 type closing string
 
 const (
-	closedAll  closing = "CLOSED"  // no money can arrive any more
+	closedAll  closing = "CLOSED"  // no more money can arrive
 	closedPaid closing = "PAID"    // one of them was paid first
 	closedNot  closing = "UNKNOWN" // the provider's state is unknown
 )
@@ -210,7 +210,7 @@ func (s *Service) splitByOpenPayment(ctx context.Context, orders []*order.Order)
 // that were paid, and those whose provider was not asked before the context ended, or was
 // still being asked.
 type closings struct {
-	closed      []*order.Order // no money can arrive any more
+	closed      []*order.Order // no more money can arrive
 	unconfirmed []*order.Order // the provider failed; all of a provider that answered none
 }
 

@@ -106,7 +106,7 @@ func (s *Service) tryPay(ctx context.Context, in PayInput) (Paying, error) {
 		if s.closeOne(ctx, p) == closedNot {
 			return Paying{}, fault.New(fault.Unavailable, "The open payment cannot be closed yet. Please try again.")
 		}
-		return Paying{}, errNotPayable // so that the next try finds what became of it
+		return Paying{}, errNotPayable // the next try reads the new state
 	case s.over(ctx, p):
 		return Paying{}, errNotPayable
 	}
@@ -243,7 +243,7 @@ func (s *Service) create(ctx context.Context, p *Payment, address string) (*Paym
 		return nil, fault.Wrap(fault.Unavailable, "The payment provider does not answer. Please try again.", err)
 	}
 	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		// No row changes when the provider's report was faster.
+		// The update matches no row if the report of the provider came first.
 		return tx.Payment.Update().Where(entpayment.ID(p.ID), entpayment.StatusEQ(entpayment.StatusCREATING)).
 			SetStatus(entpayment.StatusPENDING).SetProviderRef(made.Ref).SetQrCode(made.QRCode).SetRedirectURL(made.RedirectURL).
 			SetClientSecret(made.ClientSecret).

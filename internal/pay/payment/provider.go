@@ -36,7 +36,7 @@ type Provider interface {
 	Create(ctx context.Context, in CreateInput) (Created, error)
 	// Query returns the state of a payment.
 	Query(ctx context.Context, p Known) (State, error)
-	// Close ensures that a payment cannot be paid any more, and returns its state: a
+	// Close ensures that a payment can no longer be paid, and returns its state: a
 	// payment that was paid first stays paid.
 	Close(ctx context.Context, p Known) (State, error)
 	// Refund refunds money of a payment. It returns nil once the provider has durably
@@ -104,7 +104,7 @@ type Authorizer interface {
 	// Holds returns how long money is held at least.
 	Holds() time.Duration
 	// Capture takes the whole money of an authorized payment, once, however often it is called.
-	// PhaseDeclined and PhaseClosed mean that it cannot be taken any more.
+	// PhaseDeclined and PhaseClosed mean that it can no longer be taken.
 	Capture(ctx context.Context, p Known) (State, error)
 }
 

@@ -36,7 +36,7 @@ type Finding struct {
 	Theirs   string
 }
 
-// Reconciled is the result of Reconcile.
+// Reconciled compares the payments of one day and provider with those that the provider reports.
 type Reconciled struct {
 	Payments int              // that were compared
 	Paid     map[string]int64 // by currency, in minor units, at the provider, before refunds

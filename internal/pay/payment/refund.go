@@ -26,7 +26,7 @@ import (
 // maxRefunds bounds the refund requests of one order that operators reject.
 const maxRefunds = 5
 
-// busyRetry is when a request that other changes came before may be repeated: units of a
+// busyRetry is when a request that lost against other changes may be repeated: units of a
 // refund are back at the gate after about this time.
 const busyRetry = time.Second
 
@@ -225,7 +225,7 @@ func (s *Service) DecideRefund(ctx context.Context, d Decision) (RefundResult, e
 	return racing(func() (RefundResult, error) { return s.tryDecide(ctx, d) })
 }
 
-// racing repeats a change of a refund that another change came before.
+// racing retries a change of a refund that lost against a concurrent change.
 func racing(try func() (RefundResult, error)) (RefundResult, error) {
 	for range maxRaces {
 		result, err := try()
@@ -236,7 +236,7 @@ func racing(try func() (RefundResult, error)) (RefundResult, error) {
 	return RefundResult{}, busy("The refund is being changed. Please try again.")
 }
 
-// busy returns the fault of a request that other changes came before each time.
+// busy returns the fault of a request whose retries all lost against concurrent changes.
 func busy(message string) error {
 	return &fault.Error{Code: fault.Unavailable, Message: message, RetryAfter: busyRetry}
 }

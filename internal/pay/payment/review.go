@@ -89,7 +89,7 @@ func (s *Service) review(ctx context.Context, o *order.Order) (*order.Order, err
 	}
 	held, err := s.holdOrder(ctx, o, kinds, order.Entry{By: order.Actor{Kind: order.Clock}, Code: order.CodeHeld})
 	if errors.Is(err, order.ErrMoved) {
-		return o, errNotPayable // so that the next try finds what became of it
+		return o, errNotPayable // the next try reads the new state
 	}
 	if err != nil {
 		return o, err
@@ -107,7 +107,7 @@ func kindsOf(labels []string, clusters []order.Cluster) (kinds []person.Kind) {
 	return kinds
 }
 
-// holdOrder holds an unpaid order without an open payment. order.ErrMoved: it is not one any more.
+// holdOrder holds an unpaid order without an open payment. It returns order.ErrMoved if the order has changed.
 func (s *Service) holdOrder(ctx context.Context, o *order.Order, kinds []person.Kind,
 	entry order.Entry) (held *order.Order, err error) {
 	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -209,8 +209,8 @@ func (s *Service) Release(ctx context.Context, orderID id.Order, entry order.Ent
 	})
 }
 
-// ReleaseIn is Release in the caller's transaction, and Reviewed follows its commit. order.ErrMoved: the
-// order is not as it was, or in no review.
+// ReleaseIn is Release in the caller's transaction; the caller calls Reviewed after the commit. It returns
+// order.ErrMoved if the order has changed or is not under review.
 func (s *Service) ReleaseIn(ctx context.Context, tx *ent.Tx, o *order.Order, entry order.Entry) (*order.Order, error) {
 	row, err := tx.Sale.Get(ctx, o.Sale)
 	if err != nil {
@@ -266,7 +266,7 @@ func (s *Service) changeReview(ctx context.Context, orderID id.Order,
 		if err != nil {
 			return nil, err
 		}
-		if now.Version == o.Version { // it is in no such review
+		if now.Version == o.Version { // it is not under such a review
 			return now, fault.Refused{Why: fault.Conflict, At: []string{"orderId"}}
 		}
 	}

@@ -54,7 +54,7 @@ func (p Purpose) OfSale() bool { return p == Seckill || p == Waitlist }
 // Kind is the form of a challenge. Clients choose the text of the prompt by it.
 type Kind string
 
-// Kinds.
+// Kinds of challenges.
 const (
 	Text        Kind = "TEXT"          // type the characters in the image
 	Math        Kind = "MATH"          // type the result of the sum in the image

@@ -19,7 +19,7 @@ import (
 )
 
 // maxProfile bounds a colour profile. Those of cameras and screens have a few kilobytes,
-// those of printers up to 3 MB; they are of no use here.
+// those of printers up to 3 MB; they are not needed here.
 const maxProfile = 512 << 10
 
 // Markers around a colour profile, ICC.1:2022 annex B.

@@ -28,8 +28,8 @@ type wire struct {
 	answered   bool // the server has sent another message since the last request
 	header     [headerSize]byte
 	have, left int  // bytes of the header that have come, and of the body that have not
-	broken     bool // no request may be sent any more
-	refusing   bool // no byte may be read any more
+	broken     bool // no more requests may be sent
+	refusing   bool // no more bytes may be read
 }
 
 // inStep reports whether the server has answered all requests.

@@ -97,8 +97,8 @@ func (s *Service) RevokeCodes(ctx context.Context, in RevokeInput) (*access.Batc
 	})
 }
 
-// changeCodes changes the batches of a sale, and returns the one of which change returns the number. No
-// batches mean that nothing changes.
+// changeCodes replaces the code batches of a sale by those that change returns, and returns the batch with
+// the returned number. If change returns no batches, nothing is written.
 func (s *Service) changeCodes(ctx context.Context, in ActInput,
 	change func(access.Batches, changes) (access.Batches, int, error)) (*access.Batch, error) {
 	var next access.Batches
@@ -179,7 +179,7 @@ func (s *Service) codes(v *sale.Sale, b *access.Batch, after, first int) (list [
 // downloadCodes sends the codes of a batch that are not revoked as CSV for spreadsheets.
 func (s *Service) downloadCodes(w http.ResponseWriter, r *http.Request, by sale.Actor) error {
 	query := r.URL.Query()
-	saleID, _ := id.ParseSale(query.Get("sale")) // the zero id is that of no sale
+	saleID, _ := id.ParseSale(query.Get("sale")) // no sale has the zero id of a malformed one
 	number, _ := strconv.Atoi(query.Get("batch"))
 	v, b, err := s.batch(r.Context(), by, BatchRef{Sale: saleID, Number: number})
 	if err != nil {

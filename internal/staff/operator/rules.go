@@ -189,7 +189,7 @@ func cleanAccess(rules access.Rules) error {
 // sourceFormat is the rule of what an access rule asks.
 var sourceFormat = fault.Rule{Code: "LIST, CODE: a name of a-z, 0-9 and -; CLAIM: name=value; others: none"}
 
-// useless is the rule for an access rule that counts for no buyer.
+// useless refuses an access rule that matches no buyer: an earlier rule matches the same ones.
 var useless = fault.Rule{Code: "no rule before it that fits the same buyers"}
 
 // checkAccess checks the order and the times of access rules, of a sale that lasts some time. The

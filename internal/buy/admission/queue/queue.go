@@ -80,7 +80,7 @@ type Ticket struct {
 	User   id.User
 	Status Status
 	Nonce  string // from which its number in the draw was computed; "" = it was not drawn by a seed
-	// LEFT: why the buyer may not buy any more; PathInvalid: the admission expired unused; "" = not noted
+	// LEFT: why the buyer may no longer buy; PathInvalid: the admission expired unused; "" = not noted
 	Ended    fault.Reason
 	Position *Position  // nil before the draw, and when the ticket no longer waits
 	Path     *path.Path // the path token, while it is unused; ADMITTED only
@@ -134,7 +134,7 @@ type Sales interface {
 	Gone(ctx context.Context, item id.Item) (bool, error)
 }
 
-// Counts keeps what became of buyers in waiting rooms.
+// Counts counts the buyers that waiting rooms admitted, and those that they could not serve.
 type Counts interface {
 	// Admitted counts n admitted buyers of a sale.
 	Admitted(sale id.Sale, n int)

@@ -174,7 +174,7 @@ func (b *Bank) Decline(ctx context.Context, charge uuid.UUID, reason string) err
 	})
 }
 
-// Close ensures that a charge cannot be approved any more, and returns it. Late money
+// Close ensures that a charge can no longer be approved, and returns it. Late money
 // that was already approved still arrives.
 func (b *Bank) Close(ctx context.Context, payment id.Payment) (*Charge, error) {
 	c, err := b.ByMerchant(ctx, payment)

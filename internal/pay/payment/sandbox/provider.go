@@ -96,7 +96,7 @@ func (p *Provider) state(c *Charge, err error) (payment.State, error) {
 		s.At = *c.PaidAt
 	}
 	if s.Phase == payment.PhaseOpen && !now.Before(c.ExpiresAt) {
-		s.Phase = payment.PhaseClosed // it cannot be approved any more
+		s.Phase = payment.PhaseClosed // it can no longer be approved
 	}
 	return s, nil
 }
