@@ -8,6 +8,7 @@ import (
 	"seckill/internal/buy/member"
 	"seckill/internal/buy/sale"
 	"seckill/internal/buy/storefront"
+	"seckill/internal/platform/collect"
 	"seckill/internal/staff/operator"
 )
 
@@ -75,11 +76,9 @@ func toChangedMembers(list string, c member.Changed) *model.ChangeAccessMembersP
 }
 
 func toAccessLists(lists []member.ListSize) []*model.AccessList {
-	out := make([]*model.AccessList, len(lists))
-	for i, l := range lists {
-		out[i] = &model.AccessList{Name: l.List, Members: l.Count}
-	}
-	return out
+	return collect.Map(lists, func(l member.ListSize) *model.AccessList {
+		return &model.AccessList{Name: l.List, Members: l.Count}
+	})
 }
 
 func (r *Resolver) toBatches(v *sale.Sale) []*model.AccessCodeBatch {
@@ -99,9 +98,7 @@ func (r *Resolver) toBatch(b *access.Batch) *model.AccessCodeBatch {
 }
 
 func toCodes(codes []operator.Code) []*model.AccessCode {
-	out := make([]*model.AccessCode, len(codes))
-	for i, code := range codes {
-		out[i] = &model.AccessCode{Number: code.Number, Code: code.Text, Revoked: code.Revoked}
-	}
-	return out
+	return collect.Map(codes, func(code operator.Code) *model.AccessCode {
+		return &model.AccessCode{Number: code.Number, Code: code.Text, Revoked: code.Revoked}
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"seckill/graph/model"
 	"seckill/internal/buy/order"
 	"seckill/internal/buy/salestats"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/locale"
@@ -54,22 +55,18 @@ func toStats(s *salestats.Stats) *model.SaleStats {
 }
 
 func toGates(list []salestats.Gate) []*model.GateStage {
-	out := make([]*model.GateStage, len(list))
-	for i, g := range list {
-		out[i] = &model.GateStage{
+	return collect.Map(list, func(g salestats.Gate) *model.GateStage {
+		return &model.GateStage{
 			Stage: g.Stage, Calls: int(g.Calls), Passed: int(g.Passed), Queued: int(g.Queued), Faults: int(g.Faulted),
 			Rejections: toRejections(g.Refused),
 		}
-	}
-	return out
+	})
 }
 
 func toRejections(list []salestats.Rejection) []*model.RejectionCount {
-	out := make([]*model.RejectionCount, len(list))
-	for i, r := range list {
-		out[i] = &model.RejectionCount{Code: r.Reason, Count: int(r.Count)}
-	}
-	return out
+	return collect.Map(list, func(r salestats.Rejection) *model.RejectionCount {
+		return &model.RejectionCount{Code: r.Reason, Count: int(r.Count)}
+	})
 }
 
 func toMs(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

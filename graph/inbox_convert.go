@@ -5,6 +5,7 @@ import (
 
 	"seckill/graph/model"
 	"seckill/internal/platform/auth"
+	"seckill/internal/platform/collect"
 	"seckill/internal/staff/inbox"
 )
 
@@ -28,11 +29,9 @@ func toInbox(v inbox.Viewer, list inbox.List) *model.Inbox {
 }
 
 func toInboxCounts(counts []inbox.Count) []*model.InboxKindCount {
-	out := make([]*model.InboxKindCount, len(counts))
-	for i, c := range counts {
-		out[i] = &model.InboxKindCount{Kind: c.Kind, Count: c.Count, Decidable: c.Decidable, More: c.More}
-	}
-	return out
+	return collect.Map(counts, func(c inbox.Count) *model.InboxKindCount {
+		return &model.InboxKindCount{Kind: c.Kind, Count: c.Count, Decidable: c.Decidable, More: c.More}
+	})
 }
 
 func (r *Resolver) toInboxEvent(list inbox.List, snapshot bool) *model.InboxCountEvent {

@@ -11,6 +11,7 @@ import (
 	"seckill/internal/buy/sale"
 	"seckill/internal/identity/person"
 	"seckill/internal/platform/captcha"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/cursor"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
@@ -160,25 +161,22 @@ func toSwitches(s sale.Switches) *model.SaleSwitches {
 }
 
 func toLogEntries(lines []sale.LogLine) []*model.SaleLogEntry {
-	out := make([]*model.SaleLogEntry, len(lines))
-	for i, l := range lines {
-		out[i] = &model.SaleLogEntry{
+	return collect.Map(lines, func(l sale.LogLine) *model.SaleLogEntry {
+		return &model.SaleLogEntry{
 			At: l.At, Action: l.Act, Changes: pointers(l.Changes()), Status: l.To, Note: unlessZero(l.Note),
 			Source: l,
 		}
-	}
-	return out
+	})
 }
 
 func (r *Resolver) goodsTimeline(ctx context.Context, goods id.Goods) ([]*model.GoodsLogEntry, error) {
 	lines, err := r.Operator.GoodsTimeline(ctx, goods)
-	out := make([]*model.GoodsLogEntry, len(lines))
-	for i, l := range lines {
-		out[i] = &model.GoodsLogEntry{
+	out := collect.Map(lines, func(l sale.GoodsLine) *model.GoodsLogEntry {
+		return &model.GoodsLogEntry{
 			At: l.At, Action: l.Act, Changes: pointers(l.Changes()), Note: unlessZero(l.Note),
 			Source: l,
 		}
-	}
+	})
 	return out, err
 }
 
@@ -197,14 +195,12 @@ func (r *Resolver) approved(ctx context.Context, v *sale.Sale) (*model.SaleAppro
 }
 
 func toPeople(people []operator.Person) []*model.User {
-	out := make([]*model.User, len(people))
-	for i, p := range people {
-		out[i] = &model.User{
+	return collect.Map(people, func(p operator.Person) *model.User {
+		return &model.User{
 			ID: p.ID, Account: &p.Account, DisplayName: p.DisplayName, Role: p.Role, CreatedAt: p.CreatedAt,
 			Disabled: &p.Disabled, Totp: &p.TOTP,
 		}
-	}
-	return out
+	})
 }
 
 // staffFilter parses a filter of operators, who search for more than numbers.

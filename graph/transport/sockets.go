@@ -12,6 +12,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/telemetry"
@@ -74,10 +75,9 @@ func (o SocketOptions) withDefaults() SocketOptions {
 	setDefault(&o.PingTimeout, 4*time.Second)
 	setDefault(&o.CheckEvery, 500*time.Millisecond)
 	setDefault(&o.DrainWindow, 5*time.Second)
-	origins := make([]string, len(o.Origins))
-	for i, origin := range o.Origins {
-		origins[i] = strings.ToLower(strings.TrimSuffix(origin, "/"))
-	}
+	origins := collect.Map(o.Origins, func(origin string) string {
+		return strings.ToLower(strings.TrimSuffix(origin, "/"))
+	})
 	o.Origins = origins
 	return o
 }

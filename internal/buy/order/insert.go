@@ -9,6 +9,7 @@ import (
 	entorder "seckill/ent/order"
 	"seckill/ent/orderfailure"
 	"seckill/internal/identity/person"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
 )
@@ -25,15 +26,14 @@ type inserter interface {
 type portable struct{}
 
 func (portable) insert(ctx context.Context, tx *ent.Tx, orders []*Order) error {
-	rows := make([]*ent.OrderCreate, 0, len(orders))
-	for _, o := range orders {
-		rows = append(rows, tx.Order.Create().SetID(o.ID).SetNumber(o.Number).SetSaleID(o.Sale).SetItemID(o.Item).
+	rows := collect.Map(orders, func(o *Order) *ent.OrderCreate {
+		return tx.Order.Create().SetID(o.ID).SetNumber(o.Number).SetSaleID(o.Sale).SetItemID(o.Item).
 			SetUserID(o.User).SetKind(entorder.Kind(o.Kind)).SetStatus(entorder.Status(o.Status)).
 			SetQuantity(o.Quantity).SetUnitPriceMinor(o.UnitPriceMinor).SetCurrency(o.Currency).SetVersion(o.Version).
 			SetEpoch(o.Epoch).SetReservedAt(o.ReservedAt).SetCreatedAt(o.CreatedAt).SetUpdatedAt(o.UpdatedAt).
 			SetNillablePaymentDeadline(o.PaymentDeadline).SetNillablePersonKeys(storedKeys(o.Persons)).
-			SetNillableNetworkKey(storedKey(o.Origin.Network)).SetNillableDeviceKey(storedKey(o.Origin.Device)))
-	}
+			SetNillableNetworkKey(storedKey(o.Origin.Network)).SetNillableDeviceKey(storedKey(o.Origin.Device))
+	})
 	if err := tx.Order.CreateBulk(rows...).Exec(ctx); err != nil {
 		return fmt.Errorf("insert orders: %w", err)
 	}

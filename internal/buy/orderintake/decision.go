@@ -11,6 +11,7 @@ import (
 	"seckill/ent"
 	"seckill/ent/letteract"
 	"seckill/ent/predicate"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/deadletter"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
@@ -198,13 +199,12 @@ func (d *DeadLetters) Acts(ctx context.Context, in ActList) ([]*Act, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read decisions about dead letters: %w", err)
 	}
-	acts := make([]*Act, len(rows))
-	for i, r := range rows {
-		acts[i] = &Act{
+	acts := collect.Map(rows, func(r *ent.LetterAct) *Act {
+		return &Act{
 			ID: r.ID, Letter: r.Letter, Kind: Kind(r.Kind), Task: r.TaskID, Reason: r.Reason, Note: r.Note,
 			Actor: r.ActorID, At: r.CreatedAt.UTC(),
 		}
-	}
+	})
 	return acts, nil
 }
 

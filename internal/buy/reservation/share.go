@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seckill/internal/identity/person"
+	"seckill/internal/platform/collect"
 )
 
 // Share is what an access rule keeps of an item for its buyers: until a time, others cannot take
@@ -60,10 +61,9 @@ func bounded(shares []Share, stock int) []Share {
 
 // sharesText returns shares in the form of the field "kept" of an item.
 func sharesText(shares []Share) string {
-	texts := make([]string, len(shares))
-	for i, s := range shares {
-		texts[i] = fmt.Sprintf("%s:%d:%d:%d", s.Key, s.Until.UnixMilli(), s.Units, s.Taken)
-	}
+	texts := collect.Map(shares, func(s Share) string {
+		return fmt.Sprintf("%s:%d:%d:%d", s.Key, s.Until.UnixMilli(), s.Units, s.Taken)
+	})
 	return strings.Join(texts, ",")
 }
 

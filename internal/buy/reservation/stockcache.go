@@ -14,6 +14,7 @@ import (
 
 	"seckill/internal/identity/person"
 	"seckill/internal/platform/clock"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/redisconn"
 )
@@ -209,10 +210,9 @@ func (c *StockCache) Refresh(ctx context.Context) error {
 	sent := c.clock.Now()
 	pipe := c.client.Pipeline()
 	clockCmd := pipe.Time(ctx)
-	cmds := make([]*redis.SliceCmd, len(refs))
-	for i, ref := range refs {
-		cmds[i] = pipe.HMGet(ctx, c.keys.Item(id.ShardOf(ref.Sale), ref.Item), viewFields...)
-	}
+	cmds := collect.Map(refs, func(ref ItemRef) *redis.SliceCmd {
+		return pipe.HMGet(ctx, c.keys.Item(id.ShardOf(ref.Sale), ref.Item), viewFields...)
+	})
 	redisconn.ExecEach(ctx, pipe)
 	now := c.clock.Now()
 	fresh, lost := make([]View, 0, len(refs)), map[id.Item]bool{}

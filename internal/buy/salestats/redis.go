@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"seckill/ent"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 )
@@ -26,10 +27,9 @@ type gates struct {
 func (r *Reader) gates(ctx context.Context, sale id.Sale, items []*ent.SaleItem) (gates, error) {
 	g := gates{conserved: true}
 	pipe := r.cfg.Client.Pipeline()
-	cmds := make([]*redis.SliceCmd, len(items))
-	for i, item := range items {
-		cmds[i] = pipe.HMGet(ctx, r.cfg.Keys.Item(shardOf(sale), item.ID), "total", "stock", "reserved", "gate")
-	}
+	cmds := collect.Map(items, func(item *ent.SaleItem) *redis.SliceCmd {
+		return pipe.HMGet(ctx, r.cfg.Keys.Item(shardOf(sale), item.ID), "total", "stock", "reserved", "gate")
+	})
 	if len(cmds) == 0 {
 		return g, nil
 	}

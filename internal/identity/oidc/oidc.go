@@ -27,6 +27,7 @@ import (
 	"seckill/internal/identity/account"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/clock"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/origin"
 )
 
@@ -226,11 +227,9 @@ func (s *Service) Buttons() []Button {
 	if s == nil {
 		return nil
 	}
-	out := make([]Button, len(s.cfg.Providers))
-	for i, p := range s.cfg.Providers {
-		out[i] = Button{Title: p.Title, Path: "/auth/oidc/" + p.Name + "/start"}
-	}
-	return out
+	return collect.Map(s.cfg.Providers, func(p Provider) Button {
+		return Button{Title: p.Title, Path: "/auth/oidc/" + p.Name + "/start"}
+	})
 }
 
 // target returns where to go after the sign-in: a path of this server, or an address of an

@@ -13,6 +13,7 @@ import (
 	"seckill/ent/orderrecipient"
 	"seckill/internal/platform/batch"
 	"seckill/internal/platform/clock"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
@@ -70,10 +71,9 @@ func (b *Book) List(ctx context.Context, user id.User) ([]Address, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read addresses: %w", err)
 	}
-	list := make([]Address, len(rows))
-	for i, row := range rows {
-		list[i] = Address{fromAddress(row), row.ID, row.IsDefault}
-	}
+	list := collect.Map(rows, func(row *ent.Address) Address {
+		return Address{fromAddress(row), row.ID, row.IsDefault}
+	})
 	return list, nil
 }
 

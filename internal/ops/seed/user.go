@@ -10,6 +10,7 @@ import (
 	"seckill/ent/saleitem"
 	"seckill/ent/user"
 	"seckill/internal/platform/auth"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
 )
 
@@ -70,11 +71,10 @@ func (s *Seeder) createUsers(ctx context.Context, now time.Time, password string
 	for start := 0; start < len(users); start += userBatch {
 		part := users[start:min(start+userBatch, len(users))]
 		err := s.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-			rows := make([]*ent.UserCreate, len(part))
-			for i, u := range part {
-				rows[i] = tx.User.Create().SetID(u.ID).SetAccount(u.Account).SetDisplayName(u.Name).
+			rows := collect.Map(part, func(u User) *ent.UserCreate {
+				return tx.User.Create().SetID(u.ID).SetAccount(u.Account).SetDisplayName(u.Name).
 					SetPasswordHash(hash).SetRole(user.Role(u.Role)).SetCreatedAt(now)
-			}
+			})
 			return tx.User.CreateBulk(rows...).Exec(ctx)
 		})
 		if err != nil {

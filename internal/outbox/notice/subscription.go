@@ -18,6 +18,7 @@ import (
 	"seckill/ent/pushsubscription"
 	"seckill/ent/session"
 	"seckill/ent/user"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
@@ -214,11 +215,10 @@ func (s *Service) Devices(ctx context.Context, userID id.User) ([]Device, error)
 	if err != nil {
 		return nil, fmt.Errorf("read browsers: %w", err)
 	}
-	devices := make([]Device, len(rows))
-	for i, row := range rows {
-		devices[i] = Device{ID: row.ID, Endpoint: row.Endpoint, Label: row.Label, CreatedAt: row.CreatedAt,
+	devices := collect.Map(rows, func(row *ent.PushSubscription) Device {
+		return Device{ID: row.ID, Endpoint: row.Endpoint, Label: row.Label, CreatedAt: row.CreatedAt,
 			SentAt: row.SentAt}
-	}
+	})
 	return devices, nil
 }
 

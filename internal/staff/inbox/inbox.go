@@ -23,6 +23,7 @@ import (
 	"seckill/internal/pay/payment"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/clock"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/deadletter"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/notifier"
@@ -144,11 +145,10 @@ func (b *Inbox) Read(ctx context.Context) ([]Entry, error) {
 
 func (b *Inbox) approvals(ctx context.Context) ([]Entry, error) {
 	waiting, err := b.cfg.Sales.AwaitingApproval(ctx, maxPerKind)
-	entries := make([]Entry, len(waiting))
-	for i, w := range waiting {
-		entries[i] = Entry{Kind: SaleApproval, Subject: w.Sale.Public(), Since: w.Since, Note: w.Note, Sale: w.Sale,
+	entries := collect.Map(waiting, func(w sale.Awaiting) Entry {
+		return Entry{Kind: SaleApproval, Subject: w.Sale.Public(), Since: w.Since, Note: w.Note, Sale: w.Sale,
 			barred: w.Authors}
-	}
+	})
 	return entries, err
 }
 
@@ -211,11 +211,10 @@ func (b *Inbox) money(ctx context.Context) ([]Entry, error) {
 
 func (b *Inbox) disputes(ctx context.Context) ([]Entry, error) {
 	disputed, err := b.cfg.Payments.Disputed(ctx, maxPerKind)
-	entries := make([]Entry, len(disputed))
-	for i, p := range disputed {
-		entries[i] = Entry{Kind: PaymentDisputed, Subject: p.ID.Public(), Since: p.UpdatedAt, Order: p.Order,
+	entries := collect.Map(disputed, func(p *payment.Payment) Entry {
+		return Entry{Kind: PaymentDisputed, Subject: p.ID.Public(), Since: p.UpdatedAt, Order: p.Order,
 			barred: []id.User{p.User}}
-	}
+	})
 	return entries, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"seckill/internal/buy/sale"
+	"seckill/internal/platform/collect"
 )
 
 // changes are the fields that an edit changed, each with its new value, as written to the
@@ -66,12 +67,10 @@ func (d SaleDraft) changes(before SaleDraft) changes {
 }
 
 func loggedItems(items []ItemDraft) []map[string]any {
-	out := make([]map[string]any, len(items))
-	for i, item := range items {
-		out[i] = map[string]any{"goods": item.Goods.Public(), "price": item.Price.Decimal(), "stock": item.Stock,
+	return collect.Map(items, func(item ItemDraft) map[string]any {
+		return map[string]any{"goods": item.Goods.Public(), "price": item.Price.Decimal(), "stock": item.Stock,
 			"purchaseLimit": item.PurchaseLimit}
-	}
-	return out
+	})
 }
 
 // switchChanges returns the switches that changed, under the names of SetSaleSwitchesInput.

@@ -13,6 +13,7 @@ import (
 	"seckill/internal/buy/reservation"
 	"seckill/internal/buy/sale"
 	"seckill/internal/outbox/notice"
+	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/redisconn"
@@ -132,11 +133,9 @@ type served struct {
 
 // admissions returns the admitted buyers of a pass as facts for notices.
 func (p passed) admissions(itemID id.Item) []notice.Admission {
-	admissions := make([]notice.Admission, len(p.served))
-	for i, s := range p.served {
-		admissions[i] = notice.Admission{Ticket: s.ticket, Item: itemID, User: s.user, Until: p.until}
-	}
-	return admissions
+	return collect.Map(p.served, func(s served) notice.Admission {
+		return notice.Admission{Ticket: s.ticket, Item: itemID, User: s.user, Until: p.until}
+	})
 }
 
 // pass makes one pass over the tickets with a score above at.
