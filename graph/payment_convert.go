@@ -95,14 +95,12 @@ var disputeStates = map[payment.Dispute]model.PaymentDispute{
 }
 
 func toLedger(list []payment.LedgerEntry) []*model.LedgerEntry {
-	out := make([]*model.LedgerEntry, len(list))
-	for i, e := range list {
-		out[i] = &model.LedgerEntry{
+	return collect.Map(list, func(e payment.LedgerEntry) *model.LedgerEntry {
+		return &model.LedgerEntry{
 			At: e.At, Kind: e.Kind, Amount: toMoney(e.Amount), PaymentID: e.Payment, Provider: e.Provider,
 			Transaction: orAbsent(e.Transaction),
 		}
-	}
-	return out
+	})
 }
 
 func toTotals(list []payment.Totals) []*model.MoneyTotals {
@@ -160,11 +158,9 @@ func toRefunds(ctx context.Context, list []*payment.Refund) []*model.Refund {
 }
 
 func toTimeline(ctx context.Context, o *order.Order, entries []order.LogEntry) []*model.OrderLogEntry {
-	out := make([]*model.OrderLogEntry, len(entries))
-	for i, e := range entries {
-		out[i] = &model.OrderLogEntry{At: e.At, Status: e.Status, Note: orAbsent(remark(ctx, o, e.Entry))}
-	}
-	return out
+	return collect.Map(entries, func(e order.LogEntry) *model.OrderLogEntry {
+		return &model.OrderLogEntry{At: e.At, Status: e.Status, Note: orAbsent(remark(ctx, o, e.Entry))}
+	})
 }
 
 // refundPage parses the page arguments of a list of refunds.

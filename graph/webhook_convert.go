@@ -24,10 +24,9 @@ func eventKinds(names []model.WebhookEventKind) *[]webhook.Kind {
 	if names == nil {
 		return nil
 	}
-	kinds := make([]webhook.Kind, 0, len(names))
-	for _, name := range names {
-		kinds = append(kinds, webhook.Kind(strings.ToLower(strings.Replace(string(name), "_", ".", 1))))
-	}
+	kinds := collect.Map(names, func(name model.WebhookEventKind) webhook.Kind {
+		return webhook.Kind(strings.ToLower(strings.Replace(string(name), "_", ".", 1)))
+	})
 	return &kinds
 }
 

@@ -326,13 +326,12 @@ func markOrders(ctx context.Context, tx *ent.Tx, given []Reservation) (int, erro
 func tasksDue(ctx context.Context, db *postgres.DB, but []id.Item) ([]Reservation, error) {
 	rows, err := db.Ent.OrderFailure.Query().Where(orderfailure.Released(false), orderfailure.ItemIDNotIn(but...)).
 		Order(ent.Asc(orderfailure.FieldID)).Limit(returnBatch).All(ctx)
-	reservations := make([]Reservation, len(rows))
-	for i, row := range rows {
-		reservations[i] = Reservation{
+	reservations := collect.Map(rows, func(row *ent.OrderFailure) Reservation {
+		return Reservation{
 			Name: row.ID, Order: id.Order(row.ID), Sale: row.SaleID, Item: row.ItemID, User: row.UserID, Quantity: row.Quantity,
 			Oversold: row.Code == string(fault.SoldOut),
 		}
-	}
+	})
 	return reservations, err
 }
 

@@ -94,10 +94,9 @@ func (o Outbox) Moved(ctx context.Context, tx *ent.Tx, from order.Status, orders
 	if from != "" {
 		return nil
 	}
-	placed := make([]notice.Placed, len(orders))
-	for i, o := range orders {
-		placed[i] = notice.Placed{Order: o.ID, User: o.User, At: o.CreatedAt, Deadline: *o.PaymentDeadline}
-	}
+	placed := collect.Map(orders, func(o *order.Order) notice.Placed {
+		return notice.Placed{Order: o.ID, User: o.User, At: o.CreatedAt, Deadline: *o.PaymentDeadline}
+	})
 	return o.Notices.OrdersPlaced(ctx, tx, placed)
 }
 

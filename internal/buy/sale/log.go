@@ -44,14 +44,13 @@ func (s *Store) Log(ctx context.Context, saleID id.Sale, limit int) ([]LogLine, 
 	if err != nil {
 		return nil, fmt.Errorf("read log of sale %s: %w", saleID, err)
 	}
-	lines := make([]LogLine, len(rows))
-	for i, r := range rows {
-		lines[i] = LogLine{
+	lines := collect.Map(rows, func(r *ent.SaleLog) LogLine {
+		return LogLine{
 			ID: r.ID, Sale: r.SaleID, Actor: r.ActorID, Act: Act(r.Act),
 			From: Status(r.FromStatus), To: Status(r.ToStatus), Revision: r.Revision,
 			Note: r.Note, Details: r.Details, At: r.CreatedAt.UTC(),
 		}
-	}
+	})
 	return lines, nil
 }
 
@@ -97,13 +96,12 @@ func (s *Store) GoodsLog(ctx context.Context, goodsID id.Goods, limit int) ([]Go
 	if err != nil {
 		return nil, fmt.Errorf("read log of goods %s: %w", goodsID, err)
 	}
-	lines := make([]GoodsLine, len(rows))
-	for i, r := range rows {
-		lines[i] = GoodsLine{
+	lines := collect.Map(rows, func(r *ent.GoodsLog) GoodsLine {
+		return GoodsLine{
 			ID: r.ID, Goods: r.GoodsID, Actor: r.ActorID, Act: Act(r.Act), Revision: r.Revision,
 			Note: r.Note, Details: r.Details, At: r.CreatedAt.UTC(),
 		}
-	}
+	})
 	return lines, nil
 }
 

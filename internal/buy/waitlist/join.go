@@ -361,11 +361,9 @@ func (s *Service) refuseBuyers(ctx context.Context, item id.Item, inputs []JoinI
 }
 
 func statusUsers(inputs []JoinInput) []reservation.StatusUser {
-	users := make([]reservation.StatusUser, len(inputs))
-	for i, in := range inputs {
-		users[i] = reservation.StatusUser{User: in.User, Persons: in.Persons}
-	}
-	return users
+	return collect.Map(inputs, func(in JoinInput) reservation.StatusUser {
+		return reservation.StatusUser{User: in.User, Persons: in.Persons}
+	})
 }
 
 func usersOf(inputs []JoinInput) []id.User {

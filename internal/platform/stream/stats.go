@@ -185,10 +185,9 @@ func (i Inspector) eachPending(ctx context.Context, key, group string, visit fun
 			return err
 		}
 		pipe := i.Client.Pipeline()
-		entries := make([]*redis.XMessageSliceCmd, len(page))
-		for n, p := range page {
-			entries[n] = pipe.XRangeN(ctx, key, p.ID, p.ID, 1)
-		}
+		entries := collect.Map(page, func(p redis.XPendingExt) *redis.XMessageSliceCmd {
+			return pipe.XRangeN(ctx, key, p.ID, p.ID, 1)
+		})
 		if _, err := pipe.Exec(ctx); err != nil {
 			return err
 		}
@@ -351,10 +350,9 @@ func (i Inspector) spans(ctx context.Context, key string, entries []string) ([]s
 		return nil, nil
 	}
 	pipe := i.Client.Pipeline()
-	replies := make([]*redis.XMessageSliceCmd, len(entries))
-	for n, entry := range entries {
-		replies[n] = pipe.XRangeN(ctx, key, entry, entry, 1)
-	}
+	replies := collect.Map(entries, func(entry string) *redis.XMessageSliceCmd {
+		return pipe.XRangeN(ctx, key, entry, entry, 1)
+	})
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, err
 	}

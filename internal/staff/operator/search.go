@@ -58,11 +58,10 @@ func (s *Service) FindUsers(ctx context.Context, by sale.Actor, text string) ([]
 		return nil, err
 	}
 	s.audit(ctx, by.ID, account.EventBuyerSearch, fmt.Sprintf("%d found", len(rows)))
-	people := make([]Person, len(rows))
-	for i, r := range rows {
-		people[i] = Person{ID: r.ID, Account: r.Account, DisplayName: r.DisplayName, Role: auth.Role(r.Role),
+	people := collect.Map(rows, func(r *ent.User) Person {
+		return Person{ID: r.ID, Account: r.Account, DisplayName: r.DisplayName, Role: auth.Role(r.Role),
 			CreatedAt: r.CreatedAt.UTC(), Disabled: r.DisabledAt != nil, TOTP: r.TotpSince != nil}
-	}
+	})
 	return people, nil
 }
 

@@ -44,10 +44,9 @@ func (s *Service) Grant(ctx context.Context, in GrantInput) ([]string, error) {
 	permit := reservation.Permit{Epoch: epoch, Until: time.UnixMilli(-now.Add(in.Life).UnixMilli())}
 	permits := s.cfg.Keys.Permits(shard, in.Item)
 	for batch := range slices.Chunk(in.Users, grantBatch) {
-		members := make([]redis.Z, len(batch))
-		for i, user := range batch {
-			members[i] = redis.Z{Score: float64(permit.Until.UnixMilli()), Member: user.String()}
-		}
+		members := collect.Map(batch, func(user id.User) redis.Z {
+			return redis.Z{Score: float64(permit.Until.UnixMilli()), Member: user.String()}
+		})
 		if err := s.cfg.Client.ZAdd(ctx, permits, members...).Err(); err != nil {
 			return nil, fmt.Errorf("grant paths: %w", err)
 		}
