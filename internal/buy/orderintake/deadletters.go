@@ -58,9 +58,7 @@ type DeadLetters struct {
 
 // NewDeadLetters returns DeadLetters.
 func NewDeadLetters(cfg DeadLettersConfig) *DeadLetters {
-	if cfg.Clock == nil {
-		cfg.Clock = clock.System{}
-	}
+	cfg.Clock = clock.OrSystem(cfg.Clock)
 	if cfg.DecisionTimeout == 0 {
 		cfg.DecisionTimeout = DecisionTimeout
 	}

@@ -114,9 +114,7 @@ type LostTasks struct {
 
 // NewLostTasks returns LostTasks. It is not safe for concurrent use.
 func NewLostTasks(cfg LostTasksConfig) *LostTasks {
-	if cfg.Clock == nil {
-		cfg.Clock = clock.System{}
-	}
+	cfg.Clock = clock.OrSystem(cfg.Clock)
 	return &LostTasks{cfg: cfg, missing: map[id.Task]time.Time{}}
 }
 

@@ -185,9 +185,7 @@ func New(cfg Config) *Service {
 	if cfg.Chain == nil {
 		cfg.Chain = draw.Quicknet()
 	}
-	if cfg.Clock == nil {
-		cfg.Clock = clock.System{}
-	}
+	cfg.Clock = clock.OrSystem(cfg.Clock)
 	if cfg.Shared == nil {
 		cfg.Shared = clock.NewShared(cfg.Clock, nil, nil, cfg.Log)
 	}

@@ -115,9 +115,8 @@ type Service struct {
 
 // New returns a Service.
 func New(cfg Config) (*Service, error) {
-	s := &Service{cfg: cfg, clock: cfg.Clock, links: auth.NewSealer(cfg.Keys, "unsubscribe links")}
-	if s.clock == nil {
-		s.clock = clock.System{}
+	s := &Service{
+		cfg: cfg, clock: clock.OrSystem(cfg.Clock), links: auth.NewSealer(cfg.Keys, "unsubscribe links"),
 	}
 	s.queue = s.newQueue()
 	s.metrics = newMetrics(cfg.Registerer, s.queue)

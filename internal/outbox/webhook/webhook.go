@@ -141,9 +141,7 @@ type Service struct {
 
 // New returns a Service.
 func New(cfg Config) *Service {
-	if cfg.Clock == nil {
-		cfg.Clock = clock.System{}
-	}
+	cfg.Clock = clock.OrSystem(cfg.Clock)
 	s := &Service{
 		cfg: cfg, sealer: auth.NewSealer(cfg.Keys, "webhook secrets"), target: newTarget(cfg.Networks),
 		sending: map[id.Endpoint]bool{},

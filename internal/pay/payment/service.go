@@ -133,9 +133,7 @@ func New(cfg Config) *Service {
 	if cfg.EntryPage == nil {
 		cfg.EntryPage = func(slug string) string { return "/s/" + slug }
 	}
-	if cfg.Clock == nil {
-		cfg.Clock = clock.System{}
-	}
+	cfg.Clock = clock.OrSystem(cfg.Clock)
 	if cfg.Shared == nil {
 		cfg.Shared = clock.NewShared(cfg.Clock, nil, nil, cfg.Log)
 	}

@@ -19,6 +19,14 @@ type System struct{}
 // Now returns the current time in UTC.
 func (System) Now() time.Time { return time.Now().UTC() }
 
+// OrSystem returns a clock, or System for nil.
+func OrSystem(c Clock) Clock {
+	if c == nil {
+		return System{}
+	}
+	return c
+}
+
 // UTC returns a time as the database keeps it; nil = none.
 func UTC(t *time.Time) *time.Time {
 	if t == nil {

@@ -75,9 +75,7 @@ type Store struct {
 
 // NewStore returns a Store.
 func NewStore(cfg Config) *Store {
-	if cfg.Clock == nil {
-		cfg.Clock = clock.System{}
-	}
+	cfg.Clock = clock.OrSystem(cfg.Clock)
 	return &Store{cfg: cfg}
 }
 

@@ -80,9 +80,7 @@ func New(cfg Config) (qr, phone *Provider, err error) {
 	if cfg.Client == nil {
 		cfg.Client = &http.Client{Timeout: callTimeout}
 	}
-	if cfg.Clock == nil {
-		cfg.Clock = clock.System{}
-	}
+	cfg.Clock = clock.OrSystem(cfg.Clock)
 	// Not "production" for the library: it would then download the certificates that
 	// call-backs name, which anyone can send.
 	client, err := api.New(cfg.AppID, cfg.Key, false, api.WithHTTPClient(cfg.Client),

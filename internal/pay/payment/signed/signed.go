@@ -64,9 +64,7 @@ func New(cfg Config) (*Provider, error) {
 	if cfg.Client == nil {
 		cfg.Client = &http.Client{Timeout: callTimeout}
 	}
-	if cfg.Clock == nil {
-		cfg.Clock = clock.System{}
-	}
+	cfg.Clock = clock.OrSystem(cfg.Clock)
 	signer, err := standardwebhooks.NewWebhookRaw(cfg.Secret)
 	if err != nil {
 		return nil, fmt.Errorf("secret of payment service %s: %w", cfg.Name, err)

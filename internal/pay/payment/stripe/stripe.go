@@ -91,9 +91,7 @@ func New(cfg Config) *Provider {
 	if cfg.Client == nil {
 		cfg.Client = &http.Client{Timeout: callTimeout}
 	}
-	if cfg.Clock == nil {
-		cfg.Clock = clock.System{}
-	}
+	cfg.Clock = clock.OrSystem(cfg.Clock)
 	backend := api.GetBackendWithConfig(api.APIBackend, &api.BackendConfig{
 		URL: api.String(cmp.Or(cfg.APIURL, api.APIURL)), HTTPClient: cfg.Client, EnableTelemetry: api.Bool(false),
 		LeveledLogger:     &api.LeveledLogger{Level: api.LevelNull}, // errors are returned

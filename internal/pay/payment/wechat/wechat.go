@@ -96,9 +96,7 @@ func New(cfg Config) (qr, phone *Provider, err error) {
 	if cfg.Client == nil {
 		cfg.Client = &http.Client{Timeout: callTimeout}
 	}
-	if cfg.Clock == nil {
-		cfg.Clock = clock.System{}
-	}
+	cfg.Clock = clock.OrSystem(cfg.Clock)
 	if cfg.APIURL != "" {
 		to, err := url.Parse(cfg.APIURL)
 		if err != nil {
