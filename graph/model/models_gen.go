@@ -53,8 +53,8 @@ type WebhookEventData interface {
 	IsWebhookEventData()
 }
 
-// An accent colour: the ground of the main button, links and outlines. White text on every fill, and every text on the grounds of the shop's pages,
-// has a contrast of at least 4.5:1.
+// An accent colour: the background of the main button, and the colour of links and outlines. White text on it, and it as text on the backgrounds of the
+// shop's pages, has a contrast of at least 4.5:1.
 type Accent struct {
 	// The chosen colour: `#` and six hexadecimal digits.
 	Color string `json:"color"`

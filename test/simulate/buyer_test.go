@@ -12,6 +12,7 @@ import (
 
 	"seckill/internal/ops/apiclient"
 	"seckill/internal/ops/seed"
+	"seckill/internal/pay/payment"
 	"seckill/internal/platform/id"
 )
 
@@ -414,7 +415,7 @@ func (b *buyer) act(ctx context.Context, order string) bool {
 	b.pause(ctx, wait)
 	if b.plan == declines && first {
 		b.note("declined %t", b.in.bank.Decline(of))
-		b.in.bank.report(of)
+		b.in.bank.report(of, false)
 		b.pause(ctx, time.Second)
 		return false
 	}
@@ -423,7 +424,7 @@ func (b *buyer) act(ctx context.Context, order string) bool {
 		return false
 	}
 	b.note("paid %t", b.in.bank.Pay(of, charge.AmountMinor, charge.Currency))
-	b.in.bank.report(of)
+	b.in.bank.report(of, charge.Phase != payment.PhaseOpen)
 	return true
 }
 

@@ -37,7 +37,7 @@ func (in *installation) settle(ctx context.Context, tools *app.Tools, b *beginni
 		return
 	} else if report.Postgres.Available > 0 {
 		last := in.buyers[buyers]
-		last.plan, last.until = pays, time.Now().Add(30*time.Second)
+		last.plan, last.until = pays, time.Now().Add(time.Minute) // after an offer to each of the others
 		last.run(limited, b.made)
 		if len(last.tasks) == 0 {
 			in.fail("I5: %d units are left, and a buyer gets none", report.Postgres.Available)

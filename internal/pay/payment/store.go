@@ -11,6 +11,7 @@ import (
 	"seckill/ent/refund"
 	"seckill/ent/waitlistentry"
 	"seckill/internal/platform/collect"
+	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 )
 
@@ -111,6 +112,9 @@ func (s *Service) knownTo(ctx context.Context, p *Payment) (Known, error) {
 	row, err := s.cfg.DB.Ent.Order.Query().
 		Where(entorder.ID(p.Order)).Select(entorder.FieldNumber, entorder.FieldQuantity).
 		Only(ctx)
+	if ent.IsNotFound(err) { // the database went back since the payment was read
+		return Known{}, fault.Wrap(fault.Unavailable, "The order cannot be read now. Please try again shortly.", err)
+	}
 	if err != nil {
 		return Known{}, fmt.Errorf("read number of order %s: %w", p.Order, err)
 	}
