@@ -105,6 +105,12 @@ func (_c *WaitlistEntryCreate) SetNillableNonce(v *string) *WaitlistEntryCreate 
 	return _c
 }
 
+// SetSkipped sets the "skipped" field.
+func (_c *WaitlistEntryCreate) SetSkipped(v string) *WaitlistEntryCreate {
+	_c.mutation.SetSkipped(v)
+	return _c
+}
+
 // SetAccessKeys sets the "access_keys" field.
 func (_c *WaitlistEntryCreate) SetAccessKeys(v string) *WaitlistEntryCreate {
 	_c.mutation.SetAccessKeys(v)

@@ -284,9 +284,21 @@ func (_u *WaitlistEntryUpdateOne) AddVersion(v int64) *WaitlistEntryUpdateOne {
 	return _u
 }
 
+// SetOfferExpiresAt sets the "offer_expires_at" field.
+func (_u *WaitlistEntryUpdateOne) SetOfferExpiresAt(v time.Time) *WaitlistEntryUpdateOne {
+	_u.mutation.SetOfferExpiresAt(v)
+	return _u
+}
+
 // SetReturnDue sets the "return_due" field.
 func (_u *WaitlistEntryUpdateOne) SetReturnDue(v bool) *WaitlistEntryUpdateOne {
 	_u.mutation.SetReturnDue(v)
+	return _u
+}
+
+// SetSkipped sets the "skipped" field.
+func (_u *WaitlistEntryUpdateOne) SetSkipped(v string) *WaitlistEntryUpdateOne {
+	_u.mutation.SetSkipped(v)
 	return _u
 }
 

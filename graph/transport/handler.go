@@ -48,7 +48,8 @@ func NewHandler(opts Options) *Handler {
 	for _, e := range opts.Extensions {
 		exec.Use(e)
 	}
-	return &Handler{opts: opts, exec: exec, fields: aroundFields(opts.Extensions), shared: sharedPayloads{age: opts.Public.Age},
+	return &Handler{opts: opts, exec: exec, fields: aroundFields(opts.Extensions),
+		shared: sharedPayloads{age: opts.Public.Age},
 		bodies: newBodies(opts.MaxBody), served: telemetry.NewOperationMetrics(opts.Registerer)}
 }
 

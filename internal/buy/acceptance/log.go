@@ -414,8 +414,8 @@ FROM unnest($3::uuid[], $4::text[], $5::bytea[]) WITH ORDINALITY AS t (id, entry
 func insertRows(ctx context.Context, tx *ent.Tx, of id.Sale, from uint64, leaves []leaf) error {
 	creates := make([]*ent.AcceptanceEntryCreate, len(leaves))
 	for i, l := range leaves {
-		creates[i] = tx.AcceptanceEntry.Create().SetID(l.id).SetSaleID(of).SetPosition(int64(from) + int64(i)). // a count of rows
-															SetEntry(l.text)
+		creates[i] = tx.AcceptanceEntry.Create().SetID(l.id).SetSaleID(of).SetPosition(int64(from) + int64(i)).
+			SetEntry(l.text)
 		if l.nodes != nil {
 			creates[i].SetNodes(l.nodes)
 		}

@@ -41,7 +41,9 @@ func (b *Backlog) Unhandled(ctx context.Context, shard int) ([]order.Request, er
 
 // read reads the dead letters before and after the stream, so that a message that moves between the two
 // in the meantime is seen; it may be returned twice.
-func (b *Backlog) read(ctx context.Context, shard int, messages func(key string, visit func(*stream.Message)) error) ([]order.Request, error) {
+func (b *Backlog) read(ctx context.Context, shard int,
+	messages func(key string, visit func(*stream.Message)) error,
+) ([]order.Request, error) {
 	key := b.keys.Orders(shard)
 	out, err := b.letters.waiting(ctx, key)
 	if err != nil {

@@ -264,11 +264,13 @@ const maxRaces = 5
 // transitions holds, for each status, those from which an entry may change to it. An offer may
 // be renewed. An entry whose redemption was not recorded in time is recorded later.
 var transitions = map[Status][]waitlistentry.Status{
-	Waiting:  {waitlistentry.StatusENTERED, waitlistentry.StatusOFFERED},
-	Offered:  {waitlistentry.StatusWAITING, waitlistentry.StatusOFFERED},
-	Redeemed: {waitlistentry.StatusWAITING, waitlistentry.StatusOFFERED, waitlistentry.StatusEXPIRED, waitlistentry.StatusLEFT},
-	Expired:  openStatuses,
-	Left:     openStatuses,
+	Waiting: {waitlistentry.StatusENTERED, waitlistentry.StatusOFFERED},
+	Offered: {waitlistentry.StatusWAITING, waitlistentry.StatusOFFERED},
+	Redeemed: {
+		waitlistentry.StatusWAITING, waitlistentry.StatusOFFERED, waitlistentry.StatusEXPIRED, waitlistentry.StatusLEFT,
+	},
+	Expired: openStatuses,
+	Left:    openStatuses,
 }
 
 // transition returns the update that changes the status of entries, of those whose status allows

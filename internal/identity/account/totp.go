@@ -52,7 +52,7 @@ func totpURI(account, secret string) string {
 func totpStep(secret []byte, code string, now time.Time, after int64) (int64, bool) {
 	present := now.Unix() / totpPeriod
 	for step := max(present-totpSkew, after+1); step <= present+totpSkew; step++ {
-		ok, err := hotp.ValidateCustom(code, uint64(step), letters.EncodeToString(secret), totpOptions) // the time is after 1970
+		ok, err := hotp.ValidateCustom(code, uint64(step), letters.EncodeToString(secret), totpOptions)
 		if err == nil && ok {
 			return step, true
 		}

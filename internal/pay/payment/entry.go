@@ -339,7 +339,8 @@ var (
 func (s *Service) passOn(ctx context.Context, counts map[string]int) error {
 	for n := followAtOnce; n == followAtOnce && ctx.Err() == nil; {
 		err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-			ids, err := tx.WaitlistEntry.Query().Where(endedEntries).Order(ent.Asc(waitlistentry.FieldID)).Limit(followAtOnce).IDs(ctx)
+			ids, err := tx.WaitlistEntry.Query().Where(endedEntries).Order(ent.Asc(waitlistentry.FieldID)).
+				Limit(followAtOnce).IDs(ctx)
 			if n = len(ids); err != nil || n == 0 {
 				return err
 			}

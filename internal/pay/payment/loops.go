@@ -60,11 +60,15 @@ func (s *Service) Loops() []periodic.Loop {
 		of := " of provider " + cmp.Or(provider, "unknown")
 		loops = append(loops,
 			periodic.Loop{Name: "payment checks" + of, Every: 5 * time.Second, Timeout: time.Minute, Step: check,
-				HasWork: s.cfg.DB.AnyRows(func() *sql.Selector { return postgres.Rows(entpayment.Table, s.checksDue(provider)...) }),
-				Log:     s.cfg.Log},
+				HasWork: s.cfg.DB.AnyRows(func() *sql.Selector {
+					return postgres.Rows(entpayment.Table, s.checksDue(provider)...)
+				}),
+				Log: s.cfg.Log},
 			periodic.Loop{Name: "refunds" + of, Every: 500 * time.Millisecond, Idle: idle, Timeout: time.Minute, Step: send,
-				HasWork: s.cfg.DB.AnyRows(func() *sql.Selector { return postgres.Rows(entrefund.Table, s.refundsDue(provider)...) }),
-				Log:     s.cfg.Log})
+				HasWork: s.cfg.DB.AnyRows(func() *sql.Selector {
+					return postgres.Rows(entrefund.Table, s.refundsDue(provider)...)
+				}),
+				Log: s.cfg.Log})
 	}
 	return loops
 }

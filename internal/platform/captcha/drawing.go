@@ -206,7 +206,7 @@ var shapes = [...]func(float64) float64{
 func styleOf(secret []byte) style {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte("style of images"))
-	r := rand.New(rand.NewChaCha8([32]byte(mac.Sum(nil)))) //nolint:gosec // the seed is the secret
+	r := rand.New(rand.NewChaCha8([32]byte(mac.Sum(nil)))) // the seed is the secret
 	in := func(low, high float64) float64 { return low + r.Float64()*(high-low) }
 	side := func(low, high float64) float64 { return in(low, high) * float64(2*r.IntN(2)-1) }
 	coin := func() bool { return r.IntN(2) == 0 }

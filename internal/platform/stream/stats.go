@@ -174,7 +174,9 @@ func (i Inspector) pending(ctx context.Context, key, group string) (orders int64
 
 // eachPending calls visit with the entries that a group has read and not acknowledged, oldest first; a
 // deleted one is nil.
-func (i Inspector) eachPending(ctx context.Context, key, group string, visit func(id string, entry *redis.XMessage)) error {
+func (i Inspector) eachPending(ctx context.Context, key, group string,
+	visit func(id string, entry *redis.XMessage),
+) error {
 	for start := "-"; ; {
 		page, err := i.Client.XPendingExt(ctx, &redis.XPendingExtArgs{Stream: key, Group: group, Start: start, End: "+",
 			Count: countPage}).Result()

@@ -42,8 +42,9 @@ func (s *Service) Loop() periodic.Loop {
 		})}
 }
 
-var unfinished = []intervention.State{intervention.StateTAKING, intervention.StateRETURNING, intervention.StateREFUNDING,
-	intervention.StateFINISHING}
+var unfinished = []intervention.State{
+	intervention.StateTAKING, intervention.StateRETURNING, intervention.StateREFUNDING, intervention.StateFINISHING,
+}
 
 // Step continues interventions that were interrupted, and refuses requests whose sale has
 // ended before they were decided.

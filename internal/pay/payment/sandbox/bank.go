@@ -194,7 +194,9 @@ func (b *Bank) Close(ctx context.Context, payment id.Payment) (*Charge, error) {
 }
 
 func (b *Bank) settlesLate() []predicate.SandboxCharge {
-	return []predicate.SandboxCharge{sandboxcharge.SettlesAtLTE(b.now()), sandboxcharge.StatusNEQ(sandboxcharge.StatusPAID)}
+	return []predicate.SandboxCharge{
+		sandboxcharge.SettlesAtLTE(b.now()), sandboxcharge.StatusNEQ(sandboxcharge.StatusPAID),
+	}
 }
 
 // SettleLate settles late money that is due. It expires no charges: a query after the

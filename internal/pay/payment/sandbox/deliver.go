@@ -56,7 +56,8 @@ func NewCourier(bank *Bank, url string, signer *Signer, log *slog.Logger) *Couri
 // Loop returns the delivery loop.
 func (c *Courier) Loop() periodic.Loop {
 	return periodic.Loop{Name: "sandbox call-backs", Every: 200 * time.Millisecond, Idle: time.Second,
-		HasWork: c.bank.db.AnyRows(func() *sql.Selector { return postgres.Rows(sandboxcharge.Table, c.bank.settlesLate()...) },
+		HasWork: c.bank.db.AnyRows(
+			func() *sql.Selector { return postgres.Rows(sandboxcharge.Table, c.bank.settlesLate()...) },
 			func() *sql.Selector { return postgres.Rows(sandboxcharge.Table, c.bank.callsDue()...) }),
 		Timeout: 30 * time.Second, Step: c.Step, Log: c.log}
 }
