@@ -33,7 +33,7 @@ func toStats(s *salestats.Stats) *model.SaleStats {
 		InFlightUnits: s.Units.InFlight, Conserved: s.Units.Conserved,
 		Rejections: toRejections(s.Refused), Series: make([]*model.SaleStatsPoint, len(s.Series)),
 	}
-	out.Gate = toGates(s.Gate)
+	out.Gate, out.RecentOrders = toGates(s.Gate), s.Recent
 	out.NetValue, out.RefundedValue = toMoney(s.Net), toMoney(s.RefundSum)
 	out.UnpaidUnits, out.OfferedUnits, out.WaitingBuyers = s.Units.Held, s.Units.Offered, s.Waiting
 	out.Items = make([]*model.ItemFigures, len(s.Items))

@@ -1500,6 +1500,29 @@ func (ec *executionContext) fieldContext_SaleStats_requests(_ context.Context, f
 	return graphql.NewScalarFieldContext("SaleStats", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
+func (ec *executionContext) _SaleStats_recentOrders(ctx context.Context, field graphql.CollectedField, obj *model.SaleStats) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SaleStats_recentOrders(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RecentOrders, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []int) graphql.Marshaler {
+			return ec.marshalNInt2ᚕintᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SaleStats_recentOrders(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SaleStats", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
 func (ec *executionContext) _SaleStats_requestsPerSecond(ctx context.Context, field graphql.CollectedField, obj *model.SaleStats) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2423,6 +2446,11 @@ func (ec *executionContext) _SaleStats(ctx context.Context, sel ast.SelectionSet
 			}
 		case "requests":
 			out.Values[i] = ec._SaleStats_requests(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "recentOrders":
+			out.Values[i] = ec._SaleStats_recentOrders(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

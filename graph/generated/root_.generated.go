@@ -2037,6 +2037,8 @@ type SaleStats @auth(role: OPERATOR, scope: SALES_READ) {
   replayed: Int!
   """Calls of ` + "`" + `placeOrder` + "`" + `."""
   requests: Int!
+  """Orders written in each 30 seconds of the last 15 minutes, oldest first; the last part is still running."""
+  recentOrders: [Int!]! @listSize(assumedSize: 30)
   """Calls of ` + "`" + `placeOrder` + "`" + ` in the last second."""
   requestsPerSecond: Float!
   """The last five minutes, one point per second, oldest first."""
@@ -9401,6 +9403,8 @@ func (ec *executionContext) childFields_SaleStats(ctx context.Context, field gra
 		return ec.fieldContext_SaleStats_replayed(ctx, field)
 	case "requests":
 		return ec.fieldContext_SaleStats_requests(ctx, field)
+	case "recentOrders":
+		return ec.fieldContext_SaleStats_recentOrders(ctx, field)
 	case "requestsPerSecond":
 		return ec.fieldContext_SaleStats_requestsPerSecond(ctx, field)
 	case "series":

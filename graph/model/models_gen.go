@@ -3141,6 +3141,8 @@ type SaleStats struct {
 	Replayed int `json:"replayed"`
 	// Calls of `placeOrder`.
 	Requests int `json:"requests"`
+	// Orders written in each 30 seconds of the last 15 minutes, oldest first; the last part is still running.
+	RecentOrders []int `json:"recentOrders"`
 	// Calls of `placeOrder` in the last second.
 	RequestsPerSecond float64 `json:"requestsPerSecond"`
 	// The last five minutes, one point per second, oldest first.

@@ -26,8 +26,9 @@ type figures struct {
 		Code  string
 		Count int
 	}
-	Series []struct{ Requests, Orders int }
-	Gate   []struct {
+	RecentOrders []int
+	Series       []struct{ Requests, Orders int }
+	Gate         []struct {
 		Stage         string
 		Calls, Passed int
 		Rejections    []struct {
@@ -46,7 +47,7 @@ func (f figures) series() (requests, orders int) {
 }
 
 const figureParts = `captchas paths requests accepted replayed faults orders totalUnits remainingUnits pendingUnits paidUnits inFlightUnits queueDepth
-  conserved rejections { code count } series { requests orders } gate { stage calls passed rejections { code count } }`
+  conserved rejections { code count } recentOrders series { requests orders } gate { stage calls passed rejections { code count } }`
 
 func (s *site) figures(token, saleID string) figures {
 	s.t.Helper()
@@ -138,6 +139,13 @@ func TestFiguresOfTwoProcessesAreTheSumOfWhatTheClientsSaw(t *testing.T) {
 		asked, written := got.series()
 		return got.Requests >= requests && asked >= requests && written >= stock
 	}, "all figures arrive")
+	recent := 0
+	for _, n := range got.RecentOrders {
+		recent += n
+	}
+	if recent != stock || len(got.RecentOrders) != 30 {
+		t.Errorf("recent orders %v, want %d in 30 parts", got.RecentOrders, stock)
+	}
 	if got.Captchas != 2*buyers || got.Paths != buyers { // a wrong answer comes with the next captcha
 		t.Errorf("%d captchas and %d paths; each of %d buyers was given two and one", got.Captchas, got.Paths, buyers)
 	}

@@ -242,7 +242,8 @@ export const preferPictures = (page: Page): Promise<unknown> => page.addInitScri
 
 /** Lets the browser answer the captcha: it does so by itself, unless the buyer prefers pictures and has to choose it in the dialog. */
 export async function checkByBrowser(page: Page): Promise<void> {
-  if (await page.evaluate(() => localStorage.getItem('captcha') !== 'picture')) return;
+  // With the captcha answered ahead, the press may have left the page already.
+  if (await page.evaluate(() => localStorage.getItem('captcha') !== 'picture').catch(() => true)) return;
   await page.getByRole('dialog').getByRole('button', { name: /Verify automatically|免输入验证/ }).click();
 }
 

@@ -33,7 +33,7 @@ const submit = async (note: string): Promise<void> => {
 
 test.each([
   ['en', ['One network', 'Accounts6', 'Unpaid orders5', 'Held for review1', '0.42 s', '1 minute 30 seconds']],
-  ['zh', ['同一网络', '账号数6', '待付款订单5', '待核实1', '0.42 秒', '1分钟30秒']],
+  ['zh', ['同一网络', '账号数6', '待付款订单5', '待核实1', '0.42 秒', '1 分钟 30 秒']],
 ] as const)('clusters say what is shared, by how many, and when, and lead to their orders (%s)', async (language, words) => {
   await start(language);
   const clusters = answer([cluster, { ...cluster, label: 'n-7654321', heldOrders: 5 }]);

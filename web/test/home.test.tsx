@@ -53,11 +53,10 @@ test('a time that has passed is refused where it is typed', async () => {
 test('a running sale shows orders, revenue and alarms, and an opening says what it lacks', async () => {
   await setLanguage('en');
   await prepare();
-  const series = [0, 1, 2].map((n) => ({ at: `2026-11-20T12:00:0${n}.000Z`, requests: 1, orders: n, remainingUnits: 1 }));
-  const stats = { at: series[2]!.at, conserved: true, remainingUnits: 0, orders: 3, queueAgeSeconds: 20, netValue: { amount: '27.00', currencyCode: 'CNY' }, series };
+  const stats = { conserved: true, remainingUnits: 0, orders: 3, recentOrders: [0, 1, 2], queueAgeSeconds: 20, netValue: { amount: '27.00', currencyCode: 'CNY' } };
   const groups = { serverInfo: { mail: false }, running: group(sale('9', 'LIVE', 0)), review: group(sale('8', 'PENDING_APPROVAL', 5)), upcoming: group(sale('7', 'APPROVED', 5)), draft: group() };
   const times = <T,>(reply: T): T[] => Array.from({ length: 6 }, () => reply); // the page begins with the sales of the tests before
-  server({ HomeSales: times(groups), Inbox: times({ inbox: { totalCount: 0, decidableCount: 0, counts: [], entries: [] } }), Figures: times({ sale: { id: '9', saleStats: stats } }) });
+  server({ HomeSales: times(groups), Inbox: times({ inbox: { totalCount: 0, decidableCount: 0, counts: [], entries: [] } }), PulseOf: times({ sale: { id: '9', saleStats: stats } }) });
   await act(() => render(<Home />, document.body));
   await vi.waitFor(() => expect(document.querySelectorAll('[data-pulse]')).toHaveLength(1));
   await vi.waitFor(() => expect(document.querySelector('[data-pulse]')!.textContent).toContain('¥27'));
@@ -78,9 +77,8 @@ test('an opening that only waits for its time lacks nothing; a contact cannot be
   expect(missingOf({ ...of, status: 'PREHEATED', requireVerifiedContact: true }, true, at)).toEqual([]);
 });
 
-test('the line has a height of 1 where most orders were', () => {
-  expect(spark([])).toEqual([]);
-  const line = spark(Array.from({ length: 60 }, (_, n) => ({ at: new Date(n * 1000).toISOString(), orders: n < 30 ? 1 : 4 })));
-  expect(line).toHaveLength(30);
-  expect(Math.max(...line)).toBe(1);
+test('the line is as wide as its box, and highest where most orders were', () => {
+  expect(spark([])).toBe('');
+  expect(spark([0, 4, 2])).toBe('0,23 50,1 100,12');
+  expect(spark([0, 0])).toBe('0,23 100,23');
 });

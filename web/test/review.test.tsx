@@ -104,7 +104,6 @@ test('a review shows the alternative text of a picture, and where there is none'
 test('the preview shows a sale before, at and after the opening, and sends nothing', async () => {
   const asked = server({});
   await open(reviewed());
-  expect(page()).toContain('Upcoming');
   expect(page()).toContain('Opens in');
   expect(page()).toContain('Accounts must exist for 2 days');
   expect(page()).toContain('A fine thing.');

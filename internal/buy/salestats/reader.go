@@ -157,7 +157,7 @@ func (r *Reader) read(ctx context.Context, sale id.Sale, now time.Time) (*Stats,
 	if err != nil {
 		return nil, fmt.Errorf("read queue: %w", err)
 	}
-	s := &Stats{Sale: sale, At: now, QueueDepth: depth, QueueAge: age, Series: points}
+	s := &Stats{Sale: sale, At: now, QueueDepth: depth, QueueAge: age, Series: points, Recent: recent(now, k.orders)}
 	rec.into(s)
 	g.into(s, rec, settled)
 	c.into(s)
@@ -169,6 +169,17 @@ func (r *Reader) read(ctx context.Context, sale id.Sale, now time.Time) (*Stats,
 	k.stats = s
 	r.remember(sale, k)
 	return s, nil
+}
+
+// recent sums the orders of each part of the last minutes.
+func recent(now time.Time, orders map[int64]int) []int {
+	parts := make([]int, recentParts)
+	for at, n := range orders {
+		if ago := (now.Unix() - at) / recentPart; ago >= 0 && ago < recentParts {
+			parts[recentParts-1-ago] += n
+		}
+	}
+	return parts
 }
 
 // fillRemaining fills seconds without a sample with the previous number of units left;

@@ -178,14 +178,15 @@ func (rec *record) into(s *Stats) {
 // ordersBySecond updates the cached orders by second: only seconds that may still change
 // are read again.
 func (r *Reader) ordersBySecond(ctx context.Context, sale id.Sale, now time.Time, k *known) error {
-	from := max(now.Unix()-Window, k.settled+1)
+	oldest := now.Unix() - recentParts*recentPart
+	from := max(oldest, k.settled+1)
 	read, err := r.countOrders(ctx, sale, from)
 	if err != nil {
 		return fmt.Errorf("orders by second: %w", err)
 	}
 	orders := make(map[int64]int, len(k.orders)+len(read))
 	for at, n := range k.orders {
-		if at >= now.Unix()-Window && at < from {
+		if at >= oldest && at < from {
 			orders[at] = n
 		}
 	}

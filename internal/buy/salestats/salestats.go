@@ -26,6 +26,9 @@ const (
 	stretch = 300
 	// Window is the length of the series of a Stats in seconds: one point per second.
 	Window = 300
+	// recentParts is the length of Stats.Recent, and recentPart that of a part in seconds.
+	recentParts = 30
+	recentPart  = 30
 	// countersLife and seriesLife are how long figures remain in Redis after the last
 	// count; permanent figures are stored in Postgres when the sale is settled
 	// (Reader.Keep).
@@ -78,6 +81,7 @@ type Stats struct {
 	RefundSum money.Amount // total that went back
 
 	Series []Point // the last five minutes, oldest first
+	Recent []int   // orders written in each part of the last 15 minutes, oldest first
 }
 
 // CountedLate returns CountedSince if counting began later than the opening of the sale,

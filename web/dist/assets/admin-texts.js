@@ -1,1 +1,1 @@
-export{Et as ot,Dt as textsOf}from"./admin.js?v=ac0f7e2d8bb1";
+export{Et as ot,Dt as textsOf}from"./admin.js?v=f43276c7f0b4";

@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=ac0f7e2d8bb1";
+export{r as resumeWaitingRooms}from"./attempt.js?v=f43276c7f0b4";

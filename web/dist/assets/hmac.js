@@ -1,1 +1,1 @@
-export{t as _HMAC,n as hmac}from"./hmac2.js?v=ac0f7e2d8bb1";
+export{t as _HMAC,n as hmac}from"./hmac2.js?v=f43276c7f0b4";

@@ -1,1 +1,1 @@
-export{t as Markdown}from"./markdown.js?v=ac0f7e2d8bb1";
+export{t as Markdown}from"./markdown.js?v=f43276c7f0b4";

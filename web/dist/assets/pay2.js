@@ -1,1 +1,1 @@
-export{n as PayPage}from"./pay.js?v=ac0f7e2d8bb1";
+export{n as PayPage}from"./pay.js?v=f43276c7f0b4";

@@ -71,6 +71,27 @@ export const Figures = graphql(
   [FigureParts],
 );
 
+export const PulseOf = graphql(
+  `
+  query PulseOf($id: ID!) {
+    sale(by: { id: $id }) {
+      id
+      saleStats {
+        conserved
+        remainingUnits
+        orders
+        recentOrders
+        queueAgeSeconds
+        netValue {
+          ...MoneyParts
+        }
+      }
+    }
+  }
+`,
+  [MoneyParts],
+);
+
 export const FiguresLive = graphql(
   `
   subscription FiguresLive($id: ID!) {

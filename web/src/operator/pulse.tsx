@@ -3,29 +3,23 @@ import { useLoad } from '../api/load';
 import { useRefresh } from '../api/refresh';
 import { request } from '../api/client';
 import { now } from '../api/clock';
-import { Figures as FiguresDoc } from '../documents/figures';
+import { PulseOf } from '../documents/figures';
 import { count, money, span } from '../i18n/text';
 import type { ResultOf } from '@seckill/client/operation';
 import type { SaleOfList } from './sale-row';
 import { ot } from './texts';
 
-type Stats = NonNullable<NonNullable<ResultOf<typeof FiguresDoc>['sale']>['saleStats']>;
+type Stats = NonNullable<NonNullable<ResultOf<typeof PulseOf>['sale']>['saleStats']>;
 
 /** Orders that wait longer than this are an alarm, in seconds. */
 const LATE_S = 5;
-/** Parts of the sparkline. */
-const PARTS = 30;
 /** A sale that opens within this time should be preloaded, in ms. */
 const PRELOAD_MS = 5 * 60_000;
 
-/** The orders of each part of a series, as the heights of a line of 0 to 1. */
-export function spark(series: readonly { at: string; orders: number }[]): number[] {
-  if (series.length < 2) return [];
-  const [from, until] = [Date.parse(series[0]!.at), Date.parse(series.at(-1)!.at)];
-  const sums = new Array<number>(PARTS).fill(0);
-  for (const { at, orders } of series) sums[Math.min(PARTS - 1, Math.floor(((Date.parse(at) - from) / Math.max(1, until - from)) * PARTS))]! += orders;
-  const most = Math.max(...sums, 1);
-  return sums.map((sum) => sum / most);
+/** The points of a line through the orders of the last 15 minutes, in a box of 100 by 24. */
+export function spark(orders: readonly number[]): string {
+  const most = Math.max(...orders, 1);
+  return orders.map((n, i) => `${(i / Math.max(1, orders.length - 1)) * 100},${23 - (n / most) * 22}`).join(' ');
 }
 
 /** What is wrong with a running sale. */
@@ -39,19 +33,18 @@ function alarmsOf({ conserved, queueAgeSeconds, remainingUnits }: Stats, { statu
 
 /** Orders, revenue and the last minutes of a running sale, with its alarms. */
 export function Pulse({ sale }: { sale: SaleOfList }) {
-  const { page, reload } = useLoad(`pulse ${sale.id}`, async (signal) => (await request(FiguresDoc, { id: sale.id }, signal)).sale?.saleStats ?? null);
+  const { page, reload } = useLoad(`pulse ${sale.id}`, async (signal) => (await request(PulseOf, { id: sale.id }, signal)).sale?.saleStats ?? null);
   useRefresh(reload);
   const stats = page.value.state === 'ready' ? page.value.data : null;
-  const line = stats ? spark(stats.series) : [];
   return (
     <div class="order-last flex min-h-8 w-full flex-wrap items-center gap-x-6 gap-y-1 text-sm tabular-nums" data-pulse>
       {stats && (
         <>
           <span>{ot('op.orders')} <strong>{count(stats.orders)}</strong></span>
           <span>{ot('op.gmv')} <strong>{money(stats.netValue)}</strong></span>
-          {line.length > 0 && (
+          {stats.recentOrders.some((n) => n > 0) && (
             <svg viewBox="0 0 100 24" preserveAspectRatio="none" class="h-6 w-32 max-w-full text-good" role="img" aria-label={ot('op.pulse.line')}>
-              <polyline fill="none" stroke="currentColor" stroke-width="2" vector-effect="non-scaling-stroke" points={line.map((y, i) => `${(i / (PARTS - 1)) * 100},${23 - y * 22}`).join(' ')} />
+              <polyline fill="none" stroke="currentColor" stroke-width="2" vector-effect="non-scaling-stroke" points={spark(stats.recentOrders)} />
             </svg>
           )}
           {alarmsOf(stats, sale).map((alarm) => (

@@ -159,7 +159,7 @@ export const zh: Record<OpKey, string> = {
   'op.happened.stock': '库存',
   'op.happened.staff': '操作记录',
   'op.marks': '图表标记',
-  'op.pulse.line': '最近五分钟的订单',
+  'op.pulse.line': '最近 15 分钟的订单',
   'op.alarm.queue': '订单已排队 {time}',
   'op.alarm.none': '库存为零',
   'op.missing': '尚缺：{what}',

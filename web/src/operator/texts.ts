@@ -160,7 +160,7 @@ const en = {
   'op.happened.stock': 'Stock',
   'op.happened.staff': 'Staff and system',
   'op.marks': 'Marks of the chart',
-  'op.pulse.line': 'Orders of the last five minutes',
+  'op.pulse.line': 'Orders of the last 15 minutes',
   'op.alarm.queue': 'Orders wait {time}',
   'op.alarm.none': 'No units left',
   'op.missing': 'Missing: {what}',
