@@ -294,10 +294,13 @@ func TestChallengesOfOnePurposeVoidNothingOfAnother(t *testing.T) {
 		conn.Cmd.Do(ctx, "ZADD", permits, time.Now().Add(time.Minute).UnixMilli(), scope.User.String())
 		period := conn.Cmd.Time(ctx).Val().UnixMilli() / s.RecordLife().Milliseconds()
 		conn.Cmd.HSet(ctx, fmt.Sprintf("%s:%d", answers, period), scope.User.String(), "1|3|r|"+permits)
+		record := func() string {
+			return conn.Cmd.HGet(ctx, fmt.Sprintf("%s:%d", answers, period), scope.of(Waitlist).record()).Val()
+		}
+		testenv.Eventually(t, testenv.Wait, func() bool { return record() != "" }, "the earlier challenge of the waitlist is noted")
+		earlier := record()
 		later := create(t, s, scope.of(Waitlist), ProofOfWork)
-		testenv.Eventually(t, testenv.Wait, func() bool {
-			return conn.Cmd.HExists(ctx, fmt.Sprintf("%s:%d", answers, period), scope.of(Waitlist).record()).Val()
-		}, "the later challenge of the waitlist voids the earlier")
+		testenv.Eventually(t, testenv.Wait, func() bool { return record() != earlier }, "the later challenge of the waitlist voids the earlier")
 		wantInvalid(t, s, scope.of(Waitlist), solve(t, join))
 		wantRight(t, s, scope.of(Waitlist), solve(t, later))
 		if n := conn.Cmd.Exists(ctx, permits).Val(); n != 1 {
