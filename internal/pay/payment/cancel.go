@@ -45,12 +45,9 @@ func (s *Service) Cancel(ctx context.Context, id id.Order, user id.User, reason 
 // CancelUnpaid cancels an unpaid order by the clock, after closing its payment at the
 // provider. An order that is paid or expired is returned beside the refusal.
 func (s *Service) CancelUnpaid(ctx context.Context, id id.Order) (*order.Order, error) {
-	o, err := s.cfg.Orders.Reload(ctx, id)
+	o, err := s.reload(ctx, id)
 	if err != nil {
 		return nil, err
-	}
-	if o == nil {
-		return nil, fault.Refused{Why: fault.Unknown}
 	}
 	return s.callOff(ctx, o, order.Entry{By: order.Actor{Kind: order.Clock}, Code: order.CodeVoided})
 }
@@ -83,7 +80,7 @@ func (s *Service) callOff(ctx context.Context, o *order.Order, entry order.Entry
 		if !errors.Is(err, order.ErrMoved) {
 			return nil, err
 		}
-		if o, err = s.cfg.Orders.Reload(ctx, o.ID); err != nil {
+		if o, err = s.reload(ctx, o.ID); err != nil {
 			return nil, err
 		}
 	}
@@ -315,12 +312,9 @@ func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, error) 
 	conflict := fault.Refused{Why: fault.Conflict, At: at}
 	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: in.Operator}, Code: order.CodeVoided, Note: in.Note}
 	for range maxRaces {
-		o, err := s.cfg.Orders.Reload(ctx, in.Order)
+		o, err := s.reload(ctx, in.Order)
 		if err != nil {
 			return nil, err
-		}
-		if o == nil {
-			return nil, fault.Refused{Why: fault.Unknown, At: at}
 		}
 		if o.Status == order.PendingPayment {
 			moved, err := s.callOff(ctx, o, entry)
@@ -341,7 +335,7 @@ func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, error) 
 		case begun || o.Status == order.Cancelled || o.Status == order.Expired || o.Status == order.Refunded:
 			return o, nil // it has already ended
 		case o.Status == order.Paid && p == nil:
-			if now, err := s.cfg.Orders.Reload(ctx, o.ID); err != nil || now.Version != o.Version {
+			if now, err := s.reload(ctx, o.ID); err != nil || now.Version != o.Version {
 				continue // its refund began in the meantime
 			}
 			return o, conflict

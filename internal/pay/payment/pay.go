@@ -152,13 +152,23 @@ func (s *Service) over(ctx context.Context, p *Payment) bool {
 	return err == nil && found != ""
 }
 
+// reload returns an order from Postgres. One that is not there is refused: after a failover, that may be
+// an order that was read a moment ago.
+func (s *Service) reload(ctx context.Context, id id.Order) (*order.Order, error) {
+	o, err := s.cfg.Orders.Reload(ctx, id)
+	if err == nil && o == nil {
+		err = fault.Refused{Why: fault.Unknown, At: []string{"orderId"}}
+	}
+	return o, err
+}
+
 // own returns an order from Postgres if it belongs to the user.
 func (s *Service) own(ctx context.Context, id id.Order, user id.User) (*order.Order, error) {
-	o, err := s.cfg.Orders.Reload(ctx, id)
+	o, err := s.reload(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	if o == nil || o.User != user {
+	if o.User != user {
 		return nil, fault.Refused{Why: fault.Unknown, At: []string{"orderId"}}
 	}
 	return o, nil

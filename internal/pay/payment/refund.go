@@ -92,7 +92,7 @@ func (s *Service) tryAskRefund(ctx context.Context, in RefundRequest) (RefundRes
 		return RefundResult{}, err
 	}
 	if p == nil {
-		if now, err := s.cfg.Orders.Reload(ctx, o.ID); err != nil || now.Version != o.Version {
+		if now, err := s.reload(ctx, o.ID); err != nil || now.Version != o.Version {
 			return RefundResult{}, cmp.Or(err, order.ErrMoved) // another refund began in the meantime
 		}
 		return RefundResult{Order: o}, conflict

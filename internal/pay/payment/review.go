@@ -175,7 +175,7 @@ func (s *Service) Holdable(ctx context.Context, in HoldInput) (free []*order.Ord
 		switch closed {
 		case closedPaid: // there is nothing to hold
 		case closedAll:
-			if o, err = s.cfg.Orders.Reload(ctx, o.ID); err != nil {
+			if o, err = s.reload(ctx, o.ID); err != nil {
 				return nil, 0, err
 			}
 			free = append(free, o)
@@ -243,12 +243,9 @@ func (s *Service) Answer(ctx context.Context, orderID id.Order, user id.User, te
 func (s *Service) changeReview(ctx context.Context, orderID id.Order,
 	change func(context.Context, *ent.Tx, *order.Order) (*order.Order, error)) (*order.Order, error) {
 	for range maxRaces {
-		o, err := s.cfg.Orders.Reload(ctx, orderID)
-		switch {
-		case err != nil:
+		o, err := s.reload(ctx, orderID)
+		if err != nil {
 			return nil, err
-		case o == nil:
-			return nil, fault.Refused{Why: fault.Unknown, At: []string{"orderId"}}
 		}
 		var changed *order.Order
 		err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -262,7 +259,7 @@ func (s *Service) changeReview(ctx context.Context, orderID id.Order,
 		if !errors.Is(err, order.ErrMoved) {
 			return nil, err
 		}
-		now, err := s.cfg.Orders.Reload(ctx, orderID)
+		now, err := s.reload(ctx, orderID)
 		if err != nil {
 			return nil, err
 		}
