@@ -31,8 +31,8 @@ func (b *Backlog) Requests(ctx context.Context, shard int) ([]order.Request, err
 	})
 }
 
-// Unhandled is Requests without the messages that a worker has acknowledged. Those have a row, unless
-// Postgres has lost its commit: then nobody writes them again.
+// Unhandled is Requests without acknowledged messages. Each of their orders has a row in Postgres,
+// unless a commit was lost; no worker will write it again.
 func (b *Backlog) Unhandled(ctx context.Context, shard int) ([]order.Request, error) {
 	return b.read(ctx, shard, func(key string, visit func(*stream.Message)) error {
 		return stream.Unacknowledged(ctx, b.conn.Cmd, key, order.Group, func(msg *stream.Message, _ bool) { visit(msg) })

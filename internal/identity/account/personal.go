@@ -351,8 +351,8 @@ func unfinished(ctx context.Context, tx *ent.Tx, user id.User) error {
 	return nil
 }
 
-// erase removes the personal data of a user. Nobody can register the new account
-// name.
+// erase removes the personal data of a user. The new account name cannot be
+// registered.
 func (s *Store) erase(ctx context.Context, tx *ent.Tx, user id.User, why string) (*ent.User, error) {
 	if _, err := tx.UserIdentity.Delete().Where(useridentity.UserID(user)).Exec(ctx); err != nil {
 		return nil, err

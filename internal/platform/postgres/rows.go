@@ -67,7 +67,7 @@ func (db *DB) AnyRows(selections ...func() *entsql.Selector) func(context.Contex
 // lookAgain is how old an answer may be: loops that rest ask at the same tick.
 const lookAgain = 100 * time.Millisecond
 
-// question is what one loop asks. Its fields belong to who has the turn of looks.
+// question is what one loop asks. Its fields are guarded by sem of looks.
 type question struct {
 	selections []func() *entsql.Selector
 	asked      bool // it is part of the statement
@@ -76,25 +76,23 @@ type question struct {
 
 // looks are the questions of the loops of a process, which one statement answers.
 type looks struct {
-	turn   chan struct{} // has a value while nobody uses the other fields
+	sem    chan struct{} // semaphore of size 1; guards the other fields
 	all    []*question   // of the loops that have asked
 	looked time.Time     // when the last statement began
-	failed bool          // the last statement did
+	failed bool          // whether the last statement failed
 }
 
 func newLooks() looks {
-	l := looks{turn: make(chan struct{}, 1)}
-	l.turn <- struct{}{}
-	return l
+	return looks{sem: make(chan struct{}, 1)}
 }
 
 func (l *looks) ask(ctx context.Context, db *DB, q *question) bool {
 	select {
-	case <-l.turn:
+	case l.sem <- struct{}{}:
 	case <-ctx.Done():
 		return true
 	}
-	defer func() { l.turn <- struct{}{} }()
+	defer func() { <-l.sem }()
 	if !q.asked {
 		q.asked, q.yes, l.all = true, true, append(l.all, q) // until the next statement
 		return true
@@ -106,7 +104,7 @@ func (l *looks) ask(ctx context.Context, db *DB, q *question) bool {
 	return l.failed || q.yes
 }
 
-// look answers all questions. The caller has the turn.
+// look answers all questions. The caller holds sem.
 func (l *looks) look(ctx context.Context, db *DB) error {
 	build := entsql.Dialect(db.Dialect)
 	query := build.Select()
