@@ -37,6 +37,7 @@ func (r *queryResolver) ServerInfo(ctx context.Context) (*model.ServerInfo, erro
 	return &model.ServerInfo{
 		Version: r.Server.Version, Commit: r.Server.Commit, Ready: !r.Server.Process.Draining(), ServerTime: r.Shop.Now(),
 		Mail: r.Accounts.SendsLinks(), PhoneCountry: unlessZero(r.Accounts.PhoneCountry()),
+		Payments: r.Server.Payments, PublicURL: unlessZero(r.Server.PublicURL),
 		ErrorReference: r.Server.ErrorReference,
 		PushKey:        unlessZero(r.Notices.PushKey()),
 	}, nil

@@ -13,6 +13,7 @@ import (
 	"seckill/internal/buy/salestats"
 	"seckill/internal/platform/notifier"
 	"strings"
+	"time"
 )
 
 func (r *queryResolver) SaleReport(ctx context.Context, saleID string, compareTo *string) (*model.SaleReport, error) {
@@ -22,6 +23,10 @@ func (r *queryResolver) SaleReport(ctx context.Context, saleID string, compareTo
 func (r *saleResolver) SaleStats(ctx context.Context, obj *model.Sale) (*model.SaleStats, error) {
 	s, err := r.Figures.Stats(ctx, obj.Source.ID)
 	return toStats(s), err
+}
+
+func (r *saleResolver) OrderTotals(ctx context.Context, obj *model.Sale, since time.Time) (*model.OrderTotals, error) {
+	return r.orderTotals(ctx, obj, since)
 }
 
 func (r *saleFeedEventResolver) Order(ctx context.Context, obj *model.SaleFeedEvent) (*model.Order, error) {

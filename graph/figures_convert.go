@@ -54,6 +54,15 @@ func toStats(s *salestats.Stats) *model.SaleStats {
 	return out
 }
 
+func (r *Resolver) orderTotals(ctx context.Context, of *model.Sale, since time.Time) (*model.OrderTotals, error) {
+	currency := ""
+	for _, item := range of.Source.Items {
+		currency = item.Price.Currency
+	}
+	n, net, err := r.Figures.Totals(ctx, of.Source.ID, currency, since)
+	return &model.OrderTotals{Orders: n, NetValue: toMoney(net)}, err
+}
+
 func toGates(list []salestats.Gate) []*model.GateStage {
 	return collect.Map(list, func(g salestats.Gate) *model.GateStage {
 		return &model.GateStage{

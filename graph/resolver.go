@@ -82,7 +82,10 @@ type ServerInfo struct {
 	Version string
 	Commit  string
 	// Process reports whether the server is stopping: a *server.Readiness.
-	Process interface{ Draining() bool }
+	Process  interface{ Draining() bool }
+	Payments bool // whether a payment provider is configured
+	// PublicURL is the address of the shop; "" = none is known.
+	PublicURL string
 	// ErrorReference is the address of the page of error codes.
 	ErrorReference string
 }

@@ -358,6 +358,61 @@ func (ec *executionContext) fieldContext_ItemFigures_waitingBuyers(_ context.Con
 	return graphql.NewScalarFieldContext("ItemFigures", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
+func (ec *executionContext) _OrderTotals_netValue(ctx context.Context, field graphql.CollectedField, obj *model.OrderTotals) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_OrderTotals_netValue(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.NetValue, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Money) graphql.Marshaler {
+			return ec.marshalNMoney2ᚖseckillᚋgraphᚋmodelᚐMoney(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_OrderTotals_netValue(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "OrderTotals",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Money(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _OrderTotals_orders(ctx context.Context, field graphql.CollectedField, obj *model.OrderTotals) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_OrderTotals_orders(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Orders, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_OrderTotals_orders(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("OrderTotals", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
 func (ec *executionContext) _RejectionCount_code(ctx context.Context, field graphql.CollectedField, obj *model.RejectionCount) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2024,6 +2079,49 @@ func (ec *executionContext) _ItemFigures(ctx context.Context, sel ast.SelectionS
 	return out
 }
 
+var orderTotalsImplementors = []string{"OrderTotals"}
+
+func (ec *executionContext) _OrderTotals(ctx context.Context, sel ast.SelectionSet, obj *model.OrderTotals) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, orderTotalsImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("OrderTotals")
+		case "netValue":
+			out.Values[i] = ec._OrderTotals_netValue(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "orders":
+			out.Values[i] = ec._OrderTotals_orders(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var rejectionCountImplementors = []string{"RejectionCount"}
 
 func (ec *executionContext) _RejectionCount(ctx context.Context, sel ast.SelectionSet, obj *model.RejectionCount) graphql.Marshaler {
@@ -2759,6 +2857,13 @@ func (ec *executionContext) marshalNSaleStatsPoint2ᚖseckillᚋgraphᚋmodelᚐ
 		return graphql.Null
 	}
 	return ec._SaleStatsPoint(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOOrderTotals2ᚖseckillᚋgraphᚋmodelᚐOrderTotals(ctx context.Context, sel ast.SelectionSet, v *model.OrderTotals) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._OrderTotals(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalOSaleReport2ᚖseckillᚋgraphᚋmodelᚐSaleReport(ctx context.Context, sel ast.SelectionSet, v *model.SaleReport) graphql.Marshaler {

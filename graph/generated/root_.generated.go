@@ -1066,6 +1066,10 @@ extend type Mutation {
   mail: Boolean!
   """Country of phone numbers without a country code, such as ` + "`" + `CN` + "`" + `; null = numbers need their country code."""
   phoneCountry: String
+  """Whether orders can be paid: a payment provider is configured. Without one they expire."""
+  payments: Boolean!
+  """Address of the shop, to which payment providers and messages lead; null in production when ` + "`" + `SECKILL_PUBLIC_URL` + "`" + ` is not set."""
+  publicUrl: URL
   """Page with the cause of every error code and what to do; a code is its fragment: ` + "`" + `/errors#SOLD_OUT` + "`" + `."""
   errorReference: URL!
 }
@@ -1966,6 +1970,18 @@ extend type Mutation {
 	{Name: "../schema/figures.graphqls", Input: `extend type Sale {
   """Live figures; the page docs/figures.md defines each of them."""
   saleStats: SaleStats @auth(role: OPERATOR, scope: SALES_READ) @cost(weight: "10")
+  """Orders placed since a time and their value, for example since midnight where the reader is."""
+  orderTotals(since: DateTime!): OrderTotals @auth(role: OPERATOR, scope: SALES_READ) @cost(weight: "10")
+}
+
+"""
+Orders of a sale that were placed in a period, and their value.
+"""
+type OrderTotals @auth(role: OPERATOR, scope: SALES_READ) {
+  """Value of the orders in status PAID or REFUNDING, without refunded units."""
+  netValue: Money!
+  """Orders written, in any status."""
+  orders: Int!
 }
 
 """
@@ -8513,6 +8529,16 @@ func (ec *executionContext) childFields_OrderTaskEvent(ctx context.Context, fiel
 	return nil, fmt.Errorf("no field named %q was found under type OrderTaskEvent", field.Name)
 }
 
+func (ec *executionContext) childFields_OrderTotals(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "netValue":
+		return ec.fieldContext_OrderTotals_netValue(ctx, field)
+	case "orders":
+		return ec.fieldContext_OrderTotals_orders(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type OrderTotals", field.Name)
+}
+
 func (ec *executionContext) childFields_PageInfo(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "endCursor":
@@ -9153,6 +9179,8 @@ func (ec *executionContext) childFields_Sale(ctx context.Context, field graphql.
 		return ec.fieldContext_Sale_externalReference(ctx, field)
 	case "saleStats":
 		return ec.fieldContext_Sale_saleStats(ctx, field)
+	case "orderTotals":
+		return ec.fieldContext_Sale_orderTotals(ctx, field)
 	case "approved":
 		return ec.fieldContext_Sale_approved(ctx, field)
 	case "hideExactStock":
@@ -9587,6 +9615,10 @@ func (ec *executionContext) childFields_ServerInfo(ctx context.Context, field gr
 		return ec.fieldContext_ServerInfo_mail(ctx, field)
 	case "phoneCountry":
 		return ec.fieldContext_ServerInfo_phoneCountry(ctx, field)
+	case "payments":
+		return ec.fieldContext_ServerInfo_payments(ctx, field)
+	case "publicUrl":
+		return ec.fieldContext_ServerInfo_publicUrl(ctx, field)
 	case "errorReference":
 		return ec.fieldContext_ServerInfo_errorReference(ctx, field)
 	case "pushKey":

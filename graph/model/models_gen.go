@@ -1981,6 +1981,14 @@ type OrderTaskEvent struct {
 
 func (OrderTaskEvent) IsStreamEvent() {}
 
+// Orders of a sale that were placed in a period, and their value.
+type OrderTotals struct {
+	// Value of the orders in status PAID or REFUNDING, without refunded units.
+	NetValue *Money `json:"netValue"`
+	// Orders written, in any status.
+	Orders int `json:"orders"`
+}
+
 // Position of a page in its connection.
 type PageInfo struct {
 	// Cursor of the last edge; pass as `after` for the next page.
@@ -2810,6 +2818,8 @@ type Sale struct {
 	ExternalReference *string `json:"externalReference,omitempty"`
 	// Live figures; the page docs/figures.md defines each of them.
 	SaleStats *SaleStats `json:"saleStats,omitempty"`
+	// Orders placed since a time and their value, for example since midnight where the reader is.
+	OrderTotals *OrderTotals `json:"orderTotals,omitempty"`
 	// What was approved; null before the approval, and for sales that a former release approved.
 	Approved *SaleApproval `json:"approved,omitempty"`
 	// Whether buyers see the stock in words only.
@@ -3356,6 +3366,10 @@ type ServerInfo struct {
 	Mail bool `json:"mail"`
 	// Country of phone numbers without a country code, such as `CN`; null = numbers need their country code.
 	PhoneCountry *string `json:"phoneCountry,omitempty"`
+	// Whether orders can be paid: a payment provider is configured. Without one they expire.
+	Payments bool `json:"payments"`
+	// Address of the shop, to which payment providers and messages lead; null in production when `SECKILL_PUBLIC_URL` is not set.
+	PublicURL *string `json:"publicUrl,omitempty"`
 	// Page with the cause of every error code and what to do; a code is its fragment: `/errors#SOLD_OUT`.
 	ErrorReference string `json:"errorReference"`
 	// Public VAPID key that browsers subscribe with, base64url; null = no notices are sent to browsers.

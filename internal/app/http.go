@@ -193,6 +193,7 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 		Operator: in.admin.operator, Waiting: in.inbox, Webhooks: in.webhooks, SealedLog: audit.Seals{DB: b.svc.db},
 		Server: graph.ServerInfo{
 			Version: build.Version, Commit: build.Commit, Process: ready, ErrorReference: errorReference(b.cfg),
+			Payments: b.cfg.PaymentsOn(), PublicURL: publicURL(b.cfg),
 		},
 	}
 	schema := generated.NewExecutableSchema(generated.Config{
@@ -231,6 +232,14 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 		Extensions: []graphql.HandlerExtension{graph.NewConstraints(schema.Schema(), resolver)}, Tracer: b.tracer,
 		Registerer: b.registry, Log: b.log,
 	}), trusted, nil
+}
+
+// publicURL returns the address of the shop; "" in production without one in the settings.
+func publicURL(cfg *config.Config) string {
+	if cfg.PublicURL == "" && cfg.Production() {
+		return ""
+	}
+	return baseURL(cfg, nil)
 }
 
 // errorReference returns the address of the page of error codes.

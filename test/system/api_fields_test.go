@@ -54,6 +54,7 @@ var doors = map[string]string{
 	"NoticeChoice":            `viewer { noticeSettings { choices { %s } } }`,
 	"SaleItemViewer":          `sale(by: {id: "{sale}"}) { viewer { items { %s } } }`,
 	"WaitlistEntry":           `sale(by: {id: "{sale}"}) { viewer { waitlistEntry { %s } } }`,
+	"OrderTotals":             `sale(by: {id: "{sale}"}) { orderTotals(since: "2026-01-01T00:00:00Z") { %s } }`,
 	"SaleSwitches":            `sale(by: {id: "{sale}"}) { switches { %s } }`,
 	"SaleLogEntry":            `sale(by: {id: "{sale}"}) { timeline { %s } }`,
 	"LogSeal":                 `sale(by: {id: "{sale}"}) { logSeal { %s } }`,

@@ -176,6 +176,14 @@ func TestFiguresOfTwoProcessesAreTheSumOfWhatTheClientsSaw(t *testing.T) {
 	if asked, written := got.series(); got.Requests != requests || asked != requests || written != stock {
 		t.Errorf("%d requests, in the series %d and %d orders; %d and %d were seen", got.Requests, asked, written, requests, stock)
 	}
+	var totals struct {
+		Sale struct{ Now, Before struct{ Orders int } }
+	}
+	s.ask(admin, `query($id: ID!, $now: DateTime!) { sale(by: {id: $id}) { before: orderTotals(since: "2026-01-01T00:00:00Z") { orders } now: orderTotals(since: $now) { orders } } }`,
+		map[string]any{"id": made.SaleID, "now": time.Now().Add(time.Minute)}).into(t, &totals)
+	if totals.Sale.Before.Orders != stock || totals.Sale.Now.Orders != 0 {
+		t.Errorf("order totals %+v, want %d and none", totals, stock)
+	}
 	s.report(admin, made.SaleID, stock)
 }
 

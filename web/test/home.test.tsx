@@ -5,7 +5,7 @@ import { setLanguage } from '../src/i18n/text';
 import { prepare } from '../src/operator';
 import { Times } from '../src/operator/sale-fields';
 import { Home } from '../src/operator/home';
-import { missingOf, spark } from '../src/operator/pulse';
+import { midnight, missingOf, spark } from '../src/operator/pulse';
 import { server } from './shop';
 
 afterEach(() => {
@@ -25,7 +25,7 @@ test.each([
 ] as const)('the first page says how many units are left, and has the first entries of the inbox (%s)', async (language, left, all, not) => {
   await setLanguage(language);
   await prepare();
-  const groups = { serverInfo: { mail: false }, running: group(sale('1', 'LIVE', 40), sale('2', 'LIVE', null)), review: group(), upcoming: group(sale('3', 'SCHEDULED', 160)), draft: group() };
+  const groups = { serverInfo: { mail: false, payments: true, publicUrl: 'https://shop.example' }, running: group(sale('1', 'LIVE', 40), sale('2', 'LIVE', null)), review: group(), upcoming: group(sale('3', 'SCHEDULED', 160)), draft: group() };
   const inbox = { inbox: { totalCount: 7, decidableCount: 7, counts: [], entries: [1, 2, 3, 4, 5, 6, 7].map(entry) } };
   server({ HomeSales: [groups, groups], Inbox: [inbox, inbox] });
   await act(() => render(<Home />, document.body));
@@ -53,17 +53,18 @@ test('a time that has passed is refused where it is typed', async () => {
 test('a running sale shows orders, revenue and alarms, and an opening says what it lacks', async () => {
   await setLanguage('en');
   await prepare();
-  const stats = { conserved: true, remainingUnits: 0, orders: 3, recentOrders: [0, 1, 2], queueAgeSeconds: 20, netValue: { amount: '27.00', currencyCode: 'CNY' } };
-  const groups = { serverInfo: { mail: false }, running: group(sale('9', 'LIVE', 0)), review: group(sale('8', 'PENDING_APPROVAL', 5)), upcoming: group(sale('7', 'APPROVED', 5)), draft: group() };
+  const stats = { conserved: true, remainingUnits: 0, recentOrders: [0, 1, 2], queueAgeSeconds: 20 };
+  const orderTotals = { orders: 3, netValue: { amount: '27.00', currencyCode: 'CNY' } };
+  const groups = { serverInfo: { mail: false, payments: true, publicUrl: 'https://shop.example' }, running: group(sale('9', 'LIVE', 0)), review: group(sale('8', 'PENDING_APPROVAL', 5)), upcoming: group(sale('7', 'APPROVED', 5)), draft: group() };
   const times = <T,>(reply: T): T[] => Array.from({ length: 6 }, () => reply); // the page begins with the sales of the tests before
-  server({ HomeSales: times(groups), Inbox: times({ inbox: { totalCount: 0, decidableCount: 0, counts: [], entries: [] } }), PulseOf: times({ sale: { id: '9', saleStats: stats } }) });
+  server({ HomeSales: times(groups), Inbox: times({ inbox: { totalCount: 0, decidableCount: 0, counts: [], entries: [] } }), PulseOf: times({ sale: { id: '9', saleStats: stats, orderTotals } }) });
   await act(() => render(<Home />, document.body));
   await vi.waitFor(() => expect(document.querySelectorAll('[data-pulse]')).toHaveLength(1));
   await vi.waitFor(() => expect(document.querySelector('[data-pulse]')!.textContent).toContain('¥27'));
   const pulse = document.querySelector('[data-pulse]')!;
-  for (const text of ['Orders 3', 'Orders wait 20 seconds', 'No units left']) expect(pulse.textContent).toContain(text);
+  for (const text of ['Orders today 3', 'Revenue today', 'Orders wait 20 seconds', 'No units left']) expect(pulse.textContent).toContain(text);
   expect(pulse.querySelector('polyline')).not.toBeNull();
-  expect([...document.querySelectorAll('[data-missing]')].map(({ textContent }) => textContent)).toEqual(['Missing: approval', 'Missing: schedule']);
+  expect([...document.querySelectorAll('[data-missing]')].map(({ textContent }) => textContent)).toEqual(['Missing: approval', 'Missing: schedule'].map((text) => `${text} · Buyers are not asked for a delivery address`));
 });
 
 test('an opening that only waits for its time lacks nothing; a contact cannot be verified without mail', async () => {
@@ -71,10 +72,24 @@ test('an opening that only waits for its time lacks nothing; a contact cannot be
   await prepare();
   const of = { status: 'SCHEDULED', startsAt: '2026-11-20T12:00:00.000Z', requireVerifiedContact: false } as const;
   const at = Date.parse(of.startsAt);
-  expect(missingOf(of, false, at - 3_600_000)).toEqual([]);
-  expect(missingOf(of, false, at - 60_000)).toEqual(['preload']);
-  expect(missingOf({ ...of, status: 'PREHEATED', requireVerifiedContact: true }, false, at)).toEqual(['a mail server, which verifies contacts']);
-  expect(missingOf({ ...of, status: 'PREHEATED', requireVerifiedContact: true }, true, at)).toEqual([]);
+  const info = (differs: object) => ({ mail: true, payments: true, publicUrl: 'https://shop.example', ...differs });
+  expect(missingOf(of, info({ mail: false }), at - 3_600_000)).toEqual([]);
+  expect(missingOf(of, info({ mail: false }), at - 60_000)).toEqual(['preload']);
+  expect(missingOf({ ...of, status: 'PREHEATED', requireVerifiedContact: true }, info({ mail: false }), at)).toEqual(['a mail server, which verifies contacts']);
+  expect(missingOf({ ...of, status: 'PREHEATED', requireVerifiedContact: true }, info({}), at)).toEqual([]);
+});
+
+test('an opening lacks a payment provider and the address of the shop', async () => {
+  await setLanguage('en');
+  await prepare();
+  const of = { status: 'PREHEATED', startsAt: '2026-11-20T12:00:00.000Z', requireVerifiedContact: false } as const;
+  expect(missingOf(of, { mail: true, payments: false, publicUrl: null }, 0)).toEqual(['a payment provider', 'the public address of the shop']);
+});
+
+test('today begins at midnight where the reader is', () => {
+  const noon = new Date(2026, 10, 20, 12, 30);
+  expect(midnight(noon.getTime())).toBe(new Date(2026, 10, 20).toISOString());
+  expect(midnight(new Date(2026, 10, 20).getTime())).toBe(new Date(2026, 10, 20).toISOString());
 });
 
 test('the line is as wide as its box, and highest where most orders were', () => {

@@ -238,6 +238,32 @@ func TestStatsJoinTheGateTheRecordAndTheQueue(t *testing.T) {
 	})
 }
 
+func TestTotalsCountTheOrdersPlacedSinceATime(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, e *env) {
+		now := e.clock.Now()
+		for _, status := range []string{"PAID", "PAID", "REFUNDING", "REFUNDED", "EXPIRED"} {
+			e.order(status, now)
+		}
+		e.order("PAID", now.Add(-time.Millisecond))
+		for since, want := range map[time.Time]struct {
+			orders int
+			net    string
+		}{
+			now:                                  {5, "147.00"},
+			now.Add(-time.Millisecond):           {6, "196.00"},
+			now.In(time.FixedZone("", -11*3600)): {5, "147.00"},
+			now.Add(time.Millisecond):            {0, "0.00"},
+		} {
+			n, net, err := e.reader.Totals(t.Context(), e.sale, "CNY", since)
+			e.must(err)
+			if n != want.orders || net.Decimal() != want.net || net.Currency != "CNY" {
+				t.Errorf("since %s: %d orders, %s %s; want %+v", since, n, net.Decimal(), net.Currency, want)
+			}
+		}
+	})
+}
+
 func TestOrdersThatAppearLateAreCountedInTheirSecond(t *testing.T) {
 	t.Parallel()
 	e := setup(t)

@@ -18,6 +18,7 @@ import (
 	"seckill/internal/buy/order"
 	"seckill/internal/platform/collect"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/money"
 )
 
 // commitLag is how many seconds after its time an order's row may still appear: longer
@@ -57,7 +58,7 @@ func (rec *record) total() (n int) {
 
 // record reads a sale from Postgres; nil if there is none.
 func (r *Reader) record(ctx context.Context, sale id.Sale) (*record, error) {
-	rec := &record{orders: map[order.Status]tally{}}
+	rec := &record{}
 	there := false
 	err := r.cfg.DB.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		var err error
@@ -115,20 +116,51 @@ func (rec *record) readWaitlists(ctx context.Context, tx *ent.Tx) error {
 	return err
 }
 
-func (rec *record) tally(ctx context.Context, tx *ent.Tx, sale id.Sale) error {
+// tallies counts orders by status.
+func tallies(ctx context.Context, of *ent.OrderQuery) (map[order.Status]tally, error) {
 	var rows []struct {
 		Status   string        `json:"status"`
 		Count    int           `json:"count"`
 		Minor    sql.NullInt64 `json:"minor"`
 		Refunded sql.NullInt64 `json:"refunded"`
 	}
-	err := tx.Order.Query().Where(entorder.SaleID(sale)).Modify(func(s *entsql.Selector) {
+	err := of.Modify(func(s *entsql.Selector) {
 		s.Select(s.C(entorder.FieldStatus), entsql.As(entsql.Count("*"), "count"),
 			entsql.As("CAST(SUM(quantity * unit_price_minor) AS BIGINT)", "minor"),
 			entsql.As("CAST(SUM(refunded_quantity * unit_price_minor) AS BIGINT)", "refunded")).
 			GroupBy(s.C(entorder.FieldStatus))
 	}).Scan(ctx, &rows)
+	counts := map[order.Status]tally{}
+	for _, row := range rows {
+		counts[order.Status(row.Status)] = tally{row.Count, row.Minor.Int64, row.Refunded.Int64}
+	}
+	return counts, err
+}
+
+// net returns the value of paid orders, and of those whose refund is not done, without
+// refunded units.
+func net(orders map[order.Status]tally) int64 {
+	paid, refunding := orders[order.Paid], orders[order.Refunding]
+	return paid.minor - paid.refunded + refunding.minor - refunding.refunded
+}
+
+// Totals returns the number of orders that were placed in a sale since a time, and the
+// value of those that are paid, without refunded units.
+func (r *Reader) Totals(ctx context.Context, sale id.Sale, currency string, since time.Time) (int, money.Amount, error) {
+	orders, err := tallies(ctx, r.cfg.DB.Ent.Order.Query().Where(entorder.SaleID(sale), entorder.CreatedAtGTE(since.UTC())))
 	if err != nil {
+		return 0, money.Amount{}, fmt.Errorf("order totals of sale %s: %w", sale, err)
+	}
+	n := 0
+	for _, t := range orders {
+		n += t.count
+	}
+	return n, money.Amount{Minor: net(orders), Currency: currency}, nil
+}
+
+func (rec *record) tally(ctx context.Context, tx *ent.Tx, sale id.Sale) error {
+	var err error
+	if rec.orders, err = tallies(ctx, tx.Order.Query().Where(entorder.SaleID(sale))); err != nil {
 		return err
 	}
 	withdrawing, err := tx.Order.Query().Where(entorder.SaleID(sale), entorder.ReturnDue(true)).
@@ -138,9 +170,6 @@ func (rec *record) tally(ctx context.Context, tx *ent.Tx, sale id.Sale) error {
 	}
 	for _, row := range withdrawing {
 		rec.withdrawing += order.FromRow(row).RefundedUnits()
-	}
-	for _, row := range rows {
-		rec.orders[order.Status(row.Status)] = tally{row.Count, row.Minor.Int64, row.Refunded.Int64}
 	}
 	return nil
 }
@@ -160,7 +189,7 @@ func (rec *record) into(s *Stats) {
 	paid, refunding := rec.orders[order.Paid], rec.orders[order.Refunding]
 	s.GMV.Minor = paid.minor - paid.refunded
 	s.Net, s.RefundSum = s.GMV, money0(rec.currency)
-	s.Net.Minor += refunding.minor - refunding.refunded
+	s.Net.Minor = net(rec.orders)
 	s.RefundSum.Minor = rec.orders[order.Refunded].minor + paid.refunded + refunding.refunded
 	s.Units.Conserved = true
 	for _, item := range rec.items {

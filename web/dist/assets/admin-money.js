@@ -1,1 +1,1 @@
-export{p as OrderMoneyPage}from"./admin.js?v=f43276c7f0b4";
+export{p as OrderMoneyPage}from"./admin.js?v=900eca341b50";

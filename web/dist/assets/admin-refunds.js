@@ -1,1 +1,1 @@
-export{f as Refunds}from"./admin.js?v=f43276c7f0b4";
+export{f as Refunds}from"./admin.js?v=900eca341b50";

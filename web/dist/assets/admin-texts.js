@@ -1,1 +1,1 @@
-export{Et as ot,Dt as textsOf}from"./admin.js?v=f43276c7f0b4";
+export{Et as ot,Dt as textsOf}from"./admin.js?v=900eca341b50";

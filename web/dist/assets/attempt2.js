@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=f43276c7f0b4";
+export{r as resumeWaitingRooms}from"./attempt.js?v=900eca341b50";

@@ -1,1 +1,1 @@
-export{t as _HMAC,n as hmac}from"./hmac2.js?v=f43276c7f0b4";
+export{t as _HMAC,n as hmac}from"./hmac2.js?v=900eca341b50";

@@ -1,1 +1,1 @@
-export{t as Markdown}from"./markdown.js?v=f43276c7f0b4";
+export{t as Markdown}from"./markdown.js?v=900eca341b50";

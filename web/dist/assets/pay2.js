@@ -1,1 +1,1 @@
-export{n as PayPage}from"./pay.js?v=f43276c7f0b4";
+export{n as PayPage}from"./pay.js?v=900eca341b50";

@@ -1,1 +1,1 @@
-export{t as _SHA224,n as _SHA256,r as _SHA384,i as _SHA512,a as _SHA512_224,o as _SHA512_256,s as sha224,c as sha256,l as sha384,u as sha512,d as sha512_224,f as sha512_256}from"./sha2.js?v=f43276c7f0b4";
+export{t as _SHA224,n as _SHA256,r as _SHA384,i as _SHA512,a as _SHA512_224,o as _SHA512_256,s as sha224,c as sha256,l as sha384,u as sha512,d as sha512_224,f as sha512_256}from"./sha2.js?v=900eca341b50";

@@ -1,1 +1,1 @@
-import{bn as e,rn as t}from"./core.js?v=f43276c7f0b4";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r,held:i}){let a=i&&r===`PENDING_PAYMENT`?`HELD`:r;return t(`span`,{class:`chip ${n[r]??`text-soft`}`,children:e(`status.${a}`)},a)}export{r as t};
+import{bn as e,rn as t}from"./core.js?v=900eca341b50";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r,held:i}){let a=i&&r===`PENDING_PAYMENT`?`HELD`:r;return t(`span`,{class:`chip ${n[r]??`text-soft`}`,children:e(`status.${a}`)},a)}export{r as t};

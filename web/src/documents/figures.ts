@@ -73,18 +73,20 @@ export const Figures = graphql(
 
 export const PulseOf = graphql(
   `
-  query PulseOf($id: ID!) {
+  query PulseOf($id: ID!, $today: DateTime!) {
     sale(by: { id: $id }) {
       id
-      saleStats {
-        conserved
-        remainingUnits
+      orderTotals(since: $today) {
         orders
-        recentOrders
-        queueAgeSeconds
         netValue {
           ...MoneyParts
         }
+      }
+      saleStats {
+        conserved
+        remainingUnits
+        recentOrders
+        queueAgeSeconds
       }
     }
   }

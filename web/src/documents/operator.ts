@@ -83,6 +83,7 @@ export const SaleRowParts = graphql(`
     status
     private
     requireVerifiedContact
+    requiresAddress
     items {
       goods {
         id
@@ -159,6 +160,8 @@ export const HomeSales = graphql(
   query HomeSales {
     serverInfo {
       mail
+      payments
+      publicUrl
     }
     running: sales(first: 10, filter: { statuses: [LIVE, PAUSED] }, orderBy: { field: STARTS_AT, direction: ASC }) {
       ...HomeGroup

@@ -44,8 +44,8 @@ export function Home() {
             </Group>
           )}
           <SaleGroup name="op.group.running" of={groups.running} group="running" below={(sale) => <Pulse sale={sale} />} />
-          <SaleGroup name="op.group.review" of={groups.review} group="review" below={(sale) => <Missing sale={sale} mail={groups.serverInfo?.mail ?? true} />} />
-          <SaleGroup name="op.nextUp" of={groups.upcoming} group="upcoming" below={(sale) => <Missing sale={sale} mail={groups.serverInfo?.mail ?? true} />} />
+          <SaleGroup name="op.group.review" of={groups.review} group="review" below={(sale) => <Missing sale={sale} server={groups.serverInfo} />} />
+          <SaleGroup name="op.nextUp" of={groups.upcoming} group="upcoming" below={(sale) => <Missing sale={sale} server={groups.serverInfo} />} />
           <SaleGroup name="op.group.draft" of={groups.draft} group="draft" />
           {![groups.running, groups.review, groups.upcoming, groups.draft].some((each) => each?.edges.length) && <p class="note">{ot('op.none')}</p>}
         </>
