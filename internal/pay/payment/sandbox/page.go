@@ -25,7 +25,7 @@ import (
 // qrSize is the width of the QR code in pixels.
 const qrSize = 240
 
-//go:embed page.html page.css
+//go:embed page.html page.css page.js
 var files embed.FS
 
 var pageTemplate = template.Must(template.ParseFS(files, "page.html"))
@@ -50,7 +50,8 @@ func (p *Pages) Handler() http.Handler {
 	mux.HandleFunc("GET /sandbox/pay/{charge}", p.show)
 	mux.HandleFunc("GET /sandbox/pay/{charge}/qr.png", p.qr)
 	mux.HandleFunc("POST /sandbox/pay/{charge}/{act}", p.act)
-	mux.HandleFunc("GET /sandbox/page.css", p.css)
+	mux.HandleFunc("GET /sandbox/page.css", file("page.css"))
+	mux.HandleFunc("GET /sandbox/page.js", file("page.js"))
 	return mux
 }
 
@@ -210,8 +211,8 @@ func (p *Pages) act(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/sandbox/pay/"+c.ID.String(), http.StatusSeeOther)
 }
 
-func (p *Pages) css(w http.ResponseWriter, r *http.Request) {
-	http.ServeFileFS(w, r, files, "page.css")
+func file(name string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, files, name) }
 }
 
 func (p *Pages) charge(w http.ResponseWriter, r *http.Request) (*Charge, bool) {

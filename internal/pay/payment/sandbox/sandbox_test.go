@@ -310,8 +310,10 @@ func TestThePageLetsThePayerDecide(t *testing.T) {
 	if status, png := b.get(server, http.MethodGet, page+"/qr.png"); status != 200 || !strings.HasPrefix(png, "\x89PNG") {
 		t.Errorf("qr: %d", status)
 	}
-	if status, _ := b.get(server, http.MethodGet, server.URL+"/sandbox/page.css"); status != 200 {
-		t.Errorf("css: %d", status)
+	for _, name := range []string{"page.css", "page.js"} {
+		if status, _ := b.get(server, http.MethodGet, server.URL+"/sandbox/"+name); status != 200 {
+			t.Errorf("%s: %d", name, status)
+		}
 	}
 	for _, path := range []string{"/sandbox/pay/" + id.New[uuid.UUID]().String(), "/sandbox/pay/x", "/sandbox/pay/" + c.ID.String() + "/steal"} {
 		if status, _ := b.get(server, http.MethodPost, server.URL+path); status != 404 && status != 405 {
