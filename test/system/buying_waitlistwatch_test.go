@@ -92,10 +92,15 @@ func (s *site) button(token, saleID string) button {
 	return data.Sale
 }
 
-// cancel cancels an order.
+// cancel cancels an order as soon as it is written.
 func (s *site) cancel(token, taskID string) {
 	s.t.Helper()
 	orderID := "ord_" + strings.TrimPrefix(taskID, "tsk_")
+	testenv.Eventually(s.t, patience, func() bool {
+		var data struct{ Order *struct{ ID string } }
+		s.ask(token, `query($o: ID!) { order(by: {id: $o}) { id } }`, map[string]any{"o": orderID}).into(s.t, &data)
+		return data.Order != nil
+	}, "the order is written")
 	out := s.ask(token, `mutation($o: ID!) { cancelOrder(input: {orderId: $o}) { userErrors { code } } }`, map[string]any{"o": orderID})
 	if string(out.Data) != `{"cancelOrder":{"userErrors":[]}}` {
 		s.t.Fatalf("cancel: %s %+v", out.Data, out.Errors)
