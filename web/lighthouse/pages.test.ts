@@ -76,7 +76,7 @@ async function audit(url: string, categories: string[]): Promise<Verdict> {
   const audits = lhr.audits as Record<string, Audit>;
   return {
     scores: Object.fromEntries(scores.map(([name, { score }]) => [name, Math.round(score * 100)])),
-    failed: Object.values(audits).flatMap(({ id, score, scoreDisplayMode }) => (scoreDisplayMode === 'binary' && score === 0 ? [id] : [])),
+    failed: Object.values(audits).flatMap(({ id, score, scoreDisplayMode }) => (scoreDisplayMode === 'error' || (scoreDisplayMode === 'binary' && score === 0) ? [id] : [])),
     metrics: Object.fromEntries(METRICS.map((name) => [name, audits[name]?.numericValue ?? NaN])),
     benchmark: lhr.environment.benchmarkIndex,
   };
