@@ -65,7 +65,7 @@ func ordered(t *testing.T, environ []string, made seed.Result, user id.User) id.
 	must(err)
 	db := database(t, environ)
 	writer := order.NewWriter(order.WriterConfig{
-		DB: db, Publisher: order.NewPublisher(order.PublisherConfig{Log: slog.New(slog.DiscardHandler)}), Timeout: testenv.Wait,
+		DB: db, AfterCommit: order.NewAfterCommit(order.AfterCommitConfig{Log: slog.New(slog.DiscardHandler)}), Timeout: testenv.Wait,
 	})
 	task := id.NewTask(id.ShardOf(sale))
 	end := writer.Write(t.Context(), order.Request{

@@ -156,14 +156,14 @@ func newDeadLetters(b base, letters *deadletter.Store) *stream.DeadLetters {
 
 // orders holds the order tables, their copies in Redis, and the intake.
 type orders struct {
-	status    *storefront.Publisher
-	publisher *order.Publisher
-	cache     *order.Cache
-	store     *order.Store
-	writer    *order.Writer
-	letters   *orderintake.DeadLetters
-	backlog   *orderintake.Backlog
-	positions *orderintake.QueuePositions // of orders that wait for a worker
+	status      *storefront.StatusPublisher
+	afterCommit *order.AfterCommit
+	cache       *order.Cache
+	store       *order.Store
+	writer      *order.Writer
+	letters     *orderintake.DeadLetters
+	backlog     *orderintake.Backlog
+	positions   *orderintake.QueuePositions // of orders that wait for a worker
 }
 
 func newOrders(b base, g gates, m messages, s stats) orders {
@@ -173,20 +173,20 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 		Submitted: orderintake.ReservedTasks{Gate: g.gate, Items: g.items},
 		Vanished:  orderintake.Vanished{Items: g.items, Clock: g.clock},
 	})
-	status := storefront.NewPublisher(m.bus, s.feed)
-	publisher := order.NewPublisher(order.PublisherConfig{
+	status := storefront.NewStatusPublisher(m.bus, s.feed)
+	afterCommit := order.NewAfterCommit(order.AfterCommitConfig{
 		Cache: cache, Tasks: status.Tasks, Orders: status.Orders, Metrics: b.orderMetrics,
 		Timeout: b.scaled(order.PublishTimeout), Log: b.log,
 	})
 	writer := order.NewWriter(order.WriterConfig{
-		DB: b.svc.db, Publisher: publisher, Facts: b.facts(), Clock: g.clock, Tracer: b.tracer,
+		DB: b.svc.db, AfterCommit: afterCommit, Facts: b.facts(), Clock: g.clock, Tracer: b.tracer,
 		Metrics: b.orderMetrics, Timeout: b.scaled(order.BatchTimeout), Persons: &b.persons,
 	})
 	letters := orderintake.NewDeadLetters(orderintake.DeadLettersConfig{
 		DB: b.svc.db, Store: m.letters, Letters: m.deadLetters, Orders: store, Writer: writer, Clock: g.clock, Log: b.log,
 	})
 	return orders{
-		status: status, publisher: publisher, cache: cache, store: store, writer: writer, letters: letters,
+		status: status, afterCommit: afterCommit, cache: cache, store: store, writer: writer, letters: letters,
 		backlog: orderintake.NewBacklog(b.svc.redis, b.keys, letters),
 		positions: orderintake.NewQueuePositions(orderintake.QueuePositionsConfig{Clock: b.clock,
 			Queue: orderQueue(b, m.inspector)}),

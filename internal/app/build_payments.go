@@ -47,7 +47,7 @@ func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (paymen
 	})
 	topic := payment.Topic(b.keys.Prefix)
 	cfg := payment.Config{
-		DB: b.svc.db, Orders: o.store, Publisher: o.publisher, Facts: b.facts(), Outbox: b.outbox, Receipts: in.receipts,
+		DB: b.svc.db, Orders: o.store, AfterCommit: o.afterCommit, Facts: b.facts(), Outbox: b.outbox, Receipts: in.receipts,
 		Gate: gate, Clock: g.clock, Shared: g.clock, Registerer: b.registry, Log: b.log,
 		Events: payment.EventStream{Publisher: m.publisher, Topic: topic}, Security: in.security, Inbox: m.inbox,
 		Timeout:      b.scaled(payment.ProviderTimeout),

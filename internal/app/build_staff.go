@@ -63,8 +63,8 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 	accepted := &acceptance.Logger{DB: b.svc.db, Clock: g.clock, Log: b.log}
 	record := recordloss.NewWatch(recordloss.Config{
 		DB: b.svc.db, Redis: b.svc.redis, Keys: b.keys, Cache: o.cache, Orders: o.store, Writer: o.writer,
-		Publisher: o.publisher,
-		Streams:   stream.Appender{Client: b.svc.redis.Script}, Gate: g.gate, Gates: preloader, Sales: g.sales,
+		AfterCommit: o.afterCommit,
+		Streams:     stream.Appender{Client: b.svc.redis.Script}, Gate: g.gate, Gates: preloader, Sales: g.sales,
 		Versions: g.versions, Catalog: g.catalog,
 		Users: in.users, Clock: g.clock, Registerer: b.registry, Log: b.log,
 	})

@@ -34,10 +34,10 @@ type Correction struct {
 
 // Corrections changes to whom orders go.
 type Corrections struct {
-	DB        *postgres.DB
-	Publisher *Publisher
-	Facts     Facts // nil = pass nothing on
-	Clock     clock.Clock
+	DB          *postgres.DB
+	AfterCommit *AfterCommit
+	Facts       Facts // nil = pass nothing on
+	Clock       clock.Clock
 }
 
 // Set changes the recipient of an order whose goods are not on their way, notes it in the
@@ -67,7 +67,7 @@ func (s Corrections) Set(ctx context.Context, in Correction) (o *Order, err erro
 		return nil, err
 	}
 	if changed {
-		s.Publisher.Publish(ctx, o)
+		s.AfterCommit.Publish(ctx, o)
 	}
 	return o, nil
 }

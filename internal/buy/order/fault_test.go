@@ -144,7 +144,7 @@ func TestACutAroundTheCommitLosesAndDoublesNothing(t *testing.T) {
 			e.must(err)
 			t.Cleanup(func() { _ = through.Close() })
 			w := order.NewWriter(order.WriterConfig{
-				DB: through, Publisher: e.publisher(order.PublisherConfig{Cache: e.cache}), Clock: e.clock, Timeout: testenv.Wait,
+				DB: through, AfterCommit: e.afterCommit(order.AfterCommitConfig{Cache: e.cache}), Clock: e.clock, Timeout: testenv.Wait,
 			})
 			t.Cleanup(func() { e.must(w.Close(context.Background())) })
 			requests := e.requests(40)

@@ -65,10 +65,10 @@ func (f Fulfilment) ready() (Fulfilment, error) {
 
 // Fulfilments stores how far the goods of orders are.
 type Fulfilments struct {
-	DB        *postgres.DB
-	Publisher *Publisher
-	Facts     Facts // nil = pass nothing on
-	Clock     clock.Clock
+	DB          *postgres.DB
+	AfterCommit *AfterCommit
+	Facts       Facts // nil = pass nothing on
+	Clock       clock.Clock
 }
 
 // Set stores how far the goods of an order are, notes it in the order's log, and publishes the
@@ -92,7 +92,7 @@ func (s Fulfilments) Set(ctx context.Context, by Actor, orderID id.Order, f Fulf
 		return nil, err
 	}
 	if changed {
-		s.Publisher.Publish(ctx, o)
+		s.AfterCommit.Publish(ctx, o)
 	}
 	return o, nil
 }

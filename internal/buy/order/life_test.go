@@ -400,7 +400,7 @@ func TestPublishingOrdersMayFail(t *testing.T) {
 	o := e.write(e.writer(nil), e.request()).Order
 	paid := e.move(o, order.Paid)
 	var heard []*order.Order
-	e.publisher(order.PublisherConfig{Cache: e.cache, Orders: func(_ context.Context, orders []*order.Order) error {
+	e.afterCommit(order.AfterCommitConfig{Cache: e.cache, Orders: func(_ context.Context, orders []*order.Order) error {
 		heard = append(heard, orders...)
 		return errors.New("the bus is away")
 	}}).Publish(t.Context(), paid)
@@ -414,7 +414,7 @@ func TestPublishingOrdersMayFail(t *testing.T) {
 	away := testenv.RedisServer(t)
 	conn := away.Conn()
 	away.Kill()
-	e.publisher(order.PublisherConfig{Cache: order.NewCache(conn, e.keys.Tasks, e.clock)}).Publish(t.Context(), paid)
+	e.afterCommit(order.AfterCommitConfig{Cache: order.NewCache(conn, e.keys.Tasks, e.clock)}).Publish(t.Context(), paid)
 }
 
 // The buyer's payment was declined after the order was read: its version grew, its status did

@@ -120,15 +120,15 @@ func (e *env) requests(n int) []order.Request {
 	return rs
 }
 
-func (e *env) publisher(cfg order.PublisherConfig) *order.Publisher {
+func (e *env) afterCommit(cfg order.AfterCommitConfig) *order.AfterCommit {
 	cfg.Log, cfg.Timeout = slog.New(slog.DiscardHandler), testenv.Wait
-	return order.NewPublisher(cfg)
+	return order.NewAfterCommit(cfg)
 }
 
 func (e *env) writer(publish order.PublishTasks, change ...func(*order.WriterConfig)) *order.Writer {
 	e.t.Helper()
 	cfg := order.WriterConfig{
-		DB: e.db, Publisher: e.publisher(order.PublisherConfig{Cache: e.cache, Tasks: publish}), Clock: e.clock, Timeout: testenv.Wait,
+		DB: e.db, AfterCommit: e.afterCommit(order.AfterCommitConfig{Cache: e.cache, Tasks: publish}), Clock: e.clock, Timeout: testenv.Wait,
 	}
 	for _, f := range change {
 		f(&cfg)

@@ -153,7 +153,7 @@ func TestALimitCountsTheAddressThatTheOrderGets(t *testing.T) {
 		if got := order.FromRow(row).Persons; got != requests[0].Persons {
 			t.Errorf("the order has the person keys %+v, want %+v", got, requests[0].Persons)
 		}
-		corrections := order.Corrections{DB: e.db, Publisher: e.publisher(order.PublisherConfig{Cache: e.cache}), Clock: e.clock}
+		corrections := order.Corrections{DB: e.db, AfterCommit: e.afterCommit(order.AfterCommitConfig{Cache: e.cache}), Clock: e.clock}
 		to := recipient.Recipient{Name: "Wei", Phone: "13800002222", Country: "CN", City: "Hangzhou", Street: "1 FIRST ROAD"}
 		in := order.Correction{Order: row.ID, By: order.Actor{Kind: order.Buyer, User: row.UserID}, Recipient: to}
 		if _, err := corrections.Set(t.Context(), in); err != nil {

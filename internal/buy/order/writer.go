@@ -51,14 +51,14 @@ var ErrSuperseded = errors.New("the gate of this order was rebuilt")
 
 // WriterConfig holds the dependencies of a Writer.
 type WriterConfig struct {
-	DB        *postgres.DB
-	Publisher *Publisher      // nil = publish nothing
-	Facts     Facts           // nil = pass nothing on
-	Persons   *person.Hasher  // compares addresses with those that limits counted; nil = not compared
-	Clock     clock.Clock     // nil = clock.System
-	Tracer    *tracing.Tracer // nil = trace nothing
-	Metrics   *Metrics        // nil = count nothing
-	Timeout   time.Duration   // of one batch, including its retries; 0 = BatchTimeout
+	DB          *postgres.DB
+	AfterCommit *AfterCommit    // nil = publish nothing
+	Facts       Facts           // nil = pass nothing on
+	Persons     *person.Hasher  // compares addresses with those that limits counted; nil = not compared
+	Clock       clock.Clock     // nil = clock.System
+	Tracer      *tracing.Tracer // nil = trace nothing
+	Metrics     *Metrics        // nil = count nothing
+	Timeout     time.Duration   // of one batch, including its retries; 0 = BatchTimeout
 }
 
 // Writer turns requests into orders with a group commit to Postgres. Requests that
@@ -66,17 +66,17 @@ type WriterConfig struct {
 // the stock row is updated once per batch. It is safe for concurrent use and has no
 // goroutine while no request waits.
 type Writer struct {
-	db        *postgres.DB
-	publisher *Publisher
-	clock     clock.Clock
-	metrics   *Metrics
-	tracer    *tracing.Tracer
-	facts     Facts
-	persons   *person.Hasher
-	terms     *termsCache
-	rows      inserter
-	maxBatch  int // requests of one transaction
-	batches   *batch.Batcher[submission, map[id.Task]Result]
+	db          *postgres.DB
+	afterCommit *AfterCommit
+	clock       clock.Clock
+	metrics     *Metrics
+	tracer      *tracing.Tracer
+	facts       Facts
+	persons     *person.Hasher
+	terms       *termsCache
+	rows        inserter
+	maxBatch    int // requests of one transaction
+	batches     *batch.Batcher[submission, map[id.Task]Result]
 }
 
 // submission is the requests of one caller, which are written in the same batch.
@@ -97,7 +97,7 @@ type Result struct {
 // NewWriter returns a writer. Close waits for its running batches.
 func NewWriter(cfg WriterConfig) *Writer {
 	w := &Writer{
-		db: cfg.DB, publisher: cfg.Publisher, clock: cfg.Clock, rows: arrays{}, maxBatch: maxBatch,
+		db: cfg.DB, afterCommit: cfg.AfterCommit, clock: cfg.Clock, rows: arrays{}, maxBatch: maxBatch,
 		metrics: cfg.Metrics, tracer: cfg.Tracer, facts: orNone(cfg.Facts), persons: cfg.Persons,
 		terms: newTermsCache(cfg.DB),
 	}
@@ -241,7 +241,7 @@ func (w *Writer) publish(ctx context.Context, ends map[id.Task]Result) {
 			w.metrics.ended(end.Task.Status, string(end.Task.Failure))
 		}
 	}
-	w.publisher.publishEnds(ctx, tasks, orders)
+	w.afterCommit.publishEnds(ctx, tasks, orders)
 }
 
 // maxAttempts bounds the attempts at one batch. An attempt is repeated when another

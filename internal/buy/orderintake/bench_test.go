@@ -75,7 +75,7 @@ func BenchmarkOrder(b *testing.B) {
 		}
 	}
 	writer := order.NewWriter(order.WriterConfig{
-		DB: db, Publisher: order.NewPublisher(order.PublisherConfig{Cache: order.NewCache(conn, keys.Tasks, nil), Log: quiet}),
+		DB: db, AfterCommit: order.NewAfterCommit(order.AfterCommitConfig{Cache: order.NewCache(conn, keys.Tasks, nil), Log: quiet}),
 	})
 	router, err := stream.NewRouter(stream.RouterConfig{
 		NewSubscriber: func() (*stream.Subscriber, error) {

@@ -77,7 +77,7 @@ func setup(t *testing.T) *rig {
 	r.cache = order.NewCache(conn, keys.Tasks, r.clock)
 	r.orders = order.NewStore(order.StoreConfig{DB: r.db, Cache: r.cache, Clock: r.clock, Log: quiet})
 	r.writer = order.NewWriter(order.WriterConfig{
-		DB: r.db, Publisher: order.NewPublisher(order.PublisherConfig{Cache: r.cache, Timeout: testenv.Wait, Log: quiet}), Clock: r.clock, Timeout: testenv.Wait,
+		DB: r.db, AfterCommit: order.NewAfterCommit(order.AfterCommitConfig{Cache: r.cache, Timeout: testenv.Wait, Log: quiet}), Clock: r.clock, Timeout: testenv.Wait,
 	})
 	t.Cleanup(func() { r.must(r.writer.Close(context.Background())) })
 	r.dead = orderintake.NewDeadLetters(orderintake.DeadLettersConfig{

@@ -13,21 +13,21 @@ import (
 	"seckill/internal/platform/tracing"
 )
 
-// Publisher sends changes to the subscribers of every process and to the sale's live
+// StatusPublisher sends changes to the subscribers of every process and to the sale's live
 // log. Call it after the commit. Messages may be lost: subscribers read the state
 // again.
-type Publisher struct {
+type StatusPublisher struct {
 	bus  *notifier.Bus
 	feed *salestats.Feed
 }
 
-// NewPublisher returns a publisher.
-func NewPublisher(bus *notifier.Bus, feed *salestats.Feed) *Publisher {
-	return &Publisher{bus: bus, feed: feed}
+// NewStatusPublisher returns a StatusPublisher.
+func NewStatusPublisher(bus *notifier.Bus, feed *salestats.Feed) *StatusPublisher {
+	return &StatusPublisher{bus: bus, feed: feed}
 }
 
 // Tasks publishes ended tasks.
-func (p *Publisher) Tasks(ctx context.Context, tasks []order.Task) error {
+func (p *StatusPublisher) Tasks(ctx context.Context, tasks []order.Task) error {
 	p.feed.Ended(tasks)
 	traced := tracing.OrdersFrom(ctx)
 	entries := make([]notifier.StatusEntry, 0, 2*len(tasks))
@@ -47,7 +47,7 @@ func (p *Publisher) Tasks(ctx context.Context, tasks []order.Task) error {
 }
 
 // Orders publishes changed orders.
-func (p *Publisher) Orders(ctx context.Context, orders []*order.Order) error {
+func (p *StatusPublisher) Orders(ctx context.Context, orders []*order.Order) error {
 	p.feed.Moved(orders...)
 	entries := make([]notifier.StatusEntry, 0, 2*len(orders))
 	for _, o := range orders {
@@ -63,7 +63,7 @@ func (p *Publisher) Orders(ctx context.Context, orders []*order.Order) error {
 }
 
 // WaitlistEntries publishes changed waitlist entries.
-func (p *Publisher) WaitlistEntries(ctx context.Context, changed []*waitlist.Entry) error {
+func (p *StatusPublisher) WaitlistEntries(ctx context.Context, changed []*waitlist.Entry) error {
 	entries := make([]notifier.StatusEntry, 0, len(changed))
 	for _, e := range changed {
 		value, err := json.Marshal(stateOf(e))

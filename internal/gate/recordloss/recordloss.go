@@ -76,20 +76,20 @@ var noteMarkScript = redis.NewScript(noteMarkLua)
 
 // Config holds the dependencies of a Watch.
 type Config struct {
-	DB        *postgres.DB
-	Redis     *redisconn.Conn
-	Keys      reservation.Keys
-	Cache     *order.Cache // the copies of tasks and orders
-	Orders    *order.Store
-	Writer    *order.Writer
-	Publisher *order.Publisher
-	Streams   stream.Appender
-	Gate      *reservation.Gate
-	Gates     *preload.Preloader
-	Sales     *sale.Store
-	Versions  *sale.Versions
-	Catalog   *sale.Catalog
-	Users     *account.Directory // nil = no copies of users
+	DB          *postgres.DB
+	Redis       *redisconn.Conn
+	Keys        reservation.Keys
+	Cache       *order.Cache // the copies of tasks and orders
+	Orders      *order.Store
+	Writer      *order.Writer
+	AfterCommit *order.AfterCommit
+	Streams     stream.Appender
+	Gate        *reservation.Gate
+	Gates       *preload.Preloader
+	Sales       *sale.Store
+	Versions    *sale.Versions
+	Catalog     *sale.Catalog
+	Users       *account.Directory // nil = no copies of users
 
 	Clock      clock.Clock
 	Registerer prometheus.Registerer // nil = metrics are not exported

@@ -94,7 +94,7 @@ func (w *Watch) resolve(ctx context.Context, found order.Unrecorded, counts map[
 	if err != nil {
 		return err
 	}
-	w.cfg.Publisher.Publish(ctx, raised...)
+	w.cfg.AfterCommit.Publish(ctx, raised...)
 	counts["orders_back"] += len(raised)
 	again, gone, err := w.divide(ctx, found.Orders)
 	if err != nil {

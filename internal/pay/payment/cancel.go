@@ -74,7 +74,7 @@ func (s *Service) callOff(ctx context.Context, o *order.Order, entry order.Entry
 		}
 		moved, err := s.cancelClosed(ctx, o, entry)
 		if err == nil {
-			s.cfg.Publisher.Publish(ctx, moved)
+			s.cfg.AfterCommit.Publish(ctx, moved)
 			return moved, nil
 		}
 		if !errors.Is(err, order.ErrMoved) {
@@ -347,7 +347,7 @@ func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, error) 
 			restock: !in.KeepUnits, decider: in.Operator, units: in.units(o),
 		}, entry)
 		if err == nil {
-			s.cfg.Publisher.Publish(ctx, moved)
+			s.cfg.AfterCommit.Publish(ctx, moved)
 			return moved, nil
 		}
 		if !errors.Is(err, order.ErrMoved) && !postgres.IsUnique(err) {
@@ -406,7 +406,7 @@ func (s *Service) ExpireUnpaid(ctx context.Context, in ExpireInput) (*order.Orde
 			return err
 		})
 		if err == nil {
-			s.cfg.Publisher.Publish(ctx, moved)
+			s.cfg.AfterCommit.Publish(ctx, moved)
 			return moved, nil
 		}
 		if !errors.Is(err, order.ErrMoved) {

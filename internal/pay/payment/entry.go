@@ -526,7 +526,7 @@ func (s *Service) giveOfferTime(ctx context.Context, o *order.Order, e *ent.Wait
 	if err != nil {
 		return nil, fmt.Errorf("extend the payment deadline of order %s: %w", o.ID, err)
 	}
-	s.cfg.Publisher.Publish(ctx, extended)
+	s.cfg.AfterCommit.Publish(ctx, extended)
 	return extended, nil
 }
 

@@ -127,7 +127,7 @@ func (s *Service) expire(ctx context.Context, free []*order.Order, counts map[st
 	if err != nil {
 		return err
 	}
-	s.cfg.Publisher.Publish(ctx, expired...)
+	s.cfg.AfterCommit.Publish(ctx, expired...)
 	counts["expired"] += len(expired)
 	counts["waiting"] -= len(expired)
 	return nil

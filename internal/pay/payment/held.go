@@ -149,7 +149,7 @@ func (s *Service) ReturnHeld(ctx context.Context, event id.Held, operator id.Use
 		return id.Payment{}, fmt.Errorf("return held money of event %s: %w", event, unlessMoved(err))
 	}
 	if noted != nil {
-		s.cfg.Publisher.Publish(ctx, noted)
+		s.cfg.AfterCommit.Publish(ctx, noted)
 	}
 	s.reportChange(ctx)
 	return p.ID, nil

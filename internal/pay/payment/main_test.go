@@ -148,7 +148,7 @@ func shopOn(t testing.TB, db *postgres.DB, books *sql.DB, units int) *shop {
 	cache := order.NewCache(conn, s.keys.Tasks, s.clock)
 	s.orders = order.NewStore(order.StoreConfig{DB: db, Cache: cache, Clock: s.clock, Log: quiet})
 	s.writer = order.NewWriter(order.WriterConfig{
-		DB: db, Publisher: order.NewPublisher(order.PublisherConfig{Cache: cache, Timeout: testenv.Wait, Log: quiet}), Clock: s.clock, Timeout: testenv.Wait,
+		DB: db, AfterCommit: order.NewAfterCommit(order.AfterCommitConfig{Cache: cache, Timeout: testenv.Wait, Log: quiet}), Clock: s.clock, Timeout: testenv.Wait,
 	})
 	s.releaser = reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: s.keys, Timeout: testenv.Wait})
 	s.bank = sandbox.NewBank(db, s.clock)
@@ -173,11 +173,11 @@ func shopOn(t testing.TB, db *postgres.DB, books *sql.DB, units int) *shop {
 
 // restart replaces the processes of the shop: their memory is lost.
 func (s *shop) restart() {
-	publisher := order.NewPublisher(order.PublisherConfig{
+	publisher := order.NewAfterCommit(order.AfterCommitConfig{
 		Cache: order.NewCache(s.conn, s.keys.Tasks, s.clock), Orders: s.published.publish, Timeout: testenv.Wait, Log: quiet,
 	})
 	s.pay = payment.New(payment.Config{
-		DB: s.db, Orders: s.orders, Publisher: publisher, Facts: orderfacts.Outbox{Webhooks: webhook.NewOutbox(s.clock, nil)}, Outbox: webhook.NewOutbox(s.clock, nil), Gate: s.flaky, Draws: s.draws, Providers: []payment.Provider{cmp.Or(s.provider, payment.Provider(s.flaky))},
+		DB: s.db, Orders: s.orders, AfterCommit: publisher, Facts: orderfacts.Outbox{Webhooks: webhook.NewOutbox(s.clock, nil)}, Outbox: webhook.NewOutbox(s.clock, nil), Gate: s.flaky, Draws: s.draws, Providers: []payment.Provider{cmp.Or(s.provider, payment.Provider(s.flaky))},
 		Timeout: testenv.Wait, Patience: testenv.Wait, Clock: s.clock, Registerer: s.registerer, Log: quiet, Security: s, Events: s, Returns: origin.NewSet("https://store.example"),
 		Persons: person.NewHasher([][]byte{[]byte("a secret of at least 32 bytes, for tests")}),
 	})

@@ -104,7 +104,7 @@ func (s *Service) tryAskRefund(ctx context.Context, in RefundRequest) (RefundRes
 	if err != nil {
 		return RefundResult{}, err
 	}
-	s.cfg.Publisher.Publish(ctx, moved)
+	s.cfg.AfterCommit.Publish(ctx, moved)
 	s.reportChange(ctx)
 	return RefundResult{Order: moved, Refund: r}, nil
 }
@@ -318,7 +318,7 @@ func (s *Service) tryDecide(ctx context.Context, d Decision) (RefundResult, erro
 	if err != nil {
 		return RefundResult{}, err
 	}
-	s.cfg.Publisher.Publish(ctx, moved)
+	s.cfg.AfterCommit.Publish(ctx, moved)
 	s.reportChange(ctx)
 	r, err = s.Refund(ctx, r.ID)
 	return RefundResult{Order: moved, Refund: r}, err
@@ -487,7 +487,7 @@ func (s *Service) send(ctx context.Context, r *Refund) error {
 		if err == nil {
 			s.metrics.result(p.Provider, resultRefunded)
 			if moved != nil {
-				s.cfg.Publisher.Publish(ctx, moved)
+				s.cfg.AfterCommit.Publish(ctx, moved)
 			}
 			return nil
 		}
@@ -597,7 +597,7 @@ func (s *Service) giveUp(ctx context.Context, r *Refund, why string) error {
 	if err != nil {
 		return fmt.Errorf("note failed refund %s: %w", r.ID, err)
 	}
-	s.cfg.Publisher.Publish(ctx, noted)
+	s.cfg.AfterCommit.Publish(ctx, noted)
 	s.reportChange(ctx)
 	return nil
 }

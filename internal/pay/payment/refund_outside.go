@@ -157,7 +157,7 @@ func (s *Service) endOutside(ctx context.Context, r *Refund, p *Payment) error {
 		return err
 	}
 	s.metrics.result(p.Provider, resultRefunded)
-	s.cfg.Publisher.Publish(ctx, moved)
+	s.cfg.AfterCommit.Publish(ctx, moved)
 	s.reportChange(ctx)
 	return order.ErrMoved
 }
@@ -286,7 +286,7 @@ func (s *Service) trySettleRefund(ctx context.Context, in Settlement) (RefundRes
 	if err != nil {
 		return RefundResult{}, err
 	}
-	s.cfg.Publisher.Publish(ctx, moved)
+	s.cfg.AfterCommit.Publish(ctx, moved)
 	s.reportChange(ctx)
 	r, err = s.Refund(ctx, r.ID)
 	return RefundResult{Order: moved, Refund: r}, err

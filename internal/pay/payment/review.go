@@ -144,7 +144,7 @@ func (s *Service) holdIn(ctx context.Context, tx *ent.Tx, o *order.Order, kinds 
 // Reviewed publishes orders whose review changed, after the commit.
 func (s *Service) Reviewed(ctx context.Context, orders ...*order.Order) {
 	for _, o := range orders {
-		s.cfg.Publisher.Publish(ctx, o)
+		s.cfg.AfterCommit.Publish(ctx, o)
 	}
 	s.reportChange(ctx)
 }

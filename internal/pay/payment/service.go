@@ -54,19 +54,19 @@ const (
 
 // Config holds the dependencies of a Service.
 type Config struct {
-	DB        *postgres.DB
-	Orders    *order.Store
-	Publisher *order.Publisher
-	Facts     order.Facts     // of orders; nil = pass nothing on
-	Outbox    *webhook.Outbox // nil = events for other systems are not written
-	Receipts  Receipts        // nil = buyers get none
-	Gate      Gate
-	Providers []Provider    // in the order in which buyers see them
-	Events    Events        // nil = a loop finds stored events
-	Security  Security      // nil = neither is recorded
-	Inbox     Inbox         // nil = what waits for an operator is not reported
-	Timeout   time.Duration // of one call to a provider; 0 = ProviderTimeout
-	Patience  time.Duration // bound on the wait for providers in one expiry step; 0 = 6 s
+	DB          *postgres.DB
+	Orders      *order.Store
+	AfterCommit *order.AfterCommit
+	Facts       order.Facts     // of orders; nil = pass nothing on
+	Outbox      *webhook.Outbox // nil = events for other systems are not written
+	Receipts    Receipts        // nil = buyers get none
+	Gate        Gate
+	Providers   []Provider    // in the order in which buyers see them
+	Events      Events        // nil = a loop finds stored events
+	Security    Security      // nil = neither is recorded
+	Inbox       Inbox         // nil = what waits for an operator is not reported
+	Timeout     time.Duration // of one call to a provider; 0 = ProviderTimeout
+	Patience    time.Duration // bound on the wait for providers in one expiry step; 0 = 6 s
 	// OrderPage returns the address of the buyer's page of an order, to which providers
 	// send the buyer back; nil = its path.
 	OrderPage func(order id.Order, number string) string

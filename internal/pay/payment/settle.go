@@ -108,7 +108,7 @@ func (s *Service) Settle(ctx context.Context, event id.Held) error {
 				slog.String("outcome", string(done.what)))
 		}
 		if done.order != nil {
-			s.cfg.Publisher.Publish(ctx, done.order)
+			s.cfg.AfterCommit.Publish(ctx, done.order)
 		}
 		if done.held || done.what == outcomeRefundFailed || done.what == outcomeDisputed {
 			s.reportChange(ctx)
@@ -507,7 +507,7 @@ func (s *Service) SettleHeld(ctx context.Context, event id.Held, operator id.Use
 		return paid, nil
 	}
 	if noted != nil {
-		s.cfg.Publisher.Publish(ctx, noted)
+		s.cfg.AfterCommit.Publish(ctx, noted)
 	}
 	if s.forged.security != nil {
 		amount := money.Amount{Minor: e.AmountMinor, Currency: e.Currency}

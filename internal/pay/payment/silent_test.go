@@ -60,11 +60,11 @@ func (s *silent) hang(ctx context.Context, p id.Payment) error {
 // bounds how long its expiry loop waits for them.
 func (s *shop) patient(patience time.Duration, providers ...payment.Provider) {
 	s.t.Helper()
-	publisher := order.NewPublisher(order.PublisherConfig{
+	publisher := order.NewAfterCommit(order.AfterCommitConfig{
 		Cache: order.NewCache(s.conn, s.keys.Tasks, s.clock), Orders: s.published.publish, Timeout: testenv.Wait, Log: quiet,
 	})
 	s.pay = payment.New(payment.Config{
-		DB: s.db, Orders: s.orders, Publisher: publisher, Gate: s.flaky, Providers: providers, Timeout: max(patience, payment.ProviderTimeout), Patience: patience, Clock: s.clock, Log: quiet,
+		DB: s.db, Orders: s.orders, AfterCommit: publisher, Gate: s.flaky, Providers: providers, Timeout: max(patience, payment.ProviderTimeout), Patience: patience, Clock: s.clock, Log: quiet,
 	})
 }
 

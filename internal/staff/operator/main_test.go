@@ -101,7 +101,7 @@ func newEnv(t *testing.T, db *postgres.DB, conn *redisconn.Conn, prefix string) 
 	e.orders = order.NewStore(order.StoreConfig{DB: db, Clock: e.clock, Log: log})
 	e.pays = payment.New(payment.Config{
 		DB: db, Orders: e.orders, Timeout: testenv.Wait, Clock: e.clock, Log: log,
-		Publisher: order.NewPublisher(order.PublisherConfig{Log: log, Timeout: testenv.Wait, Orders: func(_ context.Context, orders []*order.Order) error {
+		AfterCommit: order.NewAfterCommit(order.AfterCommitConfig{Log: log, Timeout: testenv.Wait, Orders: func(_ context.Context, orders []*order.Order) error {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.published = append(e.published, orders...)

@@ -18,9 +18,9 @@ type PublishTasks func(ctx context.Context, tasks []Task) error
 // PublishOrders sends changed orders to every process. Messages may be lost.
 type PublishOrders func(ctx context.Context, orders []*Order) error
 
-// PublisherConfig holds the dependencies of a Publisher. Every field but Log may be
+// AfterCommitConfig holds the dependencies of an AfterCommit. Every field but Log may be
 // nil.
-type PublisherConfig struct {
+type AfterCommitConfig struct {
 	Cache   *Cache
 	Tasks   PublishTasks
 	Orders  PublishOrders
@@ -29,18 +29,18 @@ type PublisherConfig struct {
 	Log     *slog.Logger
 }
 
-// Publisher updates the copies in Redis and notifies subscribers after a commit. It
+// AfterCommit updates the copies in Redis and notifies subscribers after a commit. It
 // logs and counts its failures and never returns them: the rows are committed, and
 // reads fall back to Postgres.
-type Publisher struct{ cfg PublisherConfig }
+type AfterCommit struct{ cfg AfterCommitConfig }
 
-// NewPublisher returns a publisher.
-func NewPublisher(cfg PublisherConfig) *Publisher {
-	return &Publisher{cfg: cfg}
+// NewAfterCommit returns an AfterCommit.
+func NewAfterCommit(cfg AfterCommitConfig) *AfterCommit {
+	return &AfterCommit{cfg: cfg}
 }
 
 // Publish publishes changed orders, also none (nil). Call it after the commit.
-func (p *Publisher) Publish(ctx context.Context, orders ...*Order) {
+func (p *AfterCommit) Publish(ctx context.Context, orders ...*Order) {
 	orders = slices.DeleteFunc(orders, func(o *Order) bool { return o == nil })
 	if p == nil || len(orders) == 0 {
 		return
@@ -53,7 +53,7 @@ func (p *Publisher) Publish(ctx context.Context, orders ...*Order) {
 	})
 }
 
-func (p *Publisher) publishEnds(ctx context.Context, tasks []Task, orders []*Order) {
+func (p *AfterCommit) publishEnds(ctx context.Context, tasks []Task, orders []*Order) {
 	if p == nil || len(tasks) == 0 {
 		return
 	}
@@ -65,7 +65,7 @@ func (p *Publisher) publishEnds(ctx context.Context, tasks []Task, orders []*Ord
 	})
 }
 
-func (p *Publisher) publish(ctx context.Context, tasks []Task, orders []*Order, send func(context.Context) error) {
+func (p *AfterCommit) publish(ctx context.Context, tasks []Task, orders []*Order, send func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(p.cfg.Timeout, PublishTimeout))
 	defer cancel()
 	if p.cfg.Cache != nil {
@@ -78,7 +78,7 @@ func (p *Publisher) publish(ctx context.Context, tasks []Task, orders []*Order, 
 	}
 }
 
-func (p *Publisher) fault(ctx context.Context, step string, err error) {
+func (p *AfterCommit) fault(ctx context.Context, step string, err error) {
 	p.cfg.Metrics.fault(step)
 	p.cfg.Log.WarnContext(ctx, "publish after commit", slog.String("step", step), slog.Any("error", err))
 }
