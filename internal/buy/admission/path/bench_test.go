@@ -1,16 +1,19 @@
 package path_test
 
 import (
-	"context"
+	"cmp"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/buy/admission/path"
 	"seckill/internal/buy/reservation"
+	"seckill/internal/buy/sale"
+	"seckill/internal/identity/person"
 	"seckill/internal/platform/captcha"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
@@ -18,9 +21,19 @@ import (
 	"seckill/internal/testenv"
 )
 
-// BenchmarkIssue issues path tokens to 256 concurrent buyers, each for a captcha of its own,
-// and measures the CPU time of Redis.
+// BenchmarkIssue issues path tokens, each for a captcha of its own, in script calls of a fixed
+// number of buyers, and measures the CPU time of Redis, the time and the number of commands of the
+// scripts per path token. The limits of the sale count accounts, contacts, or contacts and addresses
+// over all its items.
 func BenchmarkIssue(b *testing.B) {
+	for _, limit := range []sale.LimitBy{{}, {Contact: true}, {Contact: true, Address: true}} {
+		for _, size := range []int{1, 20, 100} {
+			b.Run(fmt.Sprintf("by=%s/batch=%d", cmp.Or(limit.String(), "account"), size), func(b *testing.B) { benchmarkIssue(b, limit, size) })
+		}
+	}
+}
+
+func benchmarkIssue(b *testing.B, limit sale.LimitBy, size int) {
 	conn, err := redisconn.Open(b.Context(), testenv.RedisServer(b).URL())
 	if err != nil {
 		b.Fatal(err)
@@ -34,35 +47,40 @@ func BenchmarkIssue(b *testing.B) {
 		b.Fatal(err)
 	}
 	f.shard = id.ShardOf(f.sale)
-	f.gate("gate", "open", "stock", 1<<30)
+	f.gate("stock", 1<<30)
+	if limit.Address {
+		f.gate("stock", 1<<30, "salelimit", 2)
+	}
+	hasher := person.NewHasher([][]byte{[]byte(strings.Repeat("person!!", 4))})
 	paths := path.New(path.Config{Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Tokens: path.NewTokens(secrets), Ratio: 1.5})
 	inputs := make([]path.IssueInput, b.N)
 	for i := range inputs {
 		user := id.New[id.User]()
 		inputs[i] = f.input(user, f.challenge(user))
+		contact, persons := fmt.Sprint(i, "@example.com"), &inputs[i].Persons
+		if limit.Contact {
+			persons.Contact = hasher.Contact(f.sale, contact, true)
+		} else {
+			persons.Former[0] = hasher.Former(f.sale, contact, true)
+		}
+		if limit.Address {
+			persons.Address = hasher.Address(f.sale, person.Place{Country: "DE", PostalCode: "10115", Street: fmt.Sprint(i, " Main Street")})
+		}
 	}
 	b.ReportAllocs()
 	before := processorTime(b, f.redis)
+	commandsBefore, microsBefore := scripts(b, f.redis)
 	b.ResetTimer()
-	var wg sync.WaitGroup
-	next := make(chan path.IssueInput, 1024)
-	for range 256 {
-		wg.Go(func() {
-			for in := range next {
-				if _, err := paths.Issue(context.Background(), in); err != nil {
-					b.Error(err)
-				}
-			}
-		})
+	for batch := range slices.Chunk(inputs, size) {
+		if err := paths.IssueBatch(b.Context(), batch); err != nil {
+			b.Fatal(err)
+		}
 	}
-	for _, in := range inputs {
-		next <- in
-	}
-	close(next)
-	wg.Wait()
 	b.StopTimer()
+	commands, micros := scripts(b, f.redis)
 	b.ReportMetric((processorTime(b, f.redis)-before)*1e6/float64(b.N), "redis-µs/op")
-	b.ReportMetric(scriptTime(b, f.redis)/float64(b.N), "script-µs/op")
+	b.ReportMetric((micros-microsBefore)/float64(b.N), "script-µs/op")
+	b.ReportMetric((commands-commandsBefore)/float64(b.N), "commands/op")
 }
 
 // processorTime is the CPU time of a server in seconds: unlike wall time it does not depend on
@@ -82,15 +100,23 @@ func processorTime(b *testing.B, client redis.UniversalClient) (seconds float64)
 	return seconds
 }
 
-// scriptTime is what all scripts of a server took, in microseconds.
-func scriptTime(b *testing.B, client redis.UniversalClient) float64 {
+// scripts is the number of commands of a server, those in scripts too, and what all scripts took,
+// in microseconds.
+func scripts(b *testing.B, client redis.UniversalClient) (commands, micros float64) {
 	b.Helper()
-	_, rest, _ := strings.Cut(client.Info(b.Context(), "commandstats").Val(), "cmdstat_evalsha:")
-	_, text, _ := strings.Cut(rest, "usec=")
-	text, _, _ = strings.Cut(text, ",")
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		b.Fatal(err)
+	for line := range strings.Lines(client.Info(b.Context(), "commandstats").Val()) {
+		name, rest, _ := strings.Cut(line, ":")
+		var calls, spent float64
+		if !strings.HasPrefix(name, "cmdstat_") {
+			continue
+		}
+		if _, err := fmt.Sscanf(rest, "calls=%f,usec=%f", &calls, &spent); err != nil {
+			b.Fatal(err)
+		}
+		commands += calls
+		if name == "cmdstat_evalsha" {
+			micros = spent
+		}
 	}
-	return v
+	return commands, micros
 }
