@@ -36,17 +36,20 @@
 --                   nil = none), which a buyer's attempt reads and does not add to, the share
 --                   ("s…", the last; nil = none), and the code ("k…", before it; nil = none)
 -- room_fields(gate, item, user, counted, former, code, fields)  appends the fields that room_of needs
--- read_units(gate, key, fields)  units by field; nil if the hash is of another epoch
--- room_of(gate, item, units, user, counted, former, code)  units that the limits leave to the account,
+-- read_units(gate, key, fields)  a list: the units of field i (text, false = none) at i + 1; nil if the
+--                   hash is of another epoch
+-- room_of(gate, units, at, counted, former, code)  units that the limits leave to the account,
 --                   and to the persons, with the letter of the key that leaves the fewest (nil = no key), and the
---                   uses that the code has left (nil = no code)
+--                   uses that the code has left (nil = no code). at is where the units of the fields of
+--                   the user begin in the list of read_units
 -- read_room(gate, item, key, user, persons)  the same for one user
--- expiry_keys(prefix, user, persons)  the keys of the expiries of a user and of the user's
---                   persons ("c…,a…", nil or '' = none); prefix is Keys.ExpiriesPrefix of the sale
+-- expiry_keys(prefix, user, persons, keys)  appends the keys of the expiries of a user and of the
+--                   user's persons ("c…,a…", '' = none) to a list, and returns it; prefix is
+--                   Keys.ExpiriesPrefix of the sale
 -- read_expiries(keys)  reads many of them with one command, for expiry_wait
 -- count_expiry(prefix, user, persons)  counts a reservation that expired unpaid, or a path
 --                   token that expired unused, against the user and the persons
--- expiry_wait(keys)  how long they have to wait after expiries, ms: from
+-- expiry_wait(keys, first, last)  how long those of them have to wait after expiries, ms: from
 --                   FREE_EXPIRIES on FIRST_WAIT, twice as long after each further one
 
 local known_life
@@ -56,7 +59,8 @@ local function life()
   for i, name in ipairs({ 'run_id', 'master_replid' }) do
     local info = redis.pcall('INFO', i == 1 and 'server' or 'replication')
     if type(info) == 'string' then
-      known_life[i] = string.match(info, name .. ':(%x+)') or ''
+      local _, at = string.find(info, name .. ':', 1, true) -- a pattern would be tried at every character
+      known_life[i] = at and string.match(info, '^%x+', at + 1) or ''
     elseif string.find(info.err or '', 'is not supported', 1, true) then
       known_life[i] = ''
     end
@@ -170,70 +174,91 @@ local function split_persons(persons)
   return string.sub(persons, 1, -19), string.sub(persons, -17), share, code
 end
 
+-- The fields of a user are in the same order for both functions. Keys have 17 characters and a comma.
 local function room_fields(gate, item, user, counted, former, code, fields)
-  if gate.sale_limit > 0 then fields[#fields + 1] = user end
-  if code then fields[#fields + 1] = code end
+  local n = #fields
+  if gate.sale_limit > 0 then
+    n = n + 1
+    fields[n] = user
+  end
+  if code then
+    n = n + 1
+    fields[n] = code
+  end
   if counted == '' and not former then return end
   local of_item = person_suffix(gate, item)
-  for key in string.gmatch(counted, '[^,]+') do fields[#fields + 1] = key .. of_item end
-  if former then fields[#fields + 1] = former .. of_item end
+  for at = 1, #counted, 18 do
+    n = n + 1
+    fields[n] = string.sub(counted, at, at + 16) .. of_item
+  end
+  if former then fields[n + 1] = former .. of_item end
 end
 
 local function read_units(gate, key, fields)
   if #fields == 0 then return {} end
-  local f = redis.call('HMGET', key, 'epoch', unpack(fields))
-  if f[1] ~= gate.epoch then return nil end
-  local units = {}
-  for i, field in ipairs(fields) do units[field] = tonumber(f[i + 1] or 0) end
-  return units
+  local units = redis.call('HMGET', key, 'epoch', unpack(fields))
+  return units[1] == gate.epoch and units or nil
 end
 
-local function room_of(gate, item, units, user, counted, former, code)
-  local most, of_item = gate.sale_limit > 0 and gate.sale_limit or gate.limit, person_suffix(gate, item)
-  local own = (gate.sale_limit > 0 and units[user] or 0) + (former and units[former .. of_item] or 0)
-  local room, letter
-  for key in string.gmatch(counted, '[^,]+') do
-    local left = math.max(0, most - (units[key .. of_item] or 0))
-    if not room or left < room then room, letter = left, string.sub(key, 1, 1) end
+local function room_of(gate, units, at, counted, former, code)
+  local most, own, room, letter, uses = gate.limit, 0, nil, nil, nil
+  if gate.sale_limit > 0 then
+    most, own, at = gate.sale_limit, tonumber(units[at] or 0), at + 1
   end
-  return math.max(0, most - own), room, letter, code and math.max(0, code_uses(code) - (units[code] or 0))
+  if code then
+    uses, at = math.max(0, code_uses(code) - tonumber(units[at] or 0)), at + 1
+  end
+  for key = 1, #counted, 18 do
+    local left = math.max(0, most - tonumber(units[at] or 0))
+    if not room or left < room then room, letter = left, string.sub(counted, key, key) end
+    at = at + 1
+  end
+  if former then own = own + tonumber(units[at] or 0) end
+  return math.max(0, most - own), room, letter, uses
 end
 
 local function read_room(gate, item, key, user, persons)
   local fields, counted, former, _, code = {}, split_persons(persons)
   room_fields(gate, item, user, counted, former, code, fields)
-  return room_of(gate, item, read_units(gate, key, fields) or {}, user, counted, former, code)
+  return room_of(gate, read_units(gate, key, fields) or {}, 2, counted, former, code)
 end
 
-local function expiry_keys(prefix, user, persons)
-  local keys = { prefix .. user }
-  for key in string.gmatch(persons or '', '[^,]+') do
-    if #key > 2 and string.byte(key) ~= 107 then keys[#keys + 1] = prefix .. key end -- not the share, nor a code
+local function expiry_keys(prefix, user, persons, keys)
+  local n = #keys + 1
+  keys[n] = prefix .. user
+  for at = 1, #persons, 18 do
+    local key = string.sub(persons, at, at + 16)
+    if #key > 2 and string.byte(key) ~= 107 then -- not the share, nor a code
+      n = n + 1
+      keys[n] = prefix .. key
+    end
   end
   return keys
 end
 
-local expiries_read = {} -- by key
+local expiries_read = {} -- by key, nil = none
 
 local function read_expiries(keys)
   local counts = redis.call('MGET', unpack(keys))
-  for i, key in ipairs(keys) do expiries_read[key] = tonumber(counts[i] or 0) end
+  for i = 1, #keys do
+    if counts[i] then expiries_read[keys[i]] = tonumber(counts[i]) end
+  end
 end
 
 local function count_expiry(prefix, user, persons)
-  for _, key in ipairs(expiry_keys(prefix, user, persons)) do
+  for _, key in ipairs(expiry_keys(prefix, user, persons or '', {})) do
     expiries_read[key] = redis.call('INCR', key)
     redis.call('PEXPIRE', key, EXPIRIES_KEPT)
   end
 end
 
-local function expiry_wait(keys)
+local function expiry_wait(keys, first, last)
   local longest = 0
-  for _, key in ipairs(keys) do
-    local n = expiries_read[key] or tonumber(redis.call('GET', key) or 0)
-    if n >= FREE_EXPIRIES then
+  for i = first, last do
+    local n = expiries_read[keys[i]]
+    if n and n >= FREE_EXPIRIES then
       local wait = math.min(LONGEST_WAIT, FIRST_WAIT * 2 ^ math.min(n - FREE_EXPIRIES, 30))
-      longest = math.max(longest, wait - EXPIRIES_KEPT + redis.call('PTTL', key))
+      longest = math.max(longest, wait - EXPIRIES_KEPT + redis.call('PTTL', keys[i]))
     end
   end
   return longest

@@ -45,10 +45,10 @@ local taken = read_units(g, sale_units, fields)
 if not taken then
   return { -2, 0, 0, epoch }
 end
-for _, field in ipairs(fields) do
+for i, field in ipairs(fields) do
   local most = g.sale_limit > 0 and g.sale_limit or g.limit
   if string.byte(field) == 107 then most = code_uses(field) end -- "k"
-  if taken[field] + quantity > most then
+  if tonumber(taken[i + 1] or 0) + quantity > most then
     return { -4, g.stock, g.rev, epoch }
   end
 end

@@ -46,9 +46,11 @@ for i = 4, #ARGV, 2 do
     if shared and shared < room then room, by = shared, letter end
     if uses and uses < room then room, by = uses, 'k' end
   end
+  local keys = expiry_keys(expiries, user, persons, {})
+  read_expiries(keys)
   local r = #reply
   reply[r + 1] = string.match(redis.call('HGET', reservations, user) or '', '^[^|]*')
-  reply[r + 2], reply[r + 3], reply[r + 4] = expiry_wait(expiry_keys(expiries, user, persons)), room, by
+  reply[r + 2], reply[r + 3], reply[r + 4] = expiry_wait(keys, 1, #keys), room, by
   reply[r + 5] = g.stock and (spare_units(g, share_of(persons), now)) or 0
 end
 if not g.loaded or g.state == 'loading' then

@@ -13,14 +13,14 @@
 -- open_records(prefix, now, ttl)  the records of a sale: prefix is the key without the period,
 --   ttl (ms) outlives a challenge and a path token
 -- read_records(book, fields)  returns the text of each record, false = none
--- parse_record(text)  returns a record as a table: newest, created (its text), tries, request,
---   permits
--- record_text(record)  the opposite
+-- parse_record(text)  returns a record as a table, which is not to be changed: newest, created (its
+--   text), tries, request, permits
+-- record_text(created, tries, request, permits)  the opposite
 -- used_up(created, request, permits)  the text of a record whose challenge was exchanged
 -- write_records(book, changed)  writes records: field, text, …
 -- answer(record, verdict, created, now, life, opens)  returns the verdict on the answer to the
 --   challenge created then (text):
---   "right" (nothing is changed), "wrong" (counted in the table), "unknown" (the challenge
+--   "right", "wrong", with the text of the record that counts it, "unknown" (the challenge
 --   is void, expired or none of the scope), "early" (right, but the challenge was created
 --   before opens (Unix ms); 0 = every time is late enough). life of a challenge in ms
 --
@@ -44,14 +44,16 @@ local function read_records(book, fields)
   return this
 end
 
+local NO_RECORD = { newest = 0, created = '0', tries = 0, request = '', permits = '' }
+
 local function parse_record(text)
-  if not text then return { newest = 0, created = '0', tries = 0, request = '', permits = '' } end
+  if not text then return NO_RECORD end
   local created, tries, request, permits = string.match(text, '^(%d+)|(%d+)|([^|]*)|(.*)$')
   return { newest = tonumber(created), created = created, tries = tonumber(tries), request = request, permits = permits }
 end
 
-local function record_text(record)
-  return record.created .. '|' .. record.tries .. '|' .. record.request .. '|' .. record.permits
+local function record_text(created, tries, request, permits)
+  return created .. '|' .. tries .. '|' .. request .. '|' .. permits
 end
 
 local function used_up(created, request, permits)
@@ -67,11 +69,10 @@ end
 local function answer(record, verdict, created, now, life, opens)
   local at = tonumber(created)
   if verdict == 'unknown' or now >= math.floor(at / 1000) + life then return 'unknown' end
-  if record.newest > now * 1000 + CLOCK_SET_BACK then record.newest, record.tries = 0, 0 end
-  if at < record.newest or at == record.newest and record.tries >= MAX_TRIES then return 'unknown' end
+  local newest, tries = record.newest, record.tries
+  if newest > now * 1000 + CLOCK_SET_BACK then newest, tries = 0, 0 end
+  if at < newest or at == newest and tries >= MAX_TRIES then return 'unknown' end
   if verdict == 'right' then return at < opens * 1000 and 'early' or 'right' end
-  record.tries = at == record.newest and record.tries + 1 or 1
-  record.newest, record.created = at, created
-  return 'wrong'
+  return 'wrong', record_text(created, at == newest and tries + 1 or 1, record.request, record.permits)
 end
 

@@ -15,10 +15,10 @@ for a = 4, #ARGV, 3 do fields[#fields + 1] = ARGV[a] end
 local records = read_records(book, fields)
 for i, field in ipairs(fields) do
   local verdict, created = ARGV[3 * i + 2], ARGV[3 * i + 3]
-  local record = parse_record(records[i])
-  reply[i] = answer(record, verdict, created, now, life, opens)
-  if reply[i] == 'right' then changed[#changed + 1], changed[#changed + 2] = field, used_up(created, '', '') end
-  if reply[i] == 'wrong' then changed[#changed + 1], changed[#changed + 2] = field, record_text(record) end
+  local text
+  reply[i], text = answer(parse_record(records[i]), verdict, created, now, life, opens)
+  if reply[i] == 'right' then text = used_up(created, '', '') end
+  if text then changed[#changed + 1], changed[#changed + 2] = field, text end
 end
 write_records(book, changed)
 return reply

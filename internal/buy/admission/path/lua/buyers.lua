@@ -6,11 +6,11 @@
 --   and closed, and what ask and read_buyers add. The script adds id, reservations, permits,
 --   admissions and units_key (keys); records and expiries are prefixes, ttl that of a record of
 --   captchas, ms
--- ask(it, i, user, persons)  adds request i to those of its item
+-- ask(it, user, persons)  adds a request to those of its item, and returns its number c among them
 -- read_buyers(it)  reads what the requests need, with one command of each kind:
---   held[i]  the user's reservation        own[i]  expiry of the user's path token, 0 = none
---   records[i]  the user's record of captchas
--- refuse_buyer(it, i, user, now, elsewhere)  outcome and detail for a buyer who gets nothing; nil =
+--   held[c]  the user's reservation        own[c]  expiry of the user's path token, 0 = none
+--   records[c]  the user's record of captchas
+-- refuse_buyer(it, c, user, now, elsewhere)  outcome and detail for a buyer who gets nothing; nil =
 --   no reason. elsewhere(it, user, counted) may name the key of another account that has a ticket:
 --     not_loaded, paused, not_started, ended
 --     holding   detail = task of the user's reservation
@@ -42,12 +42,16 @@ local function note_buyer(notes, user, counted)
 end
 
 local function note_path(notes, user, counted, permits)
-  local changed = notes.changed
-  for key in string.gmatch(counted, '[^,]+') do
+  if counted == '' then return end
+  local changed, path = notes.changed, user .. '|' .. permits
+  local n = #changed
+  for at = 1, #counted, 18 do -- a key has 17 characters
+    local key = string.sub(counted, at, at + 16)
     notes.paths[key] = user
-    changed[#changed + 1], changed[#changed + 2] = key, user .. '|' .. permits
+    changed[n + 1], changed[n + 2] = key, path
+    n = n + 2
   end
-  note_buyer(notes, user, counted)
+  changed[n + 1], changed[n + 2] = user, counted
 end
 
 local function write_notes()
@@ -64,45 +68,54 @@ local function open_item(key, records, expiries, now, ttl)
   it.refused = refusal(it, now)
   it.closed = it.refused == 'not_loaded' or it.state == 'loading'
   it.book, it.expiries, it.notes = open_records(records, now, ttl), expiries, notes_of(expiries)
-  it.requests, it.asking, it.keys, it.fields, it.counts = {}, {}, {}, {}, {}
-  it.counted, it.former, it.share, it.code, it.subjects, it.held, it.own, it.records = {}, {}, {}, {}, {}, {}, {}, {} -- by request
+  it.n, it.asking, it.keys, it.fields, it.subjects = 0, {}, {}, {}, {}
+  it.counted, it.former, it.share, it.code, it.first_field, it.first_subject = {}, {}, {}, {}, {}, {} -- by number of the request
   it.changed = {} -- user and record, …
   return it
 end
 
-local function ask(it, i, user, persons)
-  local c = #it.requests + 1
-  it.requests[c], it.asking[c] = i, user
+local function ask(it, user, persons)
+  local c = it.n + 1
+  it.n, it.asking[c], it.counted[c] = c, user, ''
+  it.first_field[c], it.first_subject[c] = #it.fields + 1, #it.subjects + 1
+  expiry_keys(it.expiries, user, persons, it.subjects)
+  if persons == '' then
+    room_fields(it, it.id, user, '', nil, nil, it.fields)
+    return c
+  end
   local counted, former, share, code = split_persons(persons)
-  it.counted[i], it.former[i], it.share[i], it.code[i] = counted, former, share, code
-  it.subjects[i] = expiry_keys(it.expiries, user, persons)
-  for _, key in ipairs(it.subjects[i]) do it.counts[#it.counts + 1] = key end
-  for key in string.gmatch(counted, '[^,]+') do it.keys[#it.keys + 1] = key end
+  it.counted[c] = counted
+  if former then it.former[c] = former end
+  if share then it.share[c] = share end
+  if code then it.code[c] = code end
+  for at = 1, #counted, 18 do it.keys[#it.keys + 1] = string.sub(counted, at, at + 16) end
   room_fields(it, it.id, user, counted, former, code, it.fields)
+  return c
 end
 
 local function read_buyers(it)
-  local held, own, records = redis.call('HMGET', it.reservations, unpack(it.asking)), redis.call('ZMSCORE', it.permits, unpack(it.asking)), {}
-  if not it.closed and not it.refused then
-    records = read_records(it.book, it.asking)
-    read_expiries(it.counts)
-    it.units = read_units(it, it.units_key, it.fields) or {}
-    if #it.keys > 0 then
-      local paths = redis.call('HMGET', it.expiries .. 'persons', unpack(it.keys))
-      for i, key in ipairs(it.keys) do it.notes.paths[key] = paths[i] end
+  it.own, it.records = {}, {}
+  it.held = redis.call('HMGET', it.reservations, unpack(it.asking))
+  local own = redis.call('ZMSCORE', it.permits, unpack(it.asking))
+  for c = 1, it.n do it.own[c] = own[c] and tonumber(own[c]) or 0 end
+  if it.closed or it.refused then return end
+  it.records = read_records(it.book, it.asking)
+  read_expiries(it.subjects)
+  it.units = read_units(it, it.units_key, it.fields) or {}
+  if #it.keys > 0 then
+    local paths = redis.call('HMGET', it.expiries .. 'persons', unpack(it.keys))
+    for i = 1, #it.keys do
+      if paths[i] then it.notes.paths[it.keys[i]] = paths[i] end
     end
-  end
-  for c, r in ipairs(it.requests) do
-    it.held[r], it.own[r], it.records[r] = held[c], tonumber(own[c] or 0), records[c]
   end
 end
 
-local function refuse_buyer(it, i, user, now, elsewhere)
+local function refuse_buyer(it, c, user, now, elsewhere)
   if it.closed then return it.refused end
-  if it.held[i] then return 'holding', string.match(it.held[i], '^[^|]*') end
+  if it.held[c] then return 'holding', string.match(it.held[c], '^[^|]*') end
   if it.refused then return it.refused end
-  local counted = it.counted[i]
-  local room, shared, letter, uses = room_of(it, it.id, it.units, user, counted, it.former[i], it.code[i])
+  local counted = it.counted[c]
+  local room, shared, letter, uses = room_of(it, it.units, it.first_field[c] + 1, counted, it.former[c], it.code[c])
   if room == 0 then return 'limit', string.format('%.0f', it.sale_limit) end
   if shared == 1 then
     letter = elsewhere and elsewhere(it, user, counted) or other_path(it.notes.paths, user, counted, now)
@@ -110,17 +123,18 @@ local function refuse_buyer(it, i, user, now, elsewhere)
   end
   if shared == 0 then return 'person', letter end
   if uses == 0 then return 'person', 'k' end
-  local own = it.own[i]
-  if it.stock > 0 and own > 0 and own <= now then
+  local own = it.own[c]
+  if own > 0 and own <= now and it.stock > 0 then
     expire_unused(it.permits, it.admissions, now, it.expiries, { user })
   end
-  local wait = expiry_wait(it.subjects[i])
+  local wait = expiry_wait(it.subjects, it.first_subject[c], (it.first_subject[c + 1] or #it.subjects + 1) - 1)
   if wait > 0 then return 'expiries', string.format('%.0f', wait) end
 end
 
 local function refuse_answer(it, user, record, verdict, created, now, life, opens)
   if verdict == '' then return nil end
-  verdict = answer(record, verdict, created, now, life, opens)
-  if verdict == 'wrong' then it.changed[#it.changed + 1], it.changed[#it.changed + 2] = user, record_text(record) end
+  local counted
+  verdict, counted = answer(record, verdict, created, now, life, opens)
+  if counted then it.changed[#it.changed + 1], it.changed[#it.changed + 2] = user, counted end
   if verdict ~= 'right' then return verdict end
 end

@@ -54,7 +54,7 @@ local function request(i)
   return unpack(ARGV, a, a + 5)
 end
 
-local items = {}
+local items, numbers = {}, {} -- numbers: of the requests among those of their items
 for i = 1, n_items do
   local key, reservations, permits, room, admissions, units, records, expiries = unpack(KEYS, 8 * i - 7, 8 * i)
   local ratio, queued, id = unpack(ARGV, 4 + 3 * i, 6 + 3 * i)
@@ -67,46 +67,53 @@ for i = 1, n_items do
 end
 for i = 1, n do
   local item, user, _, _, _, persons = request(i)
-  ask(items[tonumber(item)], i, user, persons)
+  numbers[i] = ask(items[tonumber(item)], user, persons)
 end
 for i = 1, n_items do read_buyers(items[i]) end
 
 -- taken returns why an item has no token for one more user, nil = it has one. The user's own
 -- unused token, if any, is not counted. share is the user's, nil = none.
 local function taken(it, own, share)
-  if free_units(it, share, now) <= 0 then return 'sold_out' end
+  it.free = it.free or free_units(it, nil, now)
+  if (share and free_units(it, share, now) or it.free) <= 0 then return 'sold_out' end
   if own <= now and it.queued then return 'no_permit' end
   it.waiting = it.waiting or redis.call('ZCARD', it.room)
   if it.waiting > 0 then return 'no_permit' end
   if it.ratio <= 0 then return nil end
-  it.unused = it.unused or unused_permits(it.permits, now, life)
+  if not it.unused then
+    it.unused, it.most = unused_permits(it.permits, now, life), math.floor((it.stock * it.ratio + 999) / 1000)
+  end
   local others = own > now and own <= now + life and it.unused - 1 or it.unused
-  if others >= math.floor((it.stock * it.ratio + 999) / 1000) then return 'no_permit' end
+  if others >= it.most then return 'no_permit' end
 end
 
 local voided = {} -- permits and user, …
 
--- decide returns the outcome of request i on an item, and the detail.
-local function decide(i, it, user, name, verdict, created)
-  local outcome, detail = refuse_buyer(it, i, user, now)
+-- decide returns the outcome of request c on an item, and the detail.
+local function decide(it, c, user, name, verdict, created)
+  local outcome, detail = refuse_buyer(it, c, user, now)
   if outcome then return outcome, detail end
-  local own, record = it.own[i], parse_record(it.records[i])
+  local own, record = it.own[c], parse_record(it.records[c])
   if own > now and record.request == name then return 'issued', it.epoch .. '|' .. ms(own) end
   local wrong = refuse_answer(it, user, record, verdict, created, now, captcha_life, it.opens)
   if wrong then return 'captcha', wrong end
-  local why = taken(it, own, it.share[i])
+  local why = taken(it, own, it.share[c])
   if why then return why end
 
   if record.permits ~= '' and record.permits ~= it.permits then voided[#voided + 1], voided[#voided + 2] = record.permits, user end
-  it.changed[#it.changed + 1], it.changed[#it.changed + 2] = user, used_up(verdict == '' and record.created or created, name, it.permits)
-  note_path(it.notes, user, it.counted[i], it.permits)
+  local changed = it.changed
+  local k = #changed
+  changed[k + 1], changed[k + 2] = user, used_up(verdict == '' and record.created or created, name, it.permits)
+  note_path(it.notes, user, it.counted[c], it.permits)
   if it.unused and not (own > now and own <= now + life) then it.unused = it.unused + 1 end
+  local granted = it.granted
+  k = #granted
   if own <= now then
-    it.granted[#it.granted + 1], it.granted[#it.granted + 2] = fresh, user
+    granted[k + 1], granted[k + 2] = fresh, user
     return 'issued', it.fresh
   end
   local till = ms(own - 1)
-  it.granted[#it.granted + 1], it.granted[#it.granted + 2] = till, user
+  granted[k + 1], granted[k + 2] = till, user
   it.renewed[#it.renewed + 1], it.renewed[#it.renewed + 2] = till, user
   return 'issued', it.epoch .. '|' .. till
 end
@@ -114,7 +121,7 @@ end
 local reply = { now }
 for i = 1, n do
   local item, user, name, verdict, created = request(i)
-  local outcome, detail = decide(i, items[tonumber(item)], user, name, verdict, created)
+  local outcome, detail = decide(items[tonumber(item)], numbers[i], user, name, verdict, created)
   reply[2 * i], reply[2 * i + 1] = outcome, detail or ''
 end
 for i = 1, n_items do

@@ -155,8 +155,7 @@ for i = 1, #heads, 2 do
     admitted = admitted + 1
     table.insert(served, ticket)
     table.insert(served, user)
-    record.permits, record.request = permits, ''
-    changed[#changed + 1], changed[#changed + 2] = user, record_text(record)
+    changed[#changed + 1], changed[#changed + 2] = user, record_text(record.created, record.tries, '', permits)
     redis.call('ZADD', permits, ms(now + life), user)
     redis.call('ZADD', admissions, ms(now + life), user)
     note_path(notes, user, (split_persons(persons)), permits)

@@ -50,7 +50,7 @@ local function request(i)
   return unpack(ARGV, a, a + 10)
 end
 
-local items = {}
+local items, numbers = {}, {} -- numbers: of the requests among those of their items
 for i = 1, n_items do
   local key, reservations, queue, places, beats, room, permits, units, admissions, records, expiries = unpack(KEYS, 11 * i - 9, 11 * i + 1)
   local it = open_item(key, records, expiries, now, record_ttl)
@@ -59,19 +59,18 @@ for i = 1, n_items do
   if it.early then it.refused = nil end
   it.reservations, it.queue, it.places, it.beats, it.room = reservations, queue, places, beats, room
   it.permits, it.units_key, it.admissions = permits, units, admissions
-  it.before, it.placed = {}, {} -- by request; requests
+  it.placed = {} -- requests
   it.tickets = {} -- the last ticket of each person key
   items[i] = it
 end
 for i = 1, n do
   local item, user, _, _, _, _, _, _, _, persons = request(i)
-  ask(items[tonumber(item)], i, user, persons)
+  numbers[i] = ask(items[tonumber(item)], user, persons)
 end
 for i = 1, n_items do
   local it = items[i]
   read_buyers(it)
-  local before = redis.call('HMGET', it.places, unpack(it.asking))
-  for c, r in ipairs(it.requests) do it.before[r] = before[c] end
+  it.before = redis.call('HMGET', it.places, unpack(it.asking))
   if #it.keys > 0 then
     local tickets = redis.call('HMGET', it.places, unpack(it.keys))
     for k, key in ipairs(it.keys) do it.tickets[key] = tickets[k] end
@@ -85,8 +84,8 @@ local function stay(ticket, session, tickets)
 end
 
 -- present returns whether the user's ticket from before counts; it may wait again.
-local function present(i, it, user, session, tickets)
-  local before, own = it.before[i], it.own[i]
+local function present(it, c, user, session, tickets)
+  local before, own = it.before[c], it.own[c]
   local key = prefix .. before
   local t = redis.call('HMGET', key, 'status', 'expires', 'epoch', 'score')
   local till = tonumber(t[2] or 0)
@@ -96,7 +95,7 @@ local function present(i, it, user, session, tickets)
     return false
   elseif till > now and own == till then
     till = own -- admitted, with an unused path token
-  elseif till > now and t[4] and it.loaded and tonumber(t[3]) < tonumber(it.epoch) and not it.held[i] then
+  elseif till > now and t[4] and it.loaded and tonumber(t[3]) < tonumber(it.epoch) and not it.held[c] then
     -- A rebuild of the gate took the path token away: the buyer is first again.
     redis.call('ZADD', it.queue, t[4], before)
     redis.call('ZADD', it.beats, at, before)
@@ -130,20 +129,20 @@ local function other_ticket(it, user, counted)
   end
 end
 
--- decide returns the outcome of request i on an item, and the detail.
-local function decide(i, it, user, ticket, verdict, created)
-  local outcome, detail = refuse_buyer(it, i, user, now, other_ticket)
+-- decide returns the outcome of request c on an item, and the detail; i is its number in the call.
+local function decide(i, it, c, user, ticket, verdict, created)
+  local outcome, detail = refuse_buyer(it, c, user, now, other_ticket)
   if outcome then return outcome, detail end
-  local record = parse_record(it.records[i])
+  local record = parse_record(it.records[c])
   local wrong = refuse_answer(it, user, record, verdict, created, now, captcha_life, it.early and 0 or it.opens)
   if wrong then return 'captcha', wrong end
-  if not it.early and free_units(it, it.share[i], now) <= 0 then return 'sold_out' end
+  if not it.early and free_units(it, it.share[c], now) <= 0 then return 'sold_out' end
   if verdict ~= '' then
     if record.permits ~= '' then voided[#voided + 1], voided[#voided + 2] = record.permits, user end
     it.changed[#it.changed + 1], it.changed[#it.changed + 2] = user, used_up(created, '', '')
   end
   owners[ticket] = user
-  for key in string.gmatch(it.counted[i], '[^,]+') do it.tickets[key] = ticket end
+  for key in string.gmatch(it.counted[c], '[^,]+') do it.tickets[key] = ticket end
   it.placed[#it.placed + 1] = i
   return 'placed', ticket
 end
@@ -151,14 +150,14 @@ end
 local reply = { now }
 for i = 1, n do
   local item, user, ticket, _, _, verdict, created, session, tickets, _, unasked = request(i)
-  local it = items[tonumber(item)]
+  local it, c = items[tonumber(item)], numbers[i]
   local outcome, detail
-  if unasked == '1' and it.own[i] > now then
+  if unasked == '1' and it.own[c] > now then
     outcome = 'unused'
-  elseif it.before[i] and present(i, it, user, session, tickets) then
-    outcome, detail = 'placed', it.before[i]
+  elseif it.before[c] and present(it, c, user, session, tickets) then
+    outcome, detail = 'placed', it.before[c]
   else
-    outcome, detail = decide(i, it, user, ticket, verdict, created)
+    outcome, detail = decide(i, it, c, user, ticket, verdict, created)
   end
   local r = #reply
   reply[r + 1], reply[r + 2], reply[r + 3], reply[r + 4], reply[r + 5] = outcome, detail or '', -1, -1, -1
@@ -179,8 +178,8 @@ for i = 1, n_items do
       queue[2 * c - 1], queue[2 * c] = it.early and '-' .. draw or score + c, ticket
       beats[2 * c - 1], beats[2 * c] = at, ticket
       places[#places + 1], places[#places + 2] = user, ticket
-      for key in string.gmatch(it.counted[r], '[^,]+') do places[#places + 1], places[#places + 2] = key, ticket end
-      note_buyer(it.notes, user, it.counted[r])
+      for key in string.gmatch(it.counted[numbers[r]], '[^,]+') do places[#places + 1], places[#places + 2] = key, ticket end
+      note_buyer(it.notes, user, it.counted[numbers[r]])
     end
     redis.call('ZADD', it.queue, unpack(queue))
     redis.call('ZADD', it.beats, unpack(beats))
