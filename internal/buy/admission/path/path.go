@@ -45,9 +45,9 @@ const (
 
 	// maxBatch bounds one script call: 256 requests occupy Redis for about 2 ms.
 	maxBatch = 256
-	// batchesInFlight bounds the concurrent batches of a shard: one runs in Redis while
-	// the next is collected.
-	batchesInFlight = 2
+	// batchesInFlight bounds the concurrent batches of a shard. With two, each large batch
+	// is followed by one of a single request, which costs Redis as much as ten of a batch.
+	batchesInFlight = 1
 	// maxWaiting bounds the queued requests of a shard; above it Issue returns OVERLOADED.
 	maxWaiting = 4096
 	// overloadRetry is the RetryAfter of OVERLOADED.

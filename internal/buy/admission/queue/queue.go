@@ -170,7 +170,7 @@ func New(cfg Config) *Service {
 	s := &Service{cfg: cfg}
 	for shard := range s.entries {
 		s.entries[shard] = batch.New(batch.Config[*entry, entered]{
-			Process: s.enterAll, MaxBatch: maxEntries, MaxInFlight: 2, MaxWaiting: maxEntriesWaiting,
+			Process: s.enterAll, MaxBatch: maxEntries, MaxInFlight: 1, MaxWaiting: maxEntriesWaiting,
 			Timeout: reservation.DefaultTimeout,
 		})
 	}
