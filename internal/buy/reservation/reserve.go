@@ -22,9 +22,9 @@ import (
 const (
 	// maxBatch bounds one script call: 256 attempts occupy Redis for about 2 ms.
 	maxBatch = 256
-	// batchesInFlight bounds the concurrent batches of a shard: one runs in Redis while
-	// the next is collected.
-	batchesInFlight = 2
+	// batchesInFlight bounds the concurrent batches of a shard. With two, each large batch
+	// is followed by one of a single attempt.
+	batchesInFlight = 1
 	// maxWaiting bounds the queued attempts of a shard; above it Reserve returns
 	// OVERLOADED and takes nothing.
 	maxWaiting = 4096
