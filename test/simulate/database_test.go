@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"reflect"
 	"sync"
 	"syscall"
 	"time"
 
+	"modernc.org/libc"
 	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"seckill/internal/platform/postgres"
 )
@@ -34,6 +37,8 @@ type engine struct {
 	known  map[string]driver.Stmt
 	tables []string
 	kept   map[string]bool // attached databases that hold copies
+
+	scripts *scripts // of the Redis of the story
 }
 
 // maxStatements bounds the memory of an engine.
@@ -44,7 +49,10 @@ func newEngine() (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &engine{raw: c.(rawConn), known: map[string]driver.Stmt{}, kept: map[string]bool{}}
+	e := &engine{raw: c.(rawConn), known: map[string]driver.Stmt{}, kept: map[string]bool{}, scripts: newScripts()}
+	if err := e.keepPlans(); err != nil {
+		return nil, err
+	}
 	if _, err := e.raw.ExecContext(context.Background(), postgres.SQLiteSchema(), nil); err != nil {
 		return nil, err
 	}
@@ -56,6 +64,19 @@ func newEngine() (*engine, error) {
 		e.tables = append(e.tables, row[0].(string))
 	}
 	return e, nil
+}
+
+// keepPlans lets SQLite keep the plan of a statement whatever values it gets. Otherwise it prepares
+// each that a partial index might serve again for each execution.
+func (e *engine) keepPlans() error {
+	c := reflect.ValueOf(e.raw).Elem()
+	tls, db := (*libc.TLS)(c.FieldByName("tls").UnsafePointer()), uintptr(c.FieldByName("db").Uint())
+	args := tls.Alloc(16)
+	defer tls.Free(16)
+	if code := sqlite3.Xsqlite3_db_config(tls, db, sqlite3.SQLITE_DBCONFIG_ENABLE_QPSG, libc.VaList(args, int32(1), uintptr(0))); code != 0 {
+		return fmt.Errorf("keep the plans of SQLite: code %d", code)
+	}
+	return nil
 }
 
 // statement returns a prepared statement.

@@ -20,13 +20,18 @@ type redisServer struct {
 	machine  *machine
 	listener *listener
 
-	mu   sync.Mutex
-	life int // guarded by mu; grows with each start
+	scripts *scripts
+	closed  chan struct{} // by stop
+
+	mu      sync.Mutex
+	life    int                      // guarded by mu; grows with each start
+	waiting map[string]chan struct{} // guarded by mu; closed when the stream grows
 }
 
 // startRedis serves a Redis at an address.
-func startRedis(n *network, m *machine, addr string) (*redisServer, error) {
-	s := &redisServer{redis: miniredis.NewMiniRedis(), network: n, machine: m, life: 1}
+func startRedis(n *network, m *machine, addr string, run *scripts) (*redisServer, error) {
+	s := &redisServer{redis: miniredis.NewMiniRedis(), network: n, machine: m, life: 1,
+		scripts: run, closed: make(chan struct{}), waiting: map[string]chan struct{}{}}
 	l, err := n.listen(m, addr)
 	if err != nil {
 		return nil, err
@@ -39,6 +44,11 @@ func startRedis(n *network, m *machine, addr string) (*redisServer, error) {
 	_ = first.Close()
 	s.redis.ClockTTL(true)
 	s.redis.Server().SetPreHook(s.answer)
+	s.wrap("XADD", s.added)
+	s.wrap("XREAD", s.blocking)
+	s.wrap("XREADGROUP", s.blocking)
+	s.wrap("EVAL", s.eval)
+	s.wrap("EVALSHA", s.eval)
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -65,25 +75,32 @@ func (s *redisServer) tick() {
 // answer answers INFO server, which miniredis does not know, as a server that is known by
 // its run id, and SCRIPT LOAD without parsing the script.
 func (s *redisServer) answer(peer *server.Peer, command string, args ...string) bool {
+	if !isNested(peer) {
+		s.expire()
+	}
 	switch {
 	case command == "INFO" && len(args) == 1 && args[0] == "server":
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		peer.WriteBulk(fmt.Sprintf("# Server\r\nredis_version:7.0.0\r\nrun_id:%040x\r\n", s.life))
 	case command == "SCRIPT" && len(args) == 2 && strings.EqualFold(args[0], "load"):
-		hash := fmt.Sprintf("%x", sha1.Sum([]byte(args[1]))) //nolint:gosec // the name of a script
+		sha := hash(args[1])
 		s.redis.Lock()
-		s.field("scripts").SetMapIndex(reflect.ValueOf(hash), reflect.ValueOf(args[1]))
+		s.field("scripts").SetMapIndex(reflect.ValueOf(sha), reflect.ValueOf(args[1]))
 		s.redis.Unlock()
-		peer.WriteBulk(hash)
+		peer.WriteBulk(sha)
 	default:
 		return false
 	}
 	return true
 }
 
+// hash returns the name of a script.
+func hash(script string) string { return fmt.Sprintf("%x", sha1.Sum([]byte(script))) } //nolint:gosec // a name
+
 func (s *redisServer) stop() {
 	_ = s.listener.Close()
+	close(s.closed)
 	s.redis.Close()
 }
 

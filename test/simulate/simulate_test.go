@@ -114,7 +114,7 @@ func newInstallation(t testing.TB, seed uint64, e *engine) *installation {
 	in.network = newNetwork(newSource(seed, 1), in.usual)
 	in.db = newDatabase(e)
 	var err error
-	in.redis, err = startRedis(in.network, &machine{name: "redis", addr: netip.MustParseAddr("10.9.0.1")}, redisAddr)
+	in.redis, err = startRedis(in.network, &machine{name: "redis", addr: netip.MustParseAddr("10.9.0.1")}, redisAddr, e.scripts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -243,6 +243,7 @@ func (in *installation) repeatMessages(r *source) {
 		time.Sleep(r.upTo(time.Second))
 		for _, m := range found {
 			if again, err := in.redis.redis.XAdd(m.stream, "*", m.values); err == nil {
+				in.redis.wake(m.stream)
 				known[m.stream+again] = true
 				in.count("messages repeated")
 			}

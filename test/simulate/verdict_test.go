@@ -23,6 +23,7 @@ func (in *installation) settle(ctx context.Context, tools *app.Tools, b *beginni
 	}()
 	select {
 	case <-ended:
+		in.note("buyers have ended")
 	case <-limited.Done():
 		for _, x := range in.buyers {
 			if s := x.now(); s != done && x.number < buyers {
@@ -58,10 +59,14 @@ func (in *installation) audited(ctx context.Context, tools *app.Tools, b *beginn
 		if ctx.Err() != nil {
 			return last, why
 		}
+		before := why
 		if last = report; err != nil {
 			why = err.Error()
 		} else if why = in.wrong(report, end); why == "" {
 			return report, ""
+		}
+		if why != before {
+			in.note("not settled: " + why)
 		}
 		select {
 		case <-time.After(time.Second):
