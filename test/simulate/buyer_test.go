@@ -161,6 +161,9 @@ func (b *buyer) run(ctx context.Context, of *seed.Result) {
 			}
 		}
 		if time.Now().After(b.until) {
+			if b.entry != "" && b.random.chance(75) { // the others let an offer expire
+				b.leave(ctx)
+			}
 			return
 		}
 		b.pause(ctx, 2*time.Second)
@@ -262,6 +265,14 @@ func (b *buyer) join(ctx context.Context, of *seed.Result) {
 	})
 	b.note("joinWaitlist: %v", err)
 	b.entry = joined.WaitlistEntry.ID
+}
+
+// leave leaves the waitlist.
+func (b *buyer) leave(ctx context.Context) {
+	err := b.insist(ctx, func(ctx context.Context) error {
+		return b.Mutate(ctx, &struct{}{}, "leaveWaitlist", "waitlistEntry { status }", apiclient.Object{"waitlistEntryId": b.entry})
+	})
+	b.note("leaveWaitlist: %v", err)
 }
 
 // redeem buys the unit that the waitlist offers; without an offer it is sold out.

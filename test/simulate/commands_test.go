@@ -3,6 +3,7 @@ package simulate_test
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha1" //nolint:gosec // the name of a script
 	"fmt"
 	"reflect"
 	"slices"
@@ -145,7 +146,8 @@ func (s *redisServer) expire() {
 // scripts runs scripts in one interpreter, for all stories one after the other. It is used with
 // the lock of the server.
 type scripts struct {
-	compiled map[string]*lua.FunctionProto // by SHA-1
+	names    map[string]string             // SHA-1 of each text
+	compiled map[string]*lua.FunctionProto // by name
 	state    *lua.LState                   // nil after an error
 	calls    *lua.LTable                   // the table redis
 	server   *server.Server
@@ -154,7 +156,17 @@ type scripts struct {
 	reader   *bufio.Reader
 }
 
-func newScripts() *scripts { return &scripts{compiled: map[string]*lua.FunctionProto{}} }
+func newScripts() *scripts {
+	return &scripts{names: map[string]string{}, compiled: map[string]*lua.FunctionProto{}}
+}
+
+// hash returns the name of a script.
+func (r *scripts) hash(text string) string {
+	if r.names[text] == "" {
+		r.names[text] = fmt.Sprintf("%x", sha1.Sum([]byte(text))) //nolint:gosec // a name
+	}
+	return r.names[text]
+}
 
 // eval runs a script outside of MULTI, given as text or by its SHA-1.
 func (s *redisServer) eval(next server.Cmd) server.Cmd {
@@ -165,12 +177,12 @@ func (s *redisServer) eval(next server.Cmd) server.Cmd {
 		}
 		s.redis.Lock()
 		defer s.redis.Unlock()
-		known, sha := *s.field("scripts").Addr().Interface().(*map[string]string), args[0]
+		sha := args[0]
 		if command == "EVAL" {
-			sha = hash(args[0])
-			known[sha] = args[0]
+			sha = s.scripts.hash(args[0])
+			s.known()[sha] = args[0]
 		}
-		text, ok := known[sha]
+		text, ok := s.known()[sha]
 		keys, err := strconv.Atoi(args[1])
 		switch {
 		case !ok:

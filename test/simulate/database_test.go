@@ -16,6 +16,7 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"seckill/internal/platform/config"
 	"seckill/internal/platform/postgres"
 )
 
@@ -38,7 +39,8 @@ type engine struct {
 	tables []string
 	kept   map[string]bool // attached databases that hold copies
 
-	scripts *scripts // of the Redis of the story
+	scripts  *scripts       // of the Redis of the story
+	defaults *config.Config // whose making takes 2 ms
 }
 
 // maxStatements bounds the memory of an engine.
@@ -49,7 +51,7 @@ func newEngine() (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &engine{raw: c.(rawConn), known: map[string]driver.Stmt{}, kept: map[string]bool{}, scripts: newScripts()}
+	e := &engine{raw: c.(rawConn), known: map[string]driver.Stmt{}, kept: map[string]bool{}, scripts: newScripts(), defaults: config.Default()}
 	if err := e.keepPlans(); err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package simulate_test
 
 import (
-	"crypto/sha1" //nolint:gosec // the name of a script
 	"fmt"
 	"reflect"
 	"strings"
@@ -84,9 +83,9 @@ func (s *redisServer) answer(peer *server.Peer, command string, args ...string) 
 		defer s.mu.Unlock()
 		peer.WriteBulk(fmt.Sprintf("# Server\r\nredis_version:7.0.0\r\nrun_id:%040x\r\n", s.life))
 	case command == "SCRIPT" && len(args) == 2 && strings.EqualFold(args[0], "load"):
-		sha := hash(args[1])
 		s.redis.Lock()
-		s.field("scripts").SetMapIndex(reflect.ValueOf(sha), reflect.ValueOf(args[1]))
+		sha := s.scripts.hash(args[1])
+		s.known()[sha] = args[1]
 		s.redis.Unlock()
 		peer.WriteBulk(sha)
 	default:
@@ -95,8 +94,10 @@ func (s *redisServer) answer(peer *server.Peer, command string, args ...string) 
 	return true
 }
 
-// hash returns the name of a script.
-func hash(script string) string { return fmt.Sprintf("%x", sha1.Sum([]byte(script))) } //nolint:gosec // a name
+// known returns the scripts that the server has, by name.
+func (s *redisServer) known() map[string]string {
+	return *s.field("scripts").Addr().Interface().(*map[string]string)
+}
 
 func (s *redisServer) stop() {
 	_ = s.listener.Close()

@@ -46,6 +46,7 @@ type installation struct {
 	buyers   []*buyer
 	coverage *coverage
 	log      *slog.Logger
+	defaults *config.Config
 
 	usual   time.Duration         // longest delay of a write without faults
 	entered [states]chan struct{} // guarded by mu; closed when a buyer enters the state
@@ -101,7 +102,8 @@ const (
 )
 
 func newInstallation(t testing.TB, seed uint64, e *engine) *installation {
-	in := &installation{t: t, seed: seed, random: newSource(seed, 0), began: time.Now(), counts: map[string]int{}}
+	in := &installation{t: t, seed: seed, random: newSource(seed, 0), began: time.Now(), counts: map[string]int{},
+		defaults: e.defaults}
 	if *verbose {
 		in.log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	} else {
@@ -166,7 +168,8 @@ func (in *installation) host(m *machine) app.Host {
 }
 
 func (in *installation) config(m *machine) *config.Config {
-	cfg := config.Default()
+	cfg := new(config.Config)
+	*cfg = *in.defaults
 	cfg.Profile, cfg.Limits = config.ProfileProduction, config.SwitchOff
 	cfg.RedisURL, cfg.PublicURL = "redis://"+redisAddr+"/0", "http://"+shopAddr
 	cfg.JWTKey, cfg.PowMax, cfg.CaptchaPool = "a key of a test, at least 32 bytes long", 20, 1
