@@ -1971,7 +1971,10 @@ extend type Mutation {
   """Live figures; the page docs/figures.md defines each of them."""
   saleStats: SaleStats @auth(role: OPERATOR, scope: SALES_READ) @cost(weight: "10")
   """Orders placed since a time and their value, for example since midnight where the reader is."""
-  orderTotals(since: DateTime!): OrderTotals @auth(role: OPERATOR, scope: SALES_READ) @cost(weight: "10")
+  orderTotals(
+    """Orders placed at this time or later."""
+    since: DateTime!
+  ): OrderTotals @auth(role: OPERATOR, scope: SALES_READ) @cost(weight: "10")
 }
 
 """

@@ -14,7 +14,7 @@ const sheet = (page: Page) => page.locator('section.sheet');
 const topOf = (page: Page, selector: string): Promise<number> => page.locator(selector).first().evaluate((element) => element.getBoundingClientRect().top);
 
 test('before the opening the price is on the first screen, before the rules, and large digits count down over the picture', async () => {
-  const [slug] = await scheduleSales(it.demo, [{ title: 'One thing', currencyCode: 'CNY', price: '699.00', listPrice: '999.00', rules: 'One order each.' }], 3_600_000);
+  const [slug] = await scheduleSales(it.demo, [{ title: 'One thing', currencyCode: 'CNY', price: '699.00', listPrice: '999.00', rules: 'One order each.' }], 1_800_000);
   for (const viewport of [phone.viewport, { width: 1280, height: 900 }]) {
     const page = await it.page({ ...phone, viewport });
     await page.goto(`${it.demo.url}/s/${slug}`);
