@@ -66,7 +66,7 @@ var lanes = [][]step{
 // simulation follows the first lane where the package is there.
 var simulation = step{
 	"the whole product on virtual time",
-	goTest("./test/simulate", "-timeout", "25m", "-seeds", "1000", "-within", "15m"),
+	goTest("./test/simulate", "-timeout", "25m", "-seeds", "2000", "-within", "12m"),
 	regexp.MustCompile(`simulate_test\.go:\d+: (\d+ stories, .*)`),
 }
 

@@ -111,36 +111,28 @@ func isNested(peer *server.Peer) bool {
 func (s *redisServer) expire() {
 	s.redis.Lock()
 	defer s.redis.Unlock()
-	now, last := s.field("now").Addr().Interface().(*time.Time), s.field("lastTick").Addr().Interface().(*time.Time)
-	at := *now
+	at := *s.clock.now
 	if at.IsZero() {
 		at = time.Now().UTC()
 	}
-	elapsed := at.Sub(*last)
+	elapsed := at.Sub(*s.clock.last)
 	if elapsed <= 0 {
 		return
 	}
-	var ttls []map[string]time.Duration
-	for entries := s.field("dbs").MapRange(); entries.Next(); {
-		db := entries.Value().Elem()
-		if db.FieldByName("hashTTLs").Len() > 0 {
+	db := s.field("dbs").MapIndex(reflect.ValueOf(0)) // the product uses no other one
+	if !db.IsValid() || db.Elem().FieldByName("hashTTLs").Len() > 0 {
+		return
+	}
+	ttl := *(*map[string]time.Duration)(unsafe.Pointer(db.Elem().FieldByName("ttl").UnsafeAddr())) //nolint:gosec // of this process
+	for _, left := range ttl {
+		if left <= elapsed {
 			return
 		}
-		f := db.FieldByName("ttl")
-		ttl := *(*map[string]time.Duration)(unsafe.Pointer(f.UnsafeAddr())) //nolint:gosec // of this process
-		for _, left := range ttl {
-			if left <= elapsed {
-				return
-			}
-		}
-		ttls = append(ttls, ttl)
 	}
-	for _, ttl := range ttls {
-		for key := range ttl {
-			ttl[key] -= elapsed
-		}
+	for key := range ttl {
+		ttl[key] -= elapsed
 	}
-	*last = at
+	*s.clock.last = at
 }
 
 // scripts runs scripts in one interpreter, for all stories one after the other. It is used with

@@ -19,6 +19,7 @@ type redisServer struct {
 	machine  *machine
 	listener *listener
 
+	clock   struct{ now, last *time.Time } // now is zero unless SetTime set it; last is that of the TTLs
 	scripts *scripts
 	closed  chan struct{} // by stop
 
@@ -31,6 +32,7 @@ type redisServer struct {
 func startRedis(n *network, m *machine, addr string, run *scripts) (*redisServer, error) {
 	s := &redisServer{redis: miniredis.NewMiniRedis(), network: n, machine: m, life: 1,
 		scripts: run, closed: make(chan struct{}), waiting: map[string]chan struct{}{}}
+	s.clock.now, s.clock.last = s.field("now").Addr().Interface().(*time.Time), s.field("lastTick").Addr().Interface().(*time.Time)
 	l, err := n.listen(m, addr)
 	if err != nil {
 		return nil, err

@@ -237,8 +237,8 @@ func (in *installation) shop(ctx context.Context, from *machine) (net.Conn, erro
 }
 
 var (
-	seeds   = flag.Int("seeds", 20, "number of stories to run")
-	within  = flag.Duration("within", 0, "time after which no further story begins; 0 = no limit")
+	seeds   = flag.Int("seeds", 200, "number of stories to run")
+	within  = flag.Duration("within", 75*time.Second, "time after which no further story begins; 0 = no limit")
 	from    = flag.Uint64("from", 0, "seed of the first story")
 	most    = flag.Int("faults", 6, "most faults of a story")
 	procs   = flag.Int("procs", 1, "GOMAXPROCS")

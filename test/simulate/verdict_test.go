@@ -49,6 +49,7 @@ func (in *installation) settle(ctx context.Context, tools *app.Tools, b *beginni
 		return
 	}
 	in.judge(limited)
+	in.note("all has ended")
 }
 
 // audited audits until nothing is wrong. At the time limit it returns the last report and what

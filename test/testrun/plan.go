@@ -37,9 +37,9 @@ var singleGoroutine = []string{
 	"seckill/test/deploy", "seckill/web",
 }
 
-// slow lists the packages that test-short omits: each takes minutes.
-var slow = []string{installationTests, "seckill/test/conformance", "seckill/internal/platform/stream",
-	"seckill/cmd/seckill"}
+// slow lists the packages that test-short omits: each takes a minute or more.
+var slow = []string{installationTests, "seckill/test/conformance", "seckill/test/simulate",
+	"seckill/internal/platform/stream", "seckill/cmd/seckill"}
 
 // withoutRaceDetector lists packages that only compute: SQLite, password hashes and images. They
 // run without the race detector, which makes them many times slower. Such a package must
