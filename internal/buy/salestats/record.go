@@ -146,8 +146,11 @@ func net(orders map[order.Status]tally) int64 {
 
 // Totals returns the number of orders that were placed in a sale since a time, and the
 // value of those that are paid, without refunded units.
-func (r *Reader) Totals(ctx context.Context, sale id.Sale, currency string, since time.Time) (int, money.Amount, error) {
-	orders, err := tallies(ctx, r.cfg.DB.Ent.Order.Query().Where(entorder.SaleID(sale), entorder.CreatedAtGTE(since.UTC())))
+func (r *Reader) Totals(
+	ctx context.Context, sale id.Sale, currency string, since time.Time,
+) (int, money.Amount, error) {
+	placed := r.cfg.DB.Ent.Order.Query().Where(entorder.SaleID(sale), entorder.CreatedAtGTE(since.UTC()))
+	orders, err := tallies(ctx, placed)
 	if err != nil {
 		return 0, money.Amount{}, fmt.Errorf("order totals of sale %s: %w", sale, err)
 	}
