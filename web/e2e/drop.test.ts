@@ -91,8 +91,8 @@ test('a phone that comes back from the page of the bank unpaid has a button to i
   await button(page, 'pay').tap();
   await page.waitForURL('**/sandbox/pay/**');
   const time = page.locator('time');
-  const shown = await time.evaluate((it) => new Date(it.getAttribute('datetime')!).toLocaleString('en', { dateStyle: 'medium', timeStyle: 'medium' }));
-  expect(await time.innerText()).toBe(shown); // of the reader's clock, not UTC
+  const hour = await time.evaluate((it) => new Date(it.getAttribute('datetime')!).toTimeString().slice(0, 8));
+  expect(await time.innerText()).toMatch(new RegExp(`^\\w+ \\d+, ${hour}$`)); // of the reader's clock, not UTC
   await page.getByRole('link', { name: 'Back to the order' }).tap();
   await page.route('**/sandbox/**', (route) => route.fulfill({ status: 204 })); // the page of the bank does not open
   await page.getByRole('button', { name: /^Pay ¥/ }).tap();
