@@ -32,7 +32,7 @@ var lanes = [][]step{
 		{
 			"all states of the model",
 			goTest("./test/model", "-tags", "prove", "-run", "TestEveryState|TestMoreStates", "-timeout", "20m"),
-			regexp.MustCompile(`explore_test\.go:\d+: (.* states, .*)`),
+			regexp.MustCompile(`(?:explore|states_prove)_test\.go:\d+: (.* states, .*)`),
 		},
 	},
 	{
