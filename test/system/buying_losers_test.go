@@ -88,6 +88,7 @@ func TestBuyersWhoCanGetNothingCostRedisNoCommand(t *testing.T) {
 	paused := s.seed(seed.Input{Users: users, Stock: 1})
 	operator := s.staff("ann@example.com", "OPERATOR")
 	s.onSale(operator, "pauseSale", paused.SaleID, "a moment", "PAUSED")
+	testenv.Eventually(t, testenv.Wait, func() bool { return s.statusOf(operator, over.SaleID) == "ENDED" }, "the sale is over")
 	type step struct {
 		call func(token string, made *seed.Result) string
 		want string
