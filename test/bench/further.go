@@ -81,16 +81,16 @@ func (f *further) buyers(n int) []seed.LoadUser {
 // openLoop places orders at a fixed rate and reports the latencies.
 func (f *further) openLoop(ctx context.Context, r *report, share, rate float64, n int) error {
 	say("open loop at %.0f orders/s", rate)
-	requests := orderRequests(f.shop.public, f.offer.ItemID, f.buyers(n))
-	lats, err := load{addr: f.shop.public, count: n, request: cycle(requests), want: []byte(`"SUBMITTED"`)}.atRate(ctx,
-		rate)
+	name := fmt.Sprintf("open loop at %.0f %%", share*100)
+	var lats *latencies
+	err := f.measured(ctx, name, f.orderTarget, func(l load) (_ loadResult, err error) {
+		lats, err = l.atRate(ctx, rate)
+		return loadResult{good: l.count}, err
+	}, f.buyers(n))
 	if err != nil {
 		return err
 	}
-	*f.orderTarget.accepted += n
-	if err := written(ctx, f.db, f.offer.SaleID, *f.orderTarget.accepted); err != nil {
-		return err
-	}
+	r.note(name, f.done[name])
 	for _, p := range []float64{50, 99, 99.9} {
 		r.Figures = append(r.Figures, figure{Name: fmt.Sprintf("placeOrder p%g, open loop at %.0f %% of the rate", p,
 			share*100), Ratio: lats.at(p), Unit: "ms"})

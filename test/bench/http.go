@@ -253,14 +253,22 @@ type orderTarget struct {
 
 // measureOrders places one order per user and waits until all orders of the sale are written.
 func (w *suite) measureOrders(ctx context.Context, name string, t orderTarget, users []seed.LoadUser) error {
+	return w.measured(ctx, name, t, func(l load) (loadResult, error) { return l.run(ctx) }, users)
+}
+
+// measured places orders with send, and adds what they cost until they are written.
+func (w *suite) measured(ctx context.Context, name string, t orderTarget, send func(load) (loadResult, error),
+	users []seed.LoadUser,
+) error {
 	requests := orderRequests(t.server.public, t.item, users)
 	before, err := w.used(ctx, t.server)
 	if err != nil {
 		return err
 	}
 	began := time.Now()
-	res, err := load{addr: t.server.public, count: len(users), request: cycle(requests), want: []byte(`"SUBMITTED"`)}.run(
-		ctx)
+	res, err := send(load{
+		addr: t.server.public, count: len(users), request: cycle(requests), want: []byte(`"SUBMITTED"`),
+	})
 	if err != nil {
 		return err
 	}
