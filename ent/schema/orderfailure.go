@@ -2,6 +2,7 @@ package schema
 
 import (
 	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 
@@ -28,5 +29,8 @@ func (OrderFailure) Fields() []ent.Field {
 }
 
 func (OrderFailure) Indexes() []ent.Index {
-	return []ent.Index{index.Fields("user_id", "created_at"), index.Fields("released")}
+	return []ent.Index{
+		index.Fields("user_id", "created_at"),
+		index.Fields("id").StorageKey("orderfailure_returns").Annotations(entsql.IndexWhere("NOT released")),
+	}
 }

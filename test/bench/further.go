@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"seckill/internal/ops/seed"
@@ -82,12 +83,13 @@ func (f *further) buyers(n int) []seed.LoadUser {
 func (f *further) openLoop(ctx context.Context, r *report, share, rate float64, n int) error {
 	say("open loop at %.0f orders/s", rate)
 	name := fmt.Sprintf("open loop at %.0f %%", share*100)
+	profiled := f.shop.profile(ctx, f.opts.profile, fmt.Sprintf("open-%.0f.prof", share*100), max(1, int(float64(n)/rate)))
 	var lats *latencies
 	err := f.measured(ctx, name, f.orderTarget, func(l load) (_ loadResult, err error) {
 		lats, err = l.atRate(ctx, rate)
 		return loadResult{good: l.count}, err
 	}, f.buyers(n))
-	if err != nil {
+	if err = errors.Join(err, <-profiled); err != nil {
 		return err
 	}
 	r.note(name, f.done[name])

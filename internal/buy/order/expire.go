@@ -144,9 +144,6 @@ var unpaidOfBlocked predicate.Order = func(s *sql.Selector) {
 		Where(sql.NotNull(users.C(user.FieldDisabledAt)))))
 }
 
-// UnpaidOfBlockedRows selects what UnpaidOfBlocked reads, for DB.AnyRows.
-func UnpaidOfBlockedRows() *sql.Selector { return postgres.Rows(entorder.Table, unpaidOfBlocked) }
-
 // UnpaidOfBlocked returns at most limit unpaid orders of users who are disabled, oldest
 // first.
 func (s *Store) UnpaidOfBlocked(ctx context.Context, limit int) ([]id.Order, error) {

@@ -63,16 +63,20 @@ func OrderReturns(db *postgres.DB, give ReturnReservations, c clock.Clock, log *
 	}
 	r := returner{db: db, give: give, what: "orders", due: due, mark: markOrders}
 	return periodic.Loop{Name: "return units", Every: orderReturnEvery, Idle: idleReturn, Timeout: returnTimeout,
-		HasWork: db.AnyRows(func() *sql.Selector { return postgres.Rows(entorder.Table, entorder.ReturnDue(true)) }),
-		Step:    r.step, Log: log}
+		HasWork: db.AnyRows(func() *sql.Selector {
+			return postgres.First(postgres.Rows(entorder.Table, entorder.ReturnDue(true)), entorder.FieldID)
+		}),
+		Step: r.step, Log: log}
 }
 
 // TaskReturns returns the same loop for failed tasks.
 func TaskReturns(db *postgres.DB, give ReturnReservations, log *slog.Logger) periodic.Loop {
 	r := returner{db: db, give: give, what: "tasks", due: tasksDue, mark: markTasks}
 	return periodic.Loop{Name: "release failed tasks", Every: taskReturnEvery, Idle: idleReturn, Timeout: returnTimeout,
-		HasWork: db.AnyRows(func() *sql.Selector { return postgres.Rows(orderfailure.Table, orderfailure.Released(false)) }),
-		Step:    r.step, Log: log}
+		HasWork: db.AnyRows(func() *sql.Selector {
+			return postgres.First(postgres.Rows(orderfailure.Table, orderfailure.Released(false)), orderfailure.FieldID)
+		}),
+		Step: r.step, Log: log}
 }
 
 // returner returns the reservations that the rows of one table mark as due.

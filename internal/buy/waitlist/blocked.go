@@ -18,7 +18,6 @@ import (
 	"seckill/internal/platform/collect"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
-	"seckill/internal/platform/postgres"
 )
 
 // maxBlocked bounds the entries that one call of LeaveBlocked ends.
@@ -37,9 +36,6 @@ func (s *Service) LeaveBlocked(ctx context.Context) (left int, err error) {
 }
 
 var ofBlocked = waitlistentry.And(waitlistentry.StatusIn(openStatuses...), ofDisabledUser)
-
-// BlockedRows selects what LeaveBlocked reads, for DB.AnyRows.
-func BlockedRows() *sql.Selector { return postgres.Rows(waitlistentry.Table, ofBlocked) }
 
 // ofDisabledUser matches entries of users who are disabled.
 var ofDisabledUser predicate.WaitlistEntry = func(s *sql.Selector) {

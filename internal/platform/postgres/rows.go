@@ -20,6 +20,14 @@ func Rows[P ~func(*entsql.Selector)](table string, match ...P) *entsql.Selector 
 	return rows
 }
 
+// First selects the first of rows by a column, for DB.AnyRows: Postgres then reads the partial
+// index that has the column and the condition of rows. Without an order it reads a table
+// that has grown faster than its statistics from the start; it would ignore the order if
+// OFFSET were missing.
+func First(rows *entsql.Selector, column string) *entsql.Selector {
+	return rows.OrderBy(rows.C(column)).Limit(1).Offset(0)
+}
+
 // Counts returns the numbers of rows of selections, by name, in one statement.
 func (db *DB) Counts(ctx context.Context, selections map[string]*entsql.Selector) (map[string]int, error) {
 	names := slices.Sorted(maps.Keys(selections))

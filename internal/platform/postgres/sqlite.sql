@@ -50,7 +50,7 @@ CREATE INDEX IF NOT EXISTS `noticefact_due_at` ON `notice_facts` (`due_at`);
 CREATE TABLE IF NOT EXISTS `order_events` (`id` uuid NOT NULL, `order_id` uuid NOT NULL, `status` text NOT NULL, `version` integer NOT NULL, `actor` text NOT NULL, `actor_id` uuid NULL, `code` text NOT NULL, `note` text NOT NULL DEFAULT (''), `quantity` integer NOT NULL DEFAULT (0), `created_at` datetime NOT NULL, PRIMARY KEY (`id`));
 CREATE INDEX IF NOT EXISTS `orderevent_order_id_id` ON `order_events` (`order_id`, `id`);
 CREATE TABLE IF NOT EXISTS `order_failures` (`id` uuid NOT NULL, `sale_id` uuid NOT NULL, `item_id` uuid NOT NULL, `user_id` uuid NOT NULL, `quantity` integer NOT NULL, `code` text NOT NULL, `reason` text NOT NULL, `released` bool NOT NULL DEFAULT (false), `reserved_at` datetime NOT NULL, `created_at` datetime NOT NULL, PRIMARY KEY (`id`));
-CREATE INDEX IF NOT EXISTS `orderfailure_released` ON `order_failures` (`released`);
+CREATE INDEX IF NOT EXISTS `orderfailure_returns` ON `order_failures` (`id`) WHERE NOT released;
 CREATE INDEX IF NOT EXISTS `orderfailure_user_id_created_at` ON `order_failures` (`user_id`, `created_at`);
 CREATE TABLE IF NOT EXISTS `order_metadata` (`id` uuid NOT NULL, `entries` blob NOT NULL, `version` integer NOT NULL DEFAULT (1), `updated_at` datetime NOT NULL, PRIMARY KEY (`id`));
 CREATE TABLE IF NOT EXISTS `order_recipients` (`id` uuid NOT NULL, `user_id` uuid NOT NULL, `name` text NOT NULL, `phone` text NOT NULL, `country` text NOT NULL, `region` text NOT NULL DEFAULT (''), `city` text NOT NULL, `street` text NOT NULL, `postal_code` text NOT NULL DEFAULT (''), PRIMARY KEY (`id`));

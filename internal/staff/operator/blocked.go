@@ -5,10 +5,12 @@ import (
 	"errors"
 	"time"
 
-	"seckill/internal/buy/order"
-	"seckill/internal/buy/waitlist"
+	"entgo.io/ent/dialect/sql"
+
+	"seckill/ent/user"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/periodic"
+	"seckill/internal/platform/postgres"
 )
 
 const (
@@ -16,6 +18,9 @@ const (
 	blockedEvery = 500 * time.Millisecond
 	// idleBlocked is the longest pause while they hold nothing. It delays the return of units.
 	idleBlocked = 2 * time.Second
+	// recentlyBlocked is how long after a user was disabled the search does not rest. What
+	// workers write for the user later waits for a step that runs in any case.
+	recentlyBlocked = time.Minute
 	// blockedTimeout bounds one search: payments are closed at their providers.
 	blockedTimeout = time.Minute
 	// maxBlocked bounds the orders of one search.
@@ -27,7 +32,9 @@ const (
 func (s *Service) BlockedLoop() periodic.Loop {
 	return periodic.Loop{
 		Name: "blocked users", Every: blockedEvery, Idle: idleBlocked, Timeout: blockedTimeout, Step: s.ReleaseBlocked,
-		HasWork: s.cfg.DB.AnyRows(order.UnpaidOfBlockedRows, waitlist.BlockedRows), Log: s.cfg.Log,
+		HasWork: s.cfg.DB.AnyRows(func() *sql.Selector {
+			return postgres.Rows(user.Table, user.DisabledAtGTE(s.cfg.Clock.Now().Add(-recentlyBlocked)))
+		}), Log: s.cfg.Log,
 	}
 }
 
