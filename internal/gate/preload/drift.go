@@ -12,19 +12,21 @@ import (
 
 // Differs reports whether the stock in an item's gate differs from the stock that
 // follows from Postgres and the unhandled messages, or its total or its state from those
-// of the sale. It may be wrong for a moment, while
-// units are being released. A gate that is missing, stale or being built does not
-// differ: Step rebuilds it.
+// of the sale. It may be wrong for a moment, while units are being released. While orders come
+// in, the stock is somewhere between two readings of the gate, before and after the others; a
+// difference within them shows when they agree. A gate that is missing, stale or being built
+// does not differ: Step rebuilds it.
 func (p *Preloader) Differs(ctx context.Context, saleID id.Sale, itemID id.Item) (bool, error) {
 	state, err := p.cfg.Gate.State(ctx, saleID, itemID)
-	if err != nil || state.Stale || state.Gate == "" || state.Gate == reservation.GateLoading {
+	if err != nil || !hasFigures(state) {
 		return false, err
 	}
 	waiting, err := p.cfg.Backlog.Unhandled(ctx, id.ShardOf(saleID))
 	if err != nil {
 		return false, fmt.Errorf("read unwritten orders of %s: %w", saleID, err)
 	}
-	same := false
+	var stock, total int
+	var gate string
 	err = p.cfg.DB.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		item, err := tx.SaleItem.Get(ctx, itemID)
 		if err != nil {
@@ -42,18 +44,30 @@ func (p *Preloader) Differs(ctx context.Context, saleID id.Sale, itemID id.Item)
 		if err != nil {
 			return err
 		}
-		stock := item.Available
+		stock, total, gate = item.Available, item.Total, gateState(row)
 		for _, m := range messages {
 			stock -= m.Quantity
 		}
 		for _, e := range entries {
 			stock -= e.Quantity
 		}
-		same = state.Stock == stock && state.Total == item.Total && state.Gate == gateState(row)
 		return nil
 	})
 	if err != nil {
 		return false, fmt.Errorf("read item %s: %w", itemID, err)
 	}
-	return !same, nil
+	if state.Stock == stock && state.Total == total && state.Gate == gate {
+		return false, nil
+	}
+	later, err := p.cfg.Gate.State(ctx, saleID, itemID)
+	if err != nil || !hasFigures(later) {
+		return false, err
+	}
+	between := min(state.Stock, later.Stock) <= stock && stock <= max(state.Stock, later.Stock)
+	return !between || later.Total != total || later.Gate != gate, nil
+}
+
+// hasFigures reports whether the gate has figures of the present epoch.
+func hasFigures(s reservation.State) bool {
+	return !s.Stale && s.Gate != "" && s.Gate != reservation.GateLoading
 }

@@ -113,6 +113,29 @@ func TestUnitsThatComeBackFillAStockBelowZeroFirst(t *testing.T) {
 	testenv.RecordFault(t, testenv.FaultRow{Fault: "gate rebuilt with more reservations than units", Accepted: 3, Failed: 3})
 }
 
+// In a rush the stores change while they are compared. A difference of more units than were
+// reserved meanwhile is found even then, any other in the first comparison without a change.
+func TestReservationsDuringAComparisonDoNotDiffer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before, after int
+		want          bool
+	}{
+		"all units are there":      {10, 8, false},
+		"three units are missing":  {7, 5, true},
+		"a unit too many":          {11, 9, true},
+		"units return in between":  {7, 8, false},
+		"one comes back, one goes": {8, 8, false},
+	} {
+		f := loaded(t)
+		f.setGate(t, "stock", c.before)
+		f.comparing = func() { f.pending = f.reserve(t, 2, c.after) }
+		if got, err := f.preloader().Differs(t.Context(), f.sale, f.item); err != nil || got != c.want {
+			t.Errorf("%s: differs %v, %v, want %v", name, got, err, c.want)
+		}
+	}
+}
+
 // A waiting message of another sale on the shard does not explain a difference.
 func TestTheGateIsComparedWhileMessagesWait(t *testing.T) {
 	t.Parallel()

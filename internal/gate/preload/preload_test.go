@@ -42,6 +42,8 @@ type fixture struct {
 	broken  error           // of the backlog
 	// meanwhile is called by the next read of the backlog: after a build has begun.
 	meanwhile func()
+	// comparing is called by the next comparison, before it reads the backlog.
+	comparing func()
 	sale      id.Sale
 	item      id.Item
 }
@@ -76,6 +78,10 @@ func setupOn(t *testing.T, db *postgres.DB) *fixture {
 
 // Unhandled implements preload.Backlog.
 func (f *fixture) Unhandled(context.Context, int) ([]order.Request, error) {
+	if do := f.comparing; do != nil {
+		f.comparing = nil
+		do()
+	}
 	return f.pending, f.broken
 }
 
