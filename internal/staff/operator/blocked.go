@@ -33,7 +33,8 @@ func (s *Service) BlockedLoop() periodic.Loop {
 	return periodic.Loop{
 		Name: "blocked users", Every: blockedEvery, Idle: idleBlocked, Timeout: blockedTimeout, Step: s.ReleaseBlocked,
 		HasWork: s.cfg.DB.AnyRows(func() *sql.Selector {
-			return postgres.Rows(user.Table, user.DisabledAtGTE(s.cfg.Clock.Now().Add(-recentlyBlocked)))
+			recent := user.DisabledAtGTE(s.cfg.Clock.Now().Add(-recentlyBlocked))
+			return postgres.First(postgres.Rows(user.Table, recent), user.FieldDisabledAt)
 		}), Log: s.cfg.Log,
 	}
 }
