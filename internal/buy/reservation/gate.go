@@ -68,6 +68,7 @@ func NewGate(cfg GateConfig) *Gate {
 	for shard := range g.attempts {
 		g.attempts[shard] = batch.New(batch.Config[*Attempt, Outcome]{
 			Process: g.reserveAll, MaxBatch: maxBatch, MaxInFlight: batchesInFlight, MaxWaiting: maxWaiting, Timeout: timeout,
+			Gather: gatherAttempts,
 		})
 	}
 	g.lookups = batch.New(batch.Config[lookup, found]{

@@ -25,6 +25,9 @@ const (
 	// batchesInFlight bounds the concurrent batches of a shard. With two, each large batch
 	// is followed by one of a single attempt.
 	batchesInFlight = 1
+	// gatherAttempts is the least time between two batches of a shard: a script call costs
+	// Redis as much as a dozen attempts, and its message a transaction of the worker.
+	gatherAttempts = 2 * time.Millisecond
 	// maxWaiting bounds the queued attempts of a shard; above it Reserve returns
 	// OVERLOADED and takes nothing.
 	maxWaiting = 4096

@@ -1,6 +1,6 @@
 // Package batch implements group commit: requests that arrive while a batch is in
-// flight are processed together in the next one. There is no timer; a single request is
-// sent at once, without waiting for a batch.
+// flight are processed together in the next one. A request that finds none in flight is
+// sent at once, unless Config.Gather says to collect more.
 //
 // The package owns the queue. Config.Process decides what a batch does: one query, one
 // transaction or one pipeline for all its requests. It does not retry, and keeps nothing.
@@ -40,6 +40,10 @@ type Config[Q, A any] struct {
 	MaxWaiting  int           // total size of the queued requests from which Do returns ErrFull
 	Timeout     time.Duration // of one batch
 	Size        func(Q) int   // of a request; nil = 1 each
+	// Gather is the least time between the starts of two batches, unless the next is full: it
+	// bounds what the fixed costs of small batches take. The first request after it is sent at
+	// once. 0 = none.
+	Gather time.Duration
 }
 
 // Batcher collects requests into batches. It is safe for concurrent use and keeps no
@@ -51,6 +55,7 @@ type Batcher[Q, A any] struct {
 	waiting []call[Q, A]  // guarded by mu
 	size    int           // guarded by mu; of all in waiting
 	running int           // guarded by mu; batches in flight
+	began   time.Time     // guarded by mu; start of the last batch
 	closed  bool          // guarded by mu
 	idle    chan struct{} // closed when nothing runs after Close
 }
@@ -126,6 +131,7 @@ func (b *Batcher[Q, A]) enqueue(c call[Q, A]) error {
 // work processes batches until the queue is empty.
 func (b *Batcher[Q, A]) work() {
 	for {
+		b.gather()
 		calls := b.next()
 		if len(calls) == 0 {
 			return
@@ -134,6 +140,22 @@ func (b *Batcher[Q, A]) work() {
 		for i, r := range b.process(requests) {
 			calls[i].done <- r
 		}
+	}
+}
+
+// gather waits until Gather has passed since the last batch began.
+func (b *Batcher[Q, A]) gather() {
+	if b.cfg.Gather == 0 {
+		return
+	}
+	b.mu.Lock()
+	wait := time.Until(b.began.Add(b.cfg.Gather))
+	if b.size == 0 || b.size >= b.cfg.MaxBatch || b.closed {
+		wait = 0
+	}
+	b.mu.Unlock()
+	if wait > 0 {
+		<-time.After(wait) // some milliseconds, also when the batcher is closed
 	}
 }
 
@@ -157,7 +179,9 @@ func (b *Batcher[Q, A]) next() []call[Q, A] {
 	if b.waiting = b.waiting[n:]; len(b.waiting) == 0 {
 		b.waiting = nil
 	}
-	if len(calls) == 0 {
+	if len(calls) > 0 {
+		b.began = time.Now()
+	} else {
 		b.running--
 		if b.closed && b.running == 0 {
 			close(b.idle)

@@ -64,6 +64,55 @@ func TestRequestsThatArriveDuringABatchShareTheNext(t *testing.T) {
 	})
 }
 
+func TestBatchesThatAreNotFullKeepTheirDistance(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const gather, quick = 5 * time.Millisecond, time.Millisecond
+		began := time.Now()
+		type start struct {
+			after time.Duration
+			size  int
+		}
+		var starts []start
+		b := batch.New(batch.Config[int, int]{
+			MaxBatch: 3, MaxInFlight: 1, MaxWaiting: 100, Timeout: time.Minute, Gather: gather,
+			Process: func(_ context.Context, requests []int) []batch.Result[int] {
+				starts = append(starts, start{time.Since(began), len(requests)})
+				<-time.After(quick)
+				return make([]batch.Result[int], len(requests))
+			},
+		})
+		var wg sync.WaitGroup
+		do := func(n int) {
+			for range n {
+				wg.Go(func() {
+					if _, err := b.Do(t.Context(), 1); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			synctest.Wait()
+		}
+		do(1)     // at once
+		do(2)     // together, after gather
+		wg.Wait() // at 6 ms
+		<-time.After(2 * gather)
+		do(1) // at once
+		do(4) // three at once after the batch, one after gather
+		wg.Wait()
+		want := []start{{0, 1}, {gather, 2}, {16 * quick, 1}, {17 * quick, 3}, {22 * quick, 1}}
+		if !slices.Equal(starts, want) {
+			t.Errorf("batches began %v, want %v", starts, want)
+		}
+		do(1)
+		do(1)
+		if err := b.Close(t.Context()); err != nil { // waits for both
+			t.Error(err)
+		}
+		wg.Wait()
+	})
+}
+
 func TestAFullQueueRefusesAndCallersThatLeftAreNotProcessed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -17,6 +17,7 @@ const (
 	defaultBatch        = 256
 	defaultMaxInFlight  = 4 * defaultBatch // a batch being read, two being stored, one being acknowledged
 	defaultBlock        = time.Second
+	defaultGather       = 5 * time.Millisecond
 	defaultClaimIdle    = 15 * time.Second // at least 5 × the handlers' deadline
 	defaultClaimEvery   = 3 * time.Second
 	defaultNackDelay    = 200 * time.Millisecond
@@ -49,6 +50,7 @@ type SubscriberConfig struct {
 	Batch        int           // orders per read, approximately: at least one entry [256]
 	MaxInFlight  int           // orders of dispatched, unacknowledged entries per topic [1024]
 	Block        time.Duration // timeout of one read; also bounds how late Close is noticed [1 s]
+	Gather       time.Duration // pause after a read that returned fewer entries than asked for [5 ms]
 	ClaimIdle    time.Duration // idle time after which entries are taken over [15 s]
 	ClaimEvery   time.Duration // interval of the search for idle entries [3 s]
 	NackDelay    time.Duration // delay before the second attempt; doubles with each [200 ms]
@@ -95,6 +97,7 @@ func NewSubscriber(cfg SubscriberConfig) (*Subscriber, error) {
 	setDefault(&cfg.Batch, defaultBatch)
 	setDefault(&cfg.MaxInFlight, defaultMaxInFlight)
 	setDefault(&cfg.Block, defaultBlock)
+	setDefault(&cfg.Gather, defaultGather)
 	setDefault(&cfg.ClaimIdle, defaultClaimIdle)
 	setDefault(&cfg.ClaimEvery, defaultClaimEvery)
 	setDefault(&cfg.NackDelay, defaultNackDelay)

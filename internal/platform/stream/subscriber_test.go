@@ -98,6 +98,30 @@ func TestAcknowledgementsGoToRedisInGroups(t *testing.T) {
 	t.Logf("2048 messages: %d XREADGROUPs, %d XACKs", counted.reads.Load(), counted.acks.Load())
 }
 
+// The first entry after a pause is read at once; those that follow are collected.
+func TestEntriesThatFollowEachOtherAreReadTogether(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	const n, gather = 300, 20 * time.Millisecond
+	counted := &commands{}
+	messages := r.subscribe(r.subscriber("one", func(c *SubscriberConfig) { c.Gather = gather; c.Client.AddHook(counted) }))
+	began := time.Now()
+	go func() {
+		for i := range n {
+			r.publish(i, 1)
+		}
+	}()
+	for range n {
+		r.next(messages).Ack()
+	}
+	took := time.Since(began)
+	reads, most := counted.reads.Load(), int64(took/gather)+3
+	if reads > most {
+		t.Errorf("%d messages in %v: %d reads, want at most %d", n, took, reads, most)
+	}
+	r.settled()
+}
+
 func TestASlowHandlerHoldsBackNoAcknowledgement(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, r *rig) {

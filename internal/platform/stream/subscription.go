@@ -175,6 +175,7 @@ type reader struct {
 	grouped   bool      // the group is known to exist
 	seen      bool      // the group has existed before
 	ownFrom   string    // where the search for own pending entries continues; "" when it is complete
+	readNext  time.Time // earliest time of the next read of new entries
 	claimNext time.Time // when to look for idle entries
 	freshNext time.Time // when to refresh the entries in work
 }
@@ -233,6 +234,9 @@ func (r *reader) step(stop context.Context) error {
 		r.claimNext = now.Add(r.cfg.ClaimEvery)
 		return r.takeIdle(count)
 	}
+	if err := periodic.Sleep(stop, r.readNext.Sub(now)); err != nil {
+		return nil // run looks at stop
+	}
 	return r.readNew(count)
 }
 
@@ -290,9 +294,13 @@ func (r *reader) readNew(count int) error {
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return err
 	}
-	r.readAt.Store(time.Now().UnixNano())
+	now := time.Now()
+	r.readAt.Store(now.UnixNano())
 	for _, s := range streams {
 		if len(s.Messages) > 0 {
+			if len(s.Messages) < count {
+				r.readNext = now.Add(r.cfg.Gather)
+			}
 			r.cfg.Metrics.count(Read, r.topic, len(s.Messages))
 			r.dispatch(s.Messages, nil)
 		}
