@@ -14,7 +14,7 @@ func TestLoopsWithoutWorkDoNotReadEveryOrder(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.start("api", "worker", "scheduler")
-	made := s.seed(seed.Input{Users: 1, Stock: 1})
+	made := s.seed(seed.Input{Users: 1, Stock: 2})
 	s.bought(made.Users[0].AccessToken, made)
 	db := s.database().SQL
 	testenv.Eventually(t, testenv.Wait, func() (there bool) {
@@ -30,6 +30,8 @@ func TestLoopsWithoutWorkDoNotReadEveryOrder(t *testing.T) {
 			'number', left(u.id::text, 18)))).* FROM orders o, users u WHERE u.account LIKE 'rush-%'`,
 		`INSERT INTO order_failures (id, sale_id, item_id, user_id, quantity, code, reason, released, created_at, reserved_at)
 			SELECT gen_random_uuid(), sale_id, item_id, user_id, 1, 'SOLD_OUT', '', true, created_at, created_at FROM orders`,
+		`INSERT INTO waitlist_entries (id, sale_id, item_id, user_id, quantity, status, created_at, updated_at)
+			SELECT gen_random_uuid(), sale_id, item_id, user_id, 1, 'LEFT', created_at, created_at FROM orders`,
 	} {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {
 			t.Fatalf("%.40s: %v", statement, err)

@@ -120,7 +120,7 @@ test('a buyer solves the third-party captcha and buys; nothing is loaded from it
 test('a widget that is blocked says whose it is, in both languages, and can be tried again', async () => {
   for (const [who, locale, words, again] of [
     ['bob', 'en-GB', 'could not be loaded from', 'Try again'],
-    ['alice', 'zh-CN', '无法从', '重试'], // who has an order of the first item
+    ['alice', 'zh-CN', '无法从', '重试'], // bought the first item in the test above
   ] as const) {
     const { page } = await visit(who, { locale });
     if (who === 'alice') await page.getByRole('radio', { name: 'Quill e-reader' }).check();

@@ -48,10 +48,15 @@ const (
 // Loop returns the loop that makes and expires offers and releases units.
 func (s *Service) Loop() periodic.Loop {
 	return periodic.Loop{Name: "waitlist", Every: every, Idle: idle, Busy: s.waiting.Load, Timeout: stepTimeout,
-		HasWork: s.cfg.DB.AnyRows(func() *sql.Selector {
-			return postgres.Rows(waitlistentry.Table, waitlistentry.StatusEQ(waitlistentry.StatusWAITING))
-		}, func() *sql.Selector { return postgres.Rows(waitlistentry.Table, offeredOrDue) }),
-		Step: s.Step, Log: s.cfg.Log}
+		HasWork: s.cfg.DB.AnyRows(
+			firstEntry(waitlistentry.FieldItemID, waitlistentry.StatusEQ(waitlistentry.StatusWAITING)),
+			firstEntry(waitlistentry.FieldOfferExpiresAt, waitlistentry.StatusEQ(waitlistentry.StatusOFFERED)),
+			firstEntry(waitlistentry.FieldID, waitlistentry.ReturnDue(true)),
+		), Step: s.Step, Log: s.cfg.Log}
+}
+
+func firstEntry(column string, match predicate.WaitlistEntry) func() *sql.Selector {
+	return func() *sql.Selector { return postgres.First(postgres.Rows(waitlistentry.Table, match), column) }
 }
 
 // item is an item with a waitlist.

@@ -311,8 +311,11 @@ func (s *Service) endEntryHold(ctx context.Context, tx *ent.Tx, p *Payment) erro
 // entriesLoop returns the loop of FollowEntries.
 func (s *Service) entriesLoop() periodic.Loop {
 	return periodic.Loop{Name: "payments of entries", Every: followEvery, Idle: idle, Timeout: expireTimeout,
-		HasWork: s.cfg.DB.AnyRows(func() *sql.Selector { return postgres.Rows(waitlistentry.Table, endedEntries) },
-			func() *sql.Selector { return postgres.Rows(waitlistentry.Table, drawnEntries) }),
+		HasWork: s.cfg.DB.AnyRows(func() *sql.Selector {
+			return postgres.First(postgres.Rows(waitlistentry.Table, endedEntries), waitlistentry.FieldID)
+		}, func() *sql.Selector {
+			return postgres.First(postgres.Rows(waitlistentry.Table, drawnEntries), waitlistentry.FieldOfferExpiresAt)
+		}),
 		Step: s.FollowEntries, Log: s.cfg.Log}
 }
 

@@ -1,6 +1,6 @@
 // Package batch implements group commit: requests that arrive while a batch is in
 // flight are processed together in the next one. A request that finds none in flight is
-// sent at once, unless Config.Gather says to collect more.
+// sent at once, or Config.Gather after the start of the last batch.
 //
 // The package owns the queue. Config.Process decides what a batch does: one query, one
 // transaction or one pipeline for all its requests. It does not retry, and keeps nothing.
@@ -40,8 +40,8 @@ type Config[Q, A any] struct {
 	MaxWaiting  int           // total size of the queued requests from which Do returns ErrFull
 	Timeout     time.Duration // of one batch
 	Size        func(Q) int   // of a request; nil = 1 each
-	// Gather is the least time between the starts of two batches, unless the next is full: it
-	// bounds what the fixed costs of small batches take. The first request after it is sent at
+	// Gather is the least time between the starts of two batches, so that small ones do not
+	// follow each other. A batch that is full already, or the first after a pause, starts at
 	// once. 0 = none.
 	Gather time.Duration
 }
