@@ -88,7 +88,7 @@ func TestBuyersWhoCanGetNothingCostRedisNoCommand(t *testing.T) {
 	paused := s.seed(seed.Input{Users: users, Stock: 1})
 	operator := s.staff("ann@example.com", "OPERATOR")
 	s.onSale(operator, "pauseSale", paused.SaleID, "a moment", "PAUSED")
-	testenv.Eventually(t, testenv.Wait, func() bool { return s.statusOf(operator, over.SaleID) == "ENDED" }, "the sale is over")
+	testenv.Eventually(t, testenv.Wait, func() bool { return captcha(over.Users[0].AccessToken, over) == "SALE_CLOSED" }, "the sale is over")
 	type step struct {
 		call func(token string, made *seed.Result) string
 		want string
@@ -104,6 +104,7 @@ func TestBuyersWhoCanGetNothingCostRedisNoCommand(t *testing.T) {
 		"paused":   {paused, []step{{captcha, "SALE_PAUSED"}}},
 	} {
 		next := c.made.Users[1:]
+		var answers []string
 		lose := func() (expected bool, named []string) { // as the next buyer
 			token := next[0].AccessToken
 			next = next[1:]
@@ -114,14 +115,15 @@ func TestBuyersWhoCanGetNothingCostRedisNoCommand(t *testing.T) {
 			monitor.naming("")
 			expected = true
 			for _, step := range c.steps {
-				expected = step.call(token, c.made) == step.want && expected
+				got := step.call(token, c.made)
+				answers, expected = append(answers, got), got == step.want && expected
 			}
 			return expected, monitor.naming(uuid.UUID(user).String())
 		}
 		testenv.Eventually(t, testenv.Wait, func() bool {
 			expected, named := lose()
 			if len(next) == strict {
-				t.Fatalf("%s: %v, the last buyer cost Redis %q", name, expected, named)
+				t.Fatalf("%s: answers %q, the last buyer cost Redis %q", name, answers, named)
 			}
 			return expected && len(named) == 0
 		}, name)
