@@ -91,8 +91,12 @@ func source(name string) string {
 
 // GateLua defines the Lua functions that read a gate and decide whether it may be used;
 // lua/prelude.lua documents them. Every script that uses a gate includes it.
-var GateLua = fmt.Sprintf("local FREE_EXPIRIES, FIRST_WAIT, LONGEST_WAIT, EXPIRIES_KEPT = %d, %d, %d, %d\n",
-	MaxExpired, ExpiredWait.Milliseconds(), LongestWait.Milliseconds(), expiriesKept.Milliseconds()) + source("prelude")
+var GateLua = source("prelude")
+
+// ExpiriesLua defines the Lua functions that count reservations and path tokens which expired;
+// lua/expiries.lua documents them.
+var ExpiriesLua = fmt.Sprintf("local FREE_EXPIRIES, FIRST_WAIT, LONGEST_WAIT, EXPIRIES_KEPT = %d, %d, %d, %d\n",
+	MaxExpired, ExpiredWait.Milliseconds(), LongestWait.Milliseconds(), expiriesKept.Milliseconds()) + source("expiries")
 
 // OtherPathLua defines the Lua function that finds the unused path token of another account of a
 // person. lua/other_path.lua documents it.
@@ -102,11 +106,11 @@ var OtherPathLua = source("other_path")
 var (
 	reserveScript = redis.NewScript(GateLua + stream.AppendLua + ratelimit.TriesLua + source("append_orders") +
 		source("reserve"))
-	releaseScript         = script("release")
+	releaseScript         = redis.NewScript(GateLua + ExpiriesLua + source("release"))
 	reacquireScript       = script("reacquire")
 	redeemScript          = appending("redeem")
-	waitlistStatusScript  = redis.NewScript(GateLua + OtherPathLua + source("waitlist_status"))
-	countFormerScript     = script("count_former")
+	waitlistStatusScript  = redis.NewScript(GateLua + ExpiriesLua + OtherPathLua + source("waitlist_status"))
+	countFormerScript     = redis.NewScript(GateLua + ExpiriesLua + source("count_former"))
 	restoreExpiriesScript = script("restore_expiries")
 	stateScript           = script("state")
 	setStateScript        = script("set_state")

@@ -92,7 +92,7 @@ var buyersSource string
 
 // BuyersLua defines the Lua functions that decide about buyers and note their person keys, for the
 // scripts that give path tokens or tickets. lua/buyers.lua documents it.
-var BuyersLua = UnusedLua + reservation.OtherPathLua + buyersSource
+var BuyersLua = reservation.ExpiriesLua + UnusedLua + reservation.OtherPathLua + buyersSource
 
 var issueScript = redis.NewScript(reservation.GateLua + captcha.AnswerLua + BuyersLua + issueSource)
 

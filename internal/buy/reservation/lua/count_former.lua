@@ -10,7 +10,7 @@
 -- added to those of a key unless they were counted there: the hash "persons" has the keys of the
 -- user, also for a path token that expires later.
 --
--- Prepended: prelude.lua.
+-- Prepended: prelude.lua and expiries.lua.
 
 local sale_units, expiries = KEYS[1], KEYS[2]
 local user, keys = ARGV[1], ARGV[2]

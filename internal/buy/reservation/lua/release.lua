@@ -17,7 +17,7 @@
 -- accepted and do not exist. A gate that is being built may still write
 -- the reservation of that task, because Postgres was read before the task ended.
 --
--- Prepended: prelude.lua.
+-- Prepended: prelude.lua and expiries.lua.
 
 local item, reservations, expiries, idempotency_keys, sale_units = unpack(KEYS)
 local user, released_task, expired, lost, idempotency_ttl, item_id, units_kept = unpack(ARGV)

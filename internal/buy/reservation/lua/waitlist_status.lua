@@ -15,7 +15,7 @@
 --
 -- Invariant: a missing gate is not created.
 --
--- Prepended: prelude.lua and other_path.lua.
+-- Prepended: prelude.lua, expiries.lua and other_path.lua.
 
 local item, reservations, sale_units = KEYS[1], KEYS[2], KEYS[3]
 local waiting, expiries, item_id = ARGV[1], ARGV[2], ARGV[3]

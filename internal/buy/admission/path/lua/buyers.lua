@@ -1,6 +1,6 @@
 -- buyers: what issue.lua and enter.lua ask of a buyer of an item before they give anything, and
 -- what they and admit.lua note of person keys; prepended to them, behind
--- reservation/lua/prelude.lua, reservation/lua/other_path.lua, captcha/lua/answer.lua and unused.lua.
+-- prelude.lua, expiries.lua and other_path.lua of reservation/lua, captcha/lua/answer.lua and unused.lua.
 --
 -- open_item(key, records, expiries, now, ttl)  an item of a call: its gate (read_gate), refused
 --   and closed, and what ask and read_buyers add. The script adds id, reservations, permits,
