@@ -39,3 +39,8 @@ func PositionGTE(v int64) predicate.AcceptanceEntry {
 func PositionLT(v int64) predicate.AcceptanceEntry {
 	return predicate.AcceptanceEntry(sql.FieldLT(FieldPosition, v))
 }
+
+// NodesNotNil applies the NotNil predicate on the "nodes" field.
+func NodesNotNil() predicate.AcceptanceEntry {
+	return predicate.AcceptanceEntry(sql.FieldNotNull(FieldNodes))
+}

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 	"github.com/google/uuid"
@@ -26,5 +27,9 @@ func (AcceptanceEntry) Fields() []ent.Field {
 }
 
 func (AcceptanceEntry) Indexes() []ent.Index {
-	return []ent.Index{index.Fields("sale_id", "position").Unique()}
+	return []ent.Index{
+		index.Fields("sale_id", "position").Unique(),
+		index.Fields("sale_id", "position").Annotations(entsql.IndexWhere("nodes IS NOT NULL")).
+			StorageKey("acceptance_nodes"),
+	}
 }

@@ -65,7 +65,7 @@ func (f *product) seed(ctx context.Context, users, stock int, more ...string) (o
 	if err := json.Unmarshal(out, &offer); err != nil {
 		return nil, fmt.Errorf("seed of %s: %w", f.program, err)
 	}
-	return offer, nil
+	return offer, f.site.analyze(ctx)
 }
 
 // run runs a command of the program to its end and returns its output.

@@ -25,6 +25,7 @@ import (
 	"seckill/ent/sale"
 	"seckill/ent/saleitem"
 	"seckill/ent/stockmovement"
+	"seckill/internal/buy/order"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/periodic"
@@ -37,14 +38,13 @@ const (
 	// logTimeout is the timeout of a pass; one with most entries takes a second.
 	logTimeout = 30 * time.Second
 	// recentOrders and recentMoves are how far back a pass looks. Rows have the time at which
-	// their transaction began, and are visible after its commit. Rows that become visible later
-	// are found by the longer looks, and an order sooner when its units come back.
+	// their transaction began, and are visible after its commit. An order that becomes visible
+	// later is found when it is lateOrders old, and sooner when its units come back.
 	recentOrders = time.Second
 	recentMoves  = time.Minute
-	// longerEvery is the pause after which a pass looks back for longer, by recentLonger: a
-	// transaction ends within order.BatchTimeout.
-	longerEvery  = 10 * time.Second
-	recentLonger = 30 * time.Second
+	// lateOrders is the age at which each order is looked at again: a transaction ends within
+	// order.BatchTimeout, and clocks differ by clock.MaxDifference.
+	lateOrders = order.BatchTimeout + clock.MaxDifference
 	// open is how long after its end a sale is looked at in each pass: the waitlist makes
 	// orders then.
 	open = 24 * time.Hour
@@ -95,7 +95,8 @@ type Logger struct {
 	Log   *slog.Logger
 
 	// Used by Step alone.
-	looked, longer, whole time.Time // last passes of each kind that failed for no sale; zero before the first
+	looked, whole time.Time // last passes of each kind that failed for no sale; zero before the first
+	late          time.Time // until which orders were looked at again
 }
 
 // Loop returns the loop that logs.
@@ -109,11 +110,9 @@ func (l *Logger) Loop() periodic.Loop {
 // Step logs what is visible and not logged. It is a periodic.Step.
 func (l *Logger) Step(ctx context.Context) (map[string]int, error) {
 	now := l.Clock.Now().UTC()
-	since := look{now: now, open: open, orders: l.looked.Add(-recentOrders), moves: l.looked.Add(-recentMoves)}
-	longer, whole := now.Sub(l.longer) >= longerEvery, now.Sub(l.whole) >= wholeEvery
-	if longer {
-		since.orders = l.longer.Add(-recentLonger)
-	}
+	since := look{now: now, open: open, orders: l.looked.Add(-recentOrders), late: l.late, lateEnd: now.Add(-lateOrders),
+		moves: l.looked.Add(-recentMoves)}
+	whole := now.Sub(l.whole) >= wholeEvery
 	if whole {
 		since = look{now: now, open: loggedFor}
 	}
@@ -122,10 +121,7 @@ func (l *Logger) Step(ctx context.Context) (map[string]int, error) {
 		return nil, err
 	}
 	if !more {
-		l.looked = now
-		if longer || whole {
-			l.longer = now
-		}
+		l.looked, l.late = now, now.Add(-lateOrders)
 		if whole {
 			l.whole = now
 		}
@@ -133,11 +129,13 @@ func (l *Logger) Step(ctx context.Context) (map[string]int, error) {
 	return map[string]int{"logged": logged}, nil
 }
 
-// look selects the rows of the sales that ended at most open before now, made since a time.
+// look selects the rows of the sales that ended at most open before now, made since a time, and
+// the orders made from late to lateEnd.
 type look struct {
 	now           time.Time
 	open          time.Duration
 	orders, moves time.Time
+	late, lateEnd time.Time
 }
 
 // pass logs the rows of a look and returns how many it did, and whether there are more.
@@ -206,6 +204,12 @@ func openSales(since look) predicate.Sale {
 	return sale.And(sale.EndsAtGT(since.now.Add(-since.open)), sale.StartsAtLTE(since.now))
 }
 
+// ordersOfLook selects orders by their time.
+func ordersOfLook(since look) predicate.Order {
+	return entorder.Or(entorder.CreatedAtGTE(since.orders),
+		entorder.And(entorder.CreatedAtGTE(since.late), entorder.CreatedAtLT(since.lateEnd)))
+}
+
 // find returns what is not logged, by sale, and whether there is more.
 func find(ctx context.Context, tx *ent.Tx, since look) (found map[id.Sale]*batch, more bool, err error) {
 	sales, err := tx.Sale.Query().Where(openSales(since)).IDs(ctx)
@@ -219,7 +223,7 @@ func find(ctx context.Context, tx *ent.Tx, since look) (found map[id.Sale]*batch
 	if err != nil {
 		return nil, false, fmt.Errorf("list items: %w", err)
 	}
-	taken, err := tx.Order.Query().Where(orderNotLogged, entorder.SaleIDIn(sales...), entorder.CreatedAtGTE(since.orders)).
+	taken, err := tx.Order.Query().Where(orderNotLogged, entorder.SaleIDIn(sales...), ordersOfLook(since)).
 		Limit(maxFound).Select(loggedColumns...).All(ctx)
 	if err != nil {
 		return nil, false, fmt.Errorf("read orders: %w", err)

@@ -223,6 +223,29 @@ func TestAnOrderThatBecameVisibleLateIsLoggedBeforeWhoTookItsUnits(t *testing.T)
 	})
 }
 
+func TestAnOrderThatBecameVisibleLateIsLoggedWithinSeconds(t *testing.T) {
+	onBoth(t, 1, func(s *shop) {
+		began := time.Now().UTC()
+		fake := clock.NewFake(began)
+		l := &acceptance.Logger{DB: s.db, Clock: fake, Log: slog.New(slog.DiscardHandler)}
+		s.step(l)
+		s.accept(1)
+		s.must(s.db.WithTx(s.Context(), func(ctx context.Context, tx *ent.Tx) error {
+			_, err := tx.ExecContext(ctx, "UPDATE orders SET created_at = $1", began.Add(-2*time.Second))
+			return err
+		}))
+		for after := range 30 {
+			if n := s.step(l); n != 0 && after < 8 || n > 1 {
+				s.Fatalf("%d entries after %d s", n, after)
+			}
+			fake.Advance(time.Second)
+		}
+		if n := s.units().Accepted; n != 1 {
+			s.Errorf("%d entries after 30 s", n)
+		}
+	})
+}
+
 func TestAReceiptIsProvedToBeInTheLog(t *testing.T) {
 	onBoth(t, 300, func(s *shop) {
 		orders := s.accept(300) // more than a tile

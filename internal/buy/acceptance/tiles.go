@@ -71,7 +71,8 @@ func (t tiles) hashes(ctx context.Context, level uint, from uint64, n int) ([][]
 	for i := range last {
 		last[i] = int64((from+uint64(i)+1)<<(tileHeight*level)) - 1
 	}
-	rows, err := t.entries.Query().Where(acceptanceentry.SaleID(t.sale), acceptanceentry.PositionIn(last...)).
+	rows, err := t.entries.Query().Where(acceptanceentry.SaleID(t.sale), acceptanceentry.PositionIn(last...),
+		acceptanceentry.NodesNotNil()).
 		Order(ent.Asc(acceptanceentry.FieldPosition)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read nodes: %w", err)

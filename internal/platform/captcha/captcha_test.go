@@ -56,6 +56,7 @@ func (c *testClock) Now() time.Time {
 
 // stop stops the clocks of a service and its Redis at a time.
 func stop(s *Service, mini *miniredis.Miniredis, at time.Time) {
+	s.penalties.sends.Wait() // a note that arrives later adds its points at the new time
 	mini.SetTime(at)
 	c := s.cfg.Clock.(*testClock)
 	c.mu.Lock()

@@ -101,6 +101,7 @@ type penalty struct {
 type penalties struct {
 	cfg   *Config
 	notes [id.Shards]*batch.Batcher[note, note]
+	sends sync.WaitGroup // of notes; tests wait for them
 
 	mu       sync.Mutex
 	subjects *simplelru.LRU[subject, *penalty] // guarded by mu, and so are its values
@@ -155,7 +156,7 @@ func (p *penalties) add(scope Scope, now time.Time, o createOptions) (level int)
 		}
 		if send {
 			n.shard, n.record = shard, scope.record()
-			go p.sent(n)
+			p.sends.Go(func() { p.sent(n) })
 		}
 	}
 	if p.cfg.SameForAll {
