@@ -139,11 +139,14 @@ func measure(ctx context.Context, o options) (err error) {
 	if err := w.open(ctx); err != nil {
 		return err
 	}
-	if o.old != "" && !o.admission && !o.pushes {
+	if o.old != "" && !o.admission && !o.pushes && !o.latency {
 		if w.former, err = openFormer(ctx, o); err != nil {
 			return fmt.Errorf("former product: %w", err)
 		}
 		defer func() { err = errors.Join(err, w.former.close(ctx)) }()
+		if err := takeTurn(w.shop, w.former.shop); err != nil {
+			return err
+		}
 	}
 	r := &report{Rates: map[string]float64{}, Micros: map[string]float64{}, Shares: map[string]shares{}, Rounds: o.rounds,
 		Store: w.services.store}
@@ -237,6 +240,10 @@ func (w *suite) everything(ctx context.Context) (*report, error) {
 	if err = w.measureWays(ctx, r); err != nil {
 		return r, fmt.Errorf("ways: %w", err)
 	}
+	if err = w.former.close(ctx); err != nil {
+		return r, fmt.Errorf("former product: %w", err)
+	}
+	w.former = nil
 	if err = w.further(ctx, r); err != nil {
 		return r, err
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -90,8 +91,15 @@ func (s *server) listen(stderr io.Reader, heard chan<- error) {
 	}
 }
 
+// takeTurn lets one server run and the other rest, so that what a server does without
+// requests costs the other nothing.
+func takeTurn(runs, rests *server) error {
+	return errors.Join(rests.cmd.Process.Signal(syscall.SIGSTOP), runs.cmd.Process.Signal(syscall.SIGCONT))
+}
+
 // stop sends SIGTERM, and SIGKILL when the process does not end in time.
 func (s *server) stop() {
+	_ = s.cmd.Process.Signal(syscall.SIGCONT)
 	_ = s.cmd.Process.Signal(syscall.SIGTERM) // the process may have ended already
 	force := time.AfterFunc(startTimeout, func() { _ = s.cmd.Process.Kill() })
 	defer force.Stop()

@@ -79,7 +79,11 @@ func (f *product) run(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
+// close ends the installation. A nil product has none.
 func (f *product) close(ctx context.Context) error {
+	if f == nil {
+		return nil
+	}
 	if f.shop != nil {
 		f.shop.stop()
 	}
@@ -93,7 +97,11 @@ func (f *product) close(ctx context.Context) error {
 }
 
 // measureWhole measures orders of one round from the request to the row.
-func (f *product) measureWhole(ctx context.Context, w *suite, n int) error {
+func (f *product) measureWhole(ctx context.Context, w *suite, n int) (err error) {
+	if err := takeTurn(f.shop, w.shop); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, takeTurn(w.shop, f.shop)) }()
 	users := f.offer.Users[n*w.opts.orders : (n+1)*w.opts.orders]
 	if err := warmTokens(ctx, f.shop, users); err != nil {
 		return err
