@@ -110,8 +110,11 @@ func (l *Logger) Loop() periodic.Loop {
 // Step logs what is visible and not logged. It is a periodic.Step.
 func (l *Logger) Step(ctx context.Context) (map[string]int, error) {
 	now := l.Clock.Now().UTC()
-	since := look{now: now, open: open, orders: l.looked.Add(-recentOrders), late: l.late, lateEnd: now.Add(-lateOrders),
-		moves: l.looked.Add(-recentMoves)}
+	since := look{now: now, open: open, late: l.late,
+		orders: l.looked.Add(-recentOrders), moves: l.looked.Add(-recentMoves)}
+	if since.lateEnd = now.Add(-lateOrders); since.lateEnd.After(since.orders) {
+		since.lateEnd = since.orders
+	}
 	whole := now.Sub(l.whole) >= wholeEvery
 	if whole {
 		since = look{now: now, open: loggedFor}
@@ -204,10 +207,23 @@ func openSales(since look) predicate.Sale {
 	return sale.And(sale.EndsAtGT(since.now.Add(-since.open)), sale.StartsAtLTE(since.now))
 }
 
-// ordersOfLook selects orders by their time.
-func ordersOfLook(since look) predicate.Order {
-	return entorder.Or(entorder.CreatedAtGTE(since.orders),
-		entorder.And(entorder.CreatedAtGTE(since.late), entorder.CreatedAtLT(since.lateEnd)))
+// unlogged returns the orders of a look that are not logged, and whether there are more. Recent
+// and late ones are read by a statement each: without statistics, Postgres reads the whole table
+// for either.
+func (since look) unlogged(ctx context.Context, tx *ent.Tx, sales []id.Sale) (rows []*ent.Order, more bool, err error) {
+	times := []predicate.Order{entorder.CreatedAtGTE(since.orders)}
+	if since.late.Before(since.lateEnd) {
+		times = append(times, entorder.And(entorder.CreatedAtGTE(since.late), entorder.CreatedAtLT(since.lateEnd)))
+	}
+	for _, made := range times {
+		some, err := tx.Order.Query().Where(orderNotLogged, entorder.SaleIDIn(sales...), made).
+			Limit(maxFound).Select(loggedColumns...).All(ctx)
+		if err != nil {
+			return nil, false, fmt.Errorf("read orders: %w", err)
+		}
+		rows, more = append(rows, some...), more || len(some) == maxFound
+	}
+	return rows, more, nil
 }
 
 // find returns what is not logged, by sale, and whether there is more.
@@ -223,10 +239,9 @@ func find(ctx context.Context, tx *ent.Tx, since look) (found map[id.Sale]*batch
 	if err != nil {
 		return nil, false, fmt.Errorf("list items: %w", err)
 	}
-	taken, err := tx.Order.Query().Where(orderNotLogged, entorder.SaleIDIn(sales...), ordersOfLook(since)).
-		Limit(maxFound).Select(loggedColumns...).All(ctx)
+	taken, more, err := since.unlogged(ctx, tx, sales)
 	if err != nil {
-		return nil, false, fmt.Errorf("read orders: %w", err)
+		return nil, false, err
 	}
 	moved, err := tx.StockMovement.Query().Where(moveNotLogged, stockmovement.ItemIDIn(items...),
 		stockmovement.IDGTE(madeAt(since.moves)),
@@ -279,7 +294,7 @@ func find(ctx context.Context, tx *ent.Tx, since look) (found map[id.Sale]*batch
 			b.both[r.entry.Task] = append(b.both[r.entry.Task], r)
 		}
 	}
-	return found, len(taken) == maxFound || len(moved) == maxFound, nil
+	return found, more || len(moved) == maxFound, nil
 }
 
 // loggedColumns are those of an order that its entry has.
