@@ -61,7 +61,7 @@ type Report struct {
 	Lost  []Lost `json:"-"` // reservations in Redis without an order, a failure, or a message
 }
 
-// Lost is a reservation whose message is lost.
+// Lost is a reservation of a task whose message is lost.
 type Lost struct {
 	Item     id.Item
 	User     id.User

@@ -336,7 +336,9 @@ func (f *findings) reservations(it *itemState) {
 			stale = append(stale, h.task)
 		case !queued && !dead: // a dead letter is a separate finding
 			lost = append(lost, h.task)
-			f.lost = append(f.lost, Lost{Item: it.id, User: user, Task: h.task, Persons: h.persons, Quantity: h.quantity})
+			if id.IsOf(h.task, user) { // else it was of an offer or a late payment that Postgres has lost
+				f.lost = append(f.lost, Lost{Item: it.id, User: user, Task: h.task, Persons: h.persons, Quantity: h.quantity})
+			}
 		}
 	}
 	f.tasks(lost, "%d reservations in Redis have neither an order nor a message")

@@ -76,7 +76,7 @@ func TestOffersThatDoNotAddUpAreFound(t *testing.T) {
 			w.hold(user, id.New[id.Task]())
 			w.hold(w.users[25], id.Task(place))
 		}, "1 reservations in Redis differ from their orders in user or quantity"},
-		"of no place": {func(w *world, user id.User) {
+		"of an entry that Postgres lost": {func(w *world, user id.User) {
 			w.hold(user, id.New[id.Task]())
 		}, "1 reservations in Redis have neither an order nor a message"},
 	} {
@@ -88,6 +88,9 @@ func TestOffersThatDoNotAddUpAreFound(t *testing.T) {
 			w.move(0, order.Paid, nil, false)
 			test.spoil(w, w.users[20])
 			w.finds(test.want)
+			if lost := w.audit().Lost; len(lost) > 0 {
+				w.Errorf("messages are sent again for %+v, which are not of tasks", lost)
+			}
 		})
 	}
 }

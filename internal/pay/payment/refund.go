@@ -267,11 +267,16 @@ func (s *Service) refundOf(ctx context.Context, refund id.Refund) (r *Refund, p 
 	if r, err = s.Refund(ctx, refund); err != nil {
 		return nil, nil, nil, err
 	}
+	unknown := fault.Refused{Why: fault.Unknown, At: refundIDField}
 	if r == nil {
-		return nil, nil, nil, fault.Refused{Why: fault.Unknown, At: refundIDField}
+		return nil, nil, nil, unknown
 	}
-	if p, err = s.Payment(ctx, r.Payment); err != nil || p == nil {
-		return nil, nil, nil, errors.Join(err, fmt.Errorf("refund %s: read its payment", r.ID))
+	p, err = s.Payment(ctx, r.Payment)
+	if err == nil && p == nil {
+		err = unknown // Postgres went back since the refund was read
+	}
+	if err != nil {
+		return nil, nil, nil, err
 	}
 	o, err = s.refundedOrder(ctx, r, p)
 	return r, p, o, err
@@ -284,7 +289,7 @@ func (s *Service) refundedOrder(ctx context.Context, r *Refund, p *Payment) (*or
 	}
 	o, err := s.cfg.Orders.Reload(ctx, r.Order)
 	if err == nil && o == nil {
-		err = fmt.Errorf("refund %s is of no order", r.ID)
+		err = fault.Refused{Why: fault.Unknown, At: refundIDField} // as above
 	}
 	return o, err
 }

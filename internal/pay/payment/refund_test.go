@@ -1,11 +1,13 @@
 package payment_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 
 	"github.com/google/uuid"
 
+	"seckill/ent"
 	"seckill/internal/buy/order"
 	"seckill/internal/pay/payment"
 	"seckill/internal/pay/payment/sandbox"
@@ -164,4 +166,28 @@ func TestNoKeyOfABuyerKeepsMoneyFromGoingBack(t *testing.T) {
 		s.wantOrder(o, order.Refunded)
 		s.wantPayment(p, payment.Refunded)
 	})
+}
+
+// Postgres may go back between the reads of a refund and of its payment.
+func TestARefundWhosePaymentOrOrderWasLostIsUnknown(t *testing.T) {
+	for _, table := range []string{"payments", "orders"} {
+		t.Run(table, func(t *testing.T) {
+			onBoth(t, 3, func(t *testing.T, s *shop) {
+				o := s.buy()
+				s.payNow(o)
+				r := s.askRefund(o)
+				err := s.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+					_, err := tx.ExecContext(ctx, "DELETE FROM "+table)
+					return err
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = s.pay.DecideRefund(t.Context(), payment.Decision{Refund: r.ID, Operator: id.New[id.User](), Approve: true})
+				if fault.ReasonOf(err) != fault.Unknown {
+					t.Errorf("%v, want %v", err, fault.Unknown)
+				}
+			})
+		})
+	}
 }
