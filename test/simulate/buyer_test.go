@@ -102,7 +102,7 @@ func (b *buyer) pause(ctx context.Context, longest time.Duration) {
 	}
 }
 
-// insist repeats a call until it has an answer.
+// insist repeats a call until it has an answer, or has to wait for longer than a story lasts.
 func (b *buyer) insist(ctx context.Context, call func(context.Context) error) error {
 	for {
 		limited, cancel := context.WithTimeout(ctx, 4*time.Second)
@@ -114,6 +114,9 @@ func (b *buyer) insist(ctx context.Context, call func(context.Context) error) er
 			b.in.fail("buyer %d: %v", b.number, err)
 		case "UNAUTHENTICATED": // by a process whose clock is wrong
 		case "RATE_LIMITED", "OVERLOADED", "UNAVAILABLE", "TIMEOUT", "IDEMPOTENCY_IN_PROGRESS":
+			if refused, ok := errors.AsType[*apiclient.Refused](err); ok && refused.RetryAfter > settles {
+				return err // after reservations and offers that expired
+			}
 		case "":
 			if err == nil {
 				return nil
