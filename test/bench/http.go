@@ -171,7 +171,7 @@ func (w *suite) round(ctx context.Context, n int) error {
 		return fmt.Errorf("bare path: %w", err)
 	}
 	if w.former != nil {
-		if err := w.former.measureWhole(ctx, w, n); err != nil {
+		if err := w.inTurn(w.former, func() error { return w.former.measureWhole(ctx, w, n) }); err != nil {
 			return fmt.Errorf("former whole path: %w", err)
 		}
 	}

@@ -91,10 +91,10 @@ func (s *server) listen(stderr io.Reader, heard chan<- error) {
 	}
 }
 
-// takeTurn lets one server run and the other rest, so that what a server does without
-// requests costs the other nothing.
-func takeTurn(runs, rests *server) error {
-	return errors.Join(rests.cmd.Process.Signal(syscall.SIGSTOP), runs.cmd.Process.Signal(syscall.SIGCONT))
+// takeTurn resumes one server and stops the other, so that the background work of one does
+// not slow the other.
+func takeTurn(running, stopped *server) error {
+	return errors.Join(stopped.cmd.Process.Signal(syscall.SIGSTOP), running.cmd.Process.Signal(syscall.SIGCONT))
 }
 
 // stop sends SIGTERM, and SIGKILL when the process does not end in time.

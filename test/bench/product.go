@@ -96,12 +96,19 @@ func (f *product) close(ctx context.Context) error {
 	return f.site.remove(ctx)
 }
 
-// measureWhole measures orders of one round from the request to the row.
-func (f *product) measureWhole(ctx context.Context, w *suite, n int) (err error) {
-	if err := takeTurn(f.shop, w.shop); err != nil {
-		return err
+// inTurn measures a build while the other one is stopped.
+func (w *suite) inTurn(p *product, measure func() error) (err error) {
+	if p == w.former {
+		if err := takeTurn(p.shop, w.shop); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, takeTurn(w.shop, p.shop)) }()
 	}
-	defer func() { err = errors.Join(err, takeTurn(w.shop, f.shop)) }()
+	return measure()
+}
+
+// measureWhole measures orders of one round from the request to the row.
+func (f *product) measureWhole(ctx context.Context, w *suite, n int) error {
 	users := f.offer.Users[n*w.opts.orders : (n+1)*w.opts.orders]
 	if err := warmTokens(ctx, f.shop, users); err != nil {
 		return err

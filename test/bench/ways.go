@@ -57,7 +57,7 @@ func (w *suite) measureWays(ctx context.Context, r *report) error {
 		w.done[floor] = append(w.done[floor], s)
 		for _, way := range buyerWays {
 			for _, p := range products {
-				if err := w.measureTurn(ctx, p, way); err != nil {
+				if err := w.inTurn(p, func() error { return p.measureWay(ctx, w, way) }); err != nil {
 					return fmt.Errorf("%s%s: %w", p.prefix, way.name, err)
 				}
 			}
@@ -83,17 +83,6 @@ func (w *suite) measureWays(ctx context.Context, r *report) error {
 		}
 	}
 	return nil
-}
-
-// measureTurn measures a way while the other build rests.
-func (w *suite) measureTurn(ctx context.Context, p *product, way way) (err error) {
-	if p == w.former {
-		if err := takeTurn(p.shop, w.shop); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, takeTurn(w.shop, p.shop)) }()
-	}
-	return p.measureWay(ctx, w, way)
 }
 
 // costs returns the ratio of the processor time of server, Redis and Postgres per operation.

@@ -39,10 +39,10 @@ const (
 	logTimeout = 30 * time.Second
 	// recentOrders and recentMoves are how far back a pass looks. Rows have the time at which
 	// their transaction began, and are visible after its commit. An order that becomes visible
-	// later is found when it is lateOrders old, and sooner when its units come back.
+	// later is found at the age of lateOrders, or when its units are returned.
 	recentOrders = time.Second
 	recentMoves  = time.Minute
-	// lateOrders is the age at which each order is looked at again: a transaction ends within
+	// lateOrders is the age at which each order is read again: a transaction ends within
 	// order.BatchTimeout, and clocks differ by clock.MaxDifference.
 	lateOrders = order.BatchTimeout + clock.MaxDifference
 	// open is how long after its end a sale is looked at in each pass: the waitlist makes
@@ -96,7 +96,7 @@ type Logger struct {
 
 	// Used by Step alone.
 	looked, whole time.Time // last passes of each kind that failed for no sale; zero before the first
-	late          time.Time // until which orders were looked at again
+	late          time.Time // orders created before it were read again
 }
 
 // Loop returns the loop that logs.

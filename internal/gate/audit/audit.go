@@ -58,7 +58,7 @@ type Report struct {
 
 	Epoch int64  `json:"-"` // of the gates, from Postgres
 	Drift int    `json:"-"` // number of findings about Redis: a rebuild from Postgres could repair them
-	Lost  []Lost `json:"-"` // reservations in Redis without an order, a failure, or a message
+	Lost  []Lost `json:"-"` // reservations of tasks in Redis without an order, a failure, or a message
 }
 
 // Lost is a reservation of a task whose message is lost.

@@ -261,19 +261,22 @@ func checkText(text *string, least, most int, field string) error {
 
 var refundIDField = []string{"refundId"}
 
+// errUnknownRefund also refuses a refund whose payment or order is gone: Postgres may go back
+// between two reads.
+var errUnknownRefund = fault.Refused{Why: fault.Unknown, At: refundIDField}
+
 // refundOf returns a refund, its payment, and its order, which is nil for an entry that was not drawn.
 // A refund that is unknown is refused.
 func (s *Service) refundOf(ctx context.Context, refund id.Refund) (r *Refund, p *Payment, o *order.Order, err error) {
 	if r, err = s.Refund(ctx, refund); err != nil {
 		return nil, nil, nil, err
 	}
-	unknown := fault.Refused{Why: fault.Unknown, At: refundIDField}
 	if r == nil {
-		return nil, nil, nil, unknown
+		return nil, nil, nil, errUnknownRefund
 	}
 	p, err = s.Payment(ctx, r.Payment)
 	if err == nil && p == nil {
-		err = unknown // Postgres went back since the refund was read
+		err = errUnknownRefund
 	}
 	if err != nil {
 		return nil, nil, nil, err
@@ -289,7 +292,7 @@ func (s *Service) refundedOrder(ctx context.Context, r *Refund, p *Payment) (*or
 	}
 	o, err := s.cfg.Orders.Reload(ctx, r.Order)
 	if err == nil && o == nil {
-		err = fault.Refused{Why: fault.Unknown, At: refundIDField} // as above
+		err = errUnknownRefund
 	}
 	return o, err
 }
